@@ -255,7 +255,7 @@ impl Moves {
     }
 
     fn translate(&self, contents: &Contents, empty: Contents) -> Contents {
-        let mut new = empty;
+        let mut new = empty.into_state();
         new.cursor = self.cursor;
         new.types.clone_from(&contents.types);
         let mut names = BTreeMap::new();
@@ -280,7 +280,7 @@ impl Moves {
                 );
             }
         }
-        new
+        Contents::of(new)
     }
 }
 

@@ -143,7 +143,7 @@ impl Open {
         self.group.decided = last;
         if failed.is_empty() {
             if self.group.is_idle() {
-                self.contents.sequence = durable.contents.sequence;
+                self.contents.count_as(&durable.contents);
             }
         } else {
             // Whatever was added since may count on what was not made.

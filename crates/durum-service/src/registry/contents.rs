@@ -4,7 +4,7 @@
 //! file first and to the copy after the commit. The bytes are told in `docs/format/registry.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
@@ -30,28 +30,75 @@ pub(crate) fn summary(uuid: Uuid, record: &PuddleRecord) -> PuddleSummary {
     }
 }
 
-/// Everything the registry says, and what follows from it.
+/// Everything the registry says, and where to find it. It changes by commits only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Contents(pub(crate) State);
+pub(crate) struct Contents {
+    state: State,
+    /// Pools by name.
+    names: BTreeMap<String, Uuid>,
+    /// Owner and puddle.
+    owned: BTreeSet<(Uuid, Uuid)>,
+}
 
 impl Deref for Contents {
     type Target = State;
 
     fn deref(&self) -> &State {
-        &self.0
-    }
-}
-
-impl DerefMut for Contents {
-    fn deref_mut(&mut self) -> &mut State {
-        &mut self.0
+        &self.state
     }
 }
 
 impl Contents {
     /// What the registry of a new store says.
     pub(crate) fn new(identity: StoreHeader) -> Contents {
-        Contents(State::new(identity))
+        Contents::of(State::new(identity))
+    }
+
+    pub(crate) fn of(state: State) -> Contents {
+        let names = state.pools.iter();
+        let owned = state.puddles.iter();
+        Contents {
+            names: names
+                .map(|(uuid, pool)| (pool.name.clone(), *uuid))
+                .collect(),
+            owned: owned.map(|(uuid, puddle)| (puddle.owner, *uuid)).collect(),
+            state,
+        }
+    }
+
+    pub(crate) fn into_state(self) -> State {
+        self.state
+    }
+
+    /// Applies the changes of one commit.
+    pub(crate) fn commit(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::PutPool(uuid, record) => {
+                    self.names.insert(record.name.clone(), *uuid);
+                }
+                Change::RemovePool(uuid) => {
+                    if let Some(record) = self.state.pools.get(uuid) {
+                        self.names.remove(&record.name);
+                    }
+                }
+                Change::PutPuddle(uuid, record) => {
+                    self.owned.insert((record.owner, *uuid));
+                }
+                Change::RemovePuddle(uuid) => {
+                    if let Some(record) = self.state.puddles.get(uuid) {
+                        self.owned.remove(&(record.owner, *uuid));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.state.commit(changes);
+    }
+
+    /// Counts as many commits as another one.
+    pub(crate) fn count_as(&mut self, other: &Contents) {
+        self.state.sequence = other.sequence;
     }
 
     /// The record of a puddle.
@@ -68,18 +115,17 @@ impl Contents {
 
     /// The pool of that name.
     pub(crate) fn pool_named(&self, name: &str) -> Option<(Uuid, &PoolRecord)> {
-        let mut pools = self.pools.iter();
-        let (uuid, record) = pools.find(|(_, record)| record.name == name)?;
-        Some((*uuid, record))
+        let uuid = self.names.get(name)?;
+        Some((*uuid, self.pools.get(uuid)?))
     }
 
     /// The puddles of a pool or client, in order of address.
     pub(crate) fn puddles_of(&self, owner: Uuid) -> Vec<(Uuid, PuddleRecord)> {
-        let mut puddles: Vec<_> = self
-            .puddles
-            .iter()
-            .filter(|(_, record)| record.owner == owner)
-            .map(|(uuid, record)| (*uuid, *record))
+        let owned = self
+            .owned
+            .range((owner, Uuid([0; 16]))..=(owner, Uuid([0xff; 16])));
+        let mut puddles: Vec<_> = owned
+            .filter_map(|(_, uuid)| Some((*uuid, *self.puddles.get(uuid)?)))
             .collect();
         puddles.sort_unstable_by_key(|(_, record)| record.address);
         puddles

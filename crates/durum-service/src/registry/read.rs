@@ -133,7 +133,7 @@ fn read_once(store: &Path, identity: &StoreHeader) -> Result<Found, (Error, Opti
         Ok(copy) => compare(store, identity, &parsed, &copy).map_err(changing)?,
         Err(error) => CopyState::Lost(error),
     };
-    let contents = Contents(parsed.state.clone());
+    let contents = Contents::of(parsed.state.clone());
     Ok(Found {
         contents,
         file: Some(FoundFile { parsed, image }),

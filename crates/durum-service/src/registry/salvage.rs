@@ -61,7 +61,7 @@ impl Remains {
         let store = identity.map(|identity| identity.uuid);
         registry::salvage(store, &[&self.registry.bytes, &self.copy.bytes])
             .filter(|state| identity.is_none_or(|identity| state.store == *identity))
-            .map(Contents)
+            .map(Contents::of)
     }
 
     /// How many bytes are left of the registry.

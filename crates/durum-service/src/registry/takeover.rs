@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use durum_format::catalog::{self as format, Catalog, FILE_NAME as CATALOG_FILE, Grant};
+use durum_format::registry::State;
 use durum_format::store::StoreHeader;
 use durum_format::{EngineKind, FormatError, Uuid};
 use durum_persist::Site;
@@ -75,8 +76,8 @@ pub(crate) fn read(store: &Path, identity: &StoreHeader) -> Result<Contents> {
         );
         return Err(damaged(store, problem));
     }
-    let mut contents = to_contents(store, identity, &catalog)?;
-    forget_ended(store, &mut contents);
+    let contents = to_contents(store, identity, &catalog)?;
+    let contents = forget_ended(store, contents);
     contents
         .validate()
         .map_err(|source| refusal(store, source))?;
@@ -98,24 +99,27 @@ fn damaged(store: &Path, problem: String) -> Error {
 }
 
 /// Forgets clients none of whose files is there.
-fn forget_ended(store: &Path, contents: &mut Contents) {
+fn forget_ended(store: &Path, mut contents: Contents) -> Contents {
     let clients: Vec<Uuid> = contents.clients.iter().copied().collect();
     for client in clients {
         let (changes, puddles) = contents.ending_of(client);
         let is_gone = |uuid: &Uuid| files::puddle_path(store, *uuid).symlink_metadata().is_err();
         if !puddles.is_empty() && puddles.iter().all(is_gone) {
             tracing::warn!(%client, "the files of a client are gone: it ended on a full disk");
-            let sequence = contents.sequence;
-            contents.commit(&changes);
-            contents.sequence = sequence;
-            contents.removing.clear();
+            let mut state = contents.into_state();
+            let sequence = state.sequence;
+            state.commit(&changes);
+            state.sequence = sequence;
+            state.removing.clear();
+            contents = Contents::of(state);
         }
     }
+    contents
 }
 
 /// What the catalog says, as the registry has it. The place of the next puddle is not in it: the start stands in.
 fn to_contents(store: &Path, identity: &StoreHeader, catalog: &Catalog) -> Result<Contents> {
-    let mut contents = Contents::new(identity.clone());
+    let mut contents = State::new(identity.clone());
     contents.sequence = catalog.commit;
     let mut roots = BTreeSet::new();
     for pool in &catalog.pools {
@@ -170,5 +174,5 @@ fn to_contents(store: &Path, identity: &StoreHeader, catalog: &Catalog) -> Resul
     }
     let types = catalog.types.iter();
     contents.types = types.map(|it| (it.id, it.text.clone())).collect();
-    Ok(contents)
+    Ok(Contents::of(contents))
 }
