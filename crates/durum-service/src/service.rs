@@ -142,7 +142,7 @@ pub trait Service: Send + Sync {
     /// Looks for garbage in the open store, in which no pool is open: what is found stays true until one is opened.
     ///
     /// # Errors
-    /// As [`find_garbage`]; `PoolOpen`.
+    /// As [`find_garbage`](crate::find_garbage); `PoolOpen`.
     fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage>;
 
     /// Ends this client: its logs and log spaces are removed, the store is marked clean, the lock is given up.
