@@ -161,6 +161,22 @@ pub(crate) fn open(
     open_at(store, &relative_path(uuid, false), uuid, record, writable)
 }
 
+/// Opens the file of a puddle again for somebody who has it mapped, for reading. What is wrong with its bytes they find
+/// out where they read them.
+pub(crate) fn reopen(store: &Path, uuid: Uuid, record: &PuddleRecord) -> Result<MediaFile> {
+    reading::open(store, &relative_path(uuid, false), role_of(record), false)
+}
+
+fn role_of(record: &PuddleRecord) -> Role {
+    Role {
+        structure: kind_name(record.kind),
+        cure: match record.kind.holds_objects() {
+            true => BRING_BACK,
+            false => RESTORE,
+        },
+    }
+}
+
 /// As [`open`], for a file that may have another name in the store's directory.
 pub(crate) fn open_at(
     store: &Path,
@@ -169,14 +185,8 @@ pub(crate) fn open_at(
     record: &PuddleRecord,
     writable: bool,
 ) -> Result<MediaFile> {
-    let cure = match record.kind.holds_objects() {
-        true => BRING_BACK,
-        false => RESTORE,
-    };
-    let role = Role {
-        structure: kind_name(record.kind),
-        cure,
-    };
+    let role = role_of(record);
+    let cure = role.cure;
     let file = reading::open(store, name, role, writable)?;
     let found = read_header(&file, cure)?;
     let expected = header_of(uuid, record);

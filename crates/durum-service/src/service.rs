@@ -71,10 +71,11 @@ pub trait Service: Send + Sync {
     fn create_puddle(&self, owner: PuddleOwner, kind: PuddleKind, size: u64)
     -> Result<PuddleGrant>;
 
-    /// Opens the file of a puddle again that this client may write: of one whose descriptor it has not kept.
+    /// Opens the file of a puddle again, for reading, that this client has mapped and kept no descriptor of. The client
+    /// sees for itself whether it is the same file.
     ///
     /// # Errors
-    /// `PuddleUnknown`, `PuddleRefused`; `Damaged`, `FileMissing` where it is not what the registry says.
+    /// `PuddleUnknown`, `PuddleRefused`; `FileMissing`, `NotAFile`.
     fn reopen_puddle(&self, uuid: Uuid) -> Result<MediaFile>;
 
     /// Gives a puddle back: one of an open pool (never its root puddle), or one of this client.

@@ -261,7 +261,7 @@ impl Service for Embedded {
         let mut state = self.host.state();
         let record = self.own_puddle(state.open(&self.host.path)?, uuid)?;
         drop(state);
-        files::open(&self.host.path, uuid, &record, true)
+        files::reopen(&self.host.path, uuid, &record)
     }
 
     fn remove_puddle(&self, uuid: Uuid) -> Result<()> {
