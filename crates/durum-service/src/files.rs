@@ -164,7 +164,7 @@ pub(crate) fn open(
 /// Opens the file of a puddle again for somebody who has it mapped, for reading. What is wrong with its bytes they find
 /// out where they read them.
 pub(crate) fn reopen(store: &Path, uuid: Uuid, record: &PuddleRecord) -> Result<MediaFile> {
-    reading::open(store, &relative_path(uuid, false), role_of(record), false)
+    reading::open(store, relative_path(uuid, false), role_of(record), false)
 }
 
 fn role_of(record: &PuddleRecord) -> Role {
