@@ -42,6 +42,7 @@ mod registry;
 mod service;
 mod space;
 mod unregistered;
+mod wording;
 
 pub use check::{
     CheckOptions, CheckReport, Finding, Garbage, GarbageGroup, GarbageLimbo, GarbageObject,

@@ -1,5 +1,7 @@
 //! A client is gone: its logs are replayed, while all others go on.
 
+use std::sync::PoisonError;
+
 use durum_format::Uuid;
 
 use super::commit::Commit;
@@ -18,6 +20,9 @@ impl Host {
     /// `Closed`, `Forked`, `Poisoned`; `Io`: the logs are whole, and the pools stay with the client until it is tried
     /// again, or the store is opened anew.
     pub fn recover_client(&self, client: Uuid) -> Result<RecoveryReport> {
+        // Whoever comes second finds that the client has ended.
+        let recovering = self.recovering.lock();
+        let _once = recovering.unwrap_or_else(PoisonError::into_inner);
         // Nobody else may touch its logs, nor the pools that it was granted: so both are read without the lock.
         let (away, contents) = self.leave(|open| Ok(open.contents.clone()))?;
         let known = Some(client).filter(|client| contents.clients.contains(client));

@@ -93,6 +93,8 @@ pub struct Host {
     state: Mutex<State>,
     /// A commit is decided, or a request under way has ended.
     changed: Condvar,
+    /// Held while the logs of a client that is gone are replayed: nobody does so twice.
+    recovering: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -201,6 +203,7 @@ impl Host {
                 poisoned: None,
             }),
             changed: Condvar::new(),
+            recovering: Mutex::new(()),
         })
     }
 

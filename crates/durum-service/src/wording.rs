@@ -1,0 +1,67 @@
+//! Parts of the messages of errors.
+
+use std::path::{Path, PathBuf};
+
+/// A path, also an empty one.
+pub(crate) fn shown(path: &Path) -> String {
+    match path.as_os_str().is_empty() {
+        true => "\"\"".into(),
+        false => path.display().to_string(),
+    }
+}
+
+/// The holder of a lock.
+pub(crate) fn holder(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) if pid == std::process::id() => format!("this process (pid {pid})"),
+        Some(pid) => format!("process {pid}"),
+        None => "another process".into(),
+    }
+}
+
+/// What lies there and is no open store stays: a mapping of the program's own, or the addresses of a store of another
+/// size, which are reserved until the process ends.
+pub(crate) fn cure_of_conflict(store: &Path, other: Option<&Path>) -> String {
+    let store = store.display();
+    match other {
+        Some(_) => format!(
+            "close that one first, or give one of them new addresses: `durum clone {store} NEW`"
+        ),
+        None => format!(
+            "give it addresses that nothing uses: `durum clone {store} NEW --base ADDRESS` (those of a store of another \
+             size stay in use until the process ends)"
+        ),
+    }
+}
+
+/// Who uses an address range.
+pub(crate) fn user_of_range(store: Option<&Path>) -> String {
+    match store {
+        Some(path) => format!("the store {}", path.display()),
+        None => "something else".into(),
+    }
+}
+
+/// Some files, and how many more there are.
+pub(crate) fn some_of(files: &[PathBuf]) -> String {
+    const SHOWN_MAX: usize = 4;
+    let shown = files.iter().take(SHOWN_MAX);
+    let shown: Vec<String> = shown.map(|file| file.display().to_string()).collect();
+    match files.len().saturating_sub(SHOWN_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Where a structure begins, unless that is the start of the file.
+pub(crate) fn begins_at(base: u64) -> String {
+    match base {
+        0 => String::new(),
+        base => format!(" (the structure begins at byte {base} of the file)"),
+    }
+}
+
+/// An offset, where there is one.
+pub(crate) fn at(offset: Option<u64>) -> String {
+    offset.map_or_else(String::new, |offset| format!(" at offset {offset}"))
+}
