@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use durum::{Domain, Durability, Pool, PoolOptions, Store, Tx};
+use durum::{Address, Domain, Durability, Pool, PoolOptions, Store, Tx};
 use durum_service::Error as StoreError;
 
 use crate::batch::{Change, WriteBatch};
@@ -48,13 +48,18 @@ pub(crate) fn is_occupied(path: &Path) -> Result<bool> {
 }
 
 impl Db {
-    /// Opens the database in the store at `path`, a directory that belongs to it.
+    /// Opens the database in the store at `path`, a directory that belongs to it; or in a pool of a service's store, by
+    /// the name `durum:POOL` or `durum+unix:SOCKET:POOL`.
     ///
     /// # Errors
     /// `Missing` and `Exists`, as the options say; `Comparator`; `Occupied`; `Newer`; `Damaged`; those of durum: the
     /// store is open already, or has quarantined logs. Nothing was changed then.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let path = path.as_ref();
+        if let Some((store, pool)) = Address::split_pool(path) {
+            let store = Store::open(store, options.store.clone())?;
+            return Self::open_in(&store, pool.as_deref().unwrap_or(POOL), options);
+        }
         let missing = || Error::Missing { path: path.into() };
         let store = match Store::open(path, options.store.clone()) {
             Ok(store) => store,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use durum::{Engine, Pool, PoolOptions, Store, StoreError, StoreOptions};
+use durum::{Address, Engine, Pool, PoolOptions, Store, StoreError, StoreOptions};
 
 use crate::fatal::{Location, fatal};
 use crate::handles::{self, Handle};
@@ -59,8 +59,11 @@ type Stores = BTreeMap<PathBuf, (Store, usize)>;
 /// Held while heaps are opened and closed.
 static STORES: Mutex<Stores> = Mutex::new(Stores::new());
 
-/// Which store and which pool a path names: a store directory itself, or a name in one.
+/// Which store and which pool a path names: a store directory itself, a name in one, or a pool of a service's store.
 fn resolve(path: &Path) -> (PathBuf, String) {
+    if let Some((store, pool)) = Address::split_pool(path) {
+        return (store, pool.unwrap_or_else(|| POOL.to_owned()));
+    }
     let is_store = |path: &Path| path.join(STORE_FILE).is_file();
     match (
         path.parent(),

@@ -99,9 +99,16 @@ fn open_in(at: &OwnedFd, part: &Path, path: &Path, writable: bool) -> io::Result
     let flags = access | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(at, part, flags, Mode::empty())
         .map_err(|errno| refusal(at, part, path, REGULAR, errno))?;
-    let found = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    let file = File::from(file);
+    ensure_regular(&file, path)?;
+    Ok(file)
+}
+
+/// Refuses anything but a regular file.
+pub(crate) fn ensure_regular(file: &File, path: &Path) -> io::Result<()> {
+    let found = FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode);
     match found {
-        FileType::RegularFile => Ok(File::from(file)),
+        FileType::RegularFile => Ok(()),
         _ => Err(not(path, found, REGULAR).into()),
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::state;
 
 /// Delays of an emulated medium, in nanoseconds, added to what the instructions cost.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Delays {
     /// Per line written back or streamed.
     pub write_back_ns: u64,

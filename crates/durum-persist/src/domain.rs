@@ -15,7 +15,7 @@ use crate::file::MediaFile;
 use crate::large::TMPFS_MAGIC;
 
 /// What makes a write durable in a directory, and against what.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Domain {
     /// Persistent memory mapped without a page cache: durable after write-back and fence, survives power loss.

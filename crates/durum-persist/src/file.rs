@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,6 +63,17 @@ impl MediaFile {
         let file = beneath::open(directory, name.as_ref(), writable)?;
         let metadata = file.metadata()?;
         Ok(MediaFile::new(file, &directory.join(name), &metadata))
+    }
+
+    /// A file that another process has opened, under the path by which messages name it.
+    ///
+    /// # Errors
+    /// [`NotRegular`](crate::beneath::NotRegular) for anything but a regular file; or as the system says.
+    pub fn received(descriptor: OwnedFd, path: &Path) -> io::Result<MediaFile> {
+        let file = File::from(descriptor);
+        beneath::ensure_regular(&file, path)?;
+        let metadata = file.metadata()?;
+        Ok(MediaFile::new(file, path, &metadata))
     }
 
     fn new(file: File, path: &Path, metadata: &fs::Metadata) -> MediaFile {

@@ -111,6 +111,7 @@ pub mod inject;
 mod key;
 mod large;
 pub mod line;
+pub mod own;
 mod processor;
 pub mod record;
 mod recording;

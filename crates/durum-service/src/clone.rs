@@ -27,7 +27,7 @@ use crate::host::CreateOptions;
 use crate::host::create::{check_options, draw, fill};
 use crate::host::open::validate;
 use crate::identity;
-use crate::lock::StoreLock;
+use crate::liveness;
 use crate::model::{Progress, ProgressFn, Stage};
 use crate::names;
 use crate::reading;
@@ -90,7 +90,7 @@ pub struct CloneReport {
 pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Result<CloneReport> {
     let source = absolute(source)?;
     let identity = identity::read(&source)?;
-    let _lock = StoreLock::share(&source)?;
+    let _lock = liveness::share(&source)?;
     let contents = validate(&source, &identity)?.contents;
     ensure_nothing_kept(&source, &contents, "cloned")?;
     if !contents.is_clean() {

@@ -152,11 +152,28 @@ pub enum Error {
         /// The process that holds it, where the system tells (this process itself included).
         pid: Option<u32>,
     },
+    /// The service of the store has ended, and a client of it lives.
+    #[error(
+        "{path}: {holder} is a client of this store's service, which has ended; start the service again, or end that first",
+        path = .path.display(), holder = holder(*pid)
+    )]
+    StoreServed {
+        /// The store directory.
+        path: PathBuf,
+        /// The client's process, where the system tells.
+        pid: Option<u32>,
+    },
     /// The store was not closed, or is in use, and the operation needs it closed and drained.
     #[error("{path}: the store was not closed in order; run `durum recover {path}` first", path = .path.display())]
     StoreDirty {
         /// The store directory.
         path: PathBuf,
+    },
+    /// The service knows no such client: it was recovered, because it was taken for gone.
+    #[error("client {client} is not known to the service any more; open the store again")]
+    ClientUnknown {
+        /// The client's UUID.
+        client: String,
     },
     /// Another client of the store has the pool open.
     #[error(
@@ -393,6 +410,26 @@ pub enum Error {
         cure: String,
     },
 
+    /// An error of which the service told the text only.
+    #[error("{text}")]
+    Told {
+        /// Who can act on it.
+        kind: ErrorKind,
+        /// What it says.
+        text: String,
+    },
+    /// The service could not be reached, or does not answer. Transactions on pools that are open go on. Raised by the
+    /// client, declared here.
+    #[error("{socket}: the service of the store {problem}; {cure}", socket = .socket.display())]
+    ServiceGone {
+        /// The service's socket.
+        socket: PathBuf,
+        /// What was noticed, as a clause.
+        problem: String,
+        /// What to do.
+        cure: &'static str,
+    },
+
     // ---- the system -------------------------------------------------------------------------
     /// No room for a file. Nothing was left behind.
     #[error("{path}: no room on the file system for {bytes} bytes; free some space and try again", path = .path.display())]
@@ -445,6 +482,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Closed { .. }
+            | Error::ClientUnknown { .. }
             | Error::Forked { .. }
             | Error::PoolNotOpen { .. }
             | Error::PoolOpen { .. }
@@ -455,6 +493,7 @@ impl Error {
             Error::StoreMissing { .. }
             | Error::StoreExists { .. }
             | Error::StoreBusy { .. }
+            | Error::StoreServed { .. }
             | Error::StoreDirty { .. }
             | Error::PoolBusy { .. }
             | Error::PoolMissing { .. }
@@ -467,6 +506,7 @@ impl Error {
             | Error::PoolNotQuarantined { .. }
             | Error::PoolWaits { .. }
             | Error::GarbageUnjudged { .. } => ErrorKind::User,
+            Error::Told { kind, .. } => *kind,
             Error::Format { file, source, .. } => match source.fault() {
                 // A store of ours whose other files are foreign was damaged.
                 Fault::Foreign if !is_identity(file) => ErrorKind::Data,
@@ -487,6 +527,7 @@ impl Error {
             | Error::GarbageDamaged { .. } => ErrorKind::Data,
             Error::StorageFull { .. }
             | Error::AddressSpace { .. }
+            | Error::ServiceGone { .. }
             | Error::Io { .. }
             | Error::Poisoned { .. } => ErrorKind::System,
         }

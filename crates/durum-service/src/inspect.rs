@@ -17,7 +17,8 @@ use crate::directory::absolute;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::identity;
-use crate::lock::{self, Holder};
+use crate::liveness;
+use crate::lock::Holder;
 use crate::model::{PoolSummary, PuddleSummary, RecoveryReport};
 use crate::presence::{self, LostFile};
 use crate::reading;
@@ -65,7 +66,7 @@ impl ReadOnlyStore {
         let path = absolute(path)?;
         let identity = identity::read(&path)?;
         let contents = registry::read(&path, &identity)?.contents;
-        let is_live = lock::current_writer(&path)? != Holder::Nobody;
+        let is_live = liveness::current_writer(&path)? != Holder::Nobody;
         ReadOnlyStore::over(path, identity, contents, is_live)
     }
 
@@ -157,7 +158,7 @@ impl ReadOnlyStore {
     /// # Errors
     /// `Io`.
     pub fn writer(&self) -> Result<Option<u32>> {
-        Ok(match lock::current_writer(&self.path)? {
+        Ok(match liveness::current_writer(&self.path)? {
             Holder::Nobody => None,
             Holder::Process(pid) => Some(pid.unwrap_or(0)),
         })
@@ -195,7 +196,7 @@ impl ReadOnlyStore {
     /// # Errors
     /// `Io`.
     pub fn lost_files(&self) -> Result<Vec<LostFile>> {
-        let is_live = || Ok(lock::current_writer(&self.path)? != Holder::Nobody);
+        let is_live = || Ok(liveness::current_writer(&self.path)? != Holder::Nobody);
         if is_live()? {
             return Ok(Vec::new());
         }
@@ -224,7 +225,7 @@ impl ReadOnlyStore {
     /// `PuddleUnknown`; `StoreBusy` beside a live writer; `PoolRefused` where recovery could not write its pool;
     /// `Format`, `Damaged`, `FileMissing`, `Io` for its file.
     pub fn puddle(&self, uuid: Uuid) -> Result<PuddleView> {
-        if let Holder::Process(pid) = lock::current_writer(&self.path)? {
+        if let Holder::Process(pid) = liveness::current_writer(&self.path)? {
             return Err(Error::StoreBusy {
                 path: self.path.clone(),
                 pid,

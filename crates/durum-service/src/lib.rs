@@ -32,6 +32,7 @@ mod files;
 mod host;
 mod identity;
 mod inspect;
+mod liveness;
 mod lock;
 mod model;
 mod names;
@@ -55,6 +56,7 @@ pub use durum_format::puddle::PuddleKind;
 pub use error::{Error, ErrorKind, Result};
 pub use host::{CreateOptions, Embedded, Host, OpenOptions};
 pub use inspect::{PuddleView, ReadOnlyStore};
+pub use liveness::Liveness;
 pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
     PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,

@@ -179,7 +179,7 @@ pub(crate) fn current_writer(store: &Path) -> Result<Holder> {
 }
 
 /// Who holds a record lock on the file that keeps one of this kind away.
-fn holder(file: &MediaFile, wanted: FlockType) -> rustix::io::Result<Holder> {
+pub(crate) fn holder(file: &MediaFile, wanted: FlockType) -> rustix::io::Result<Holder> {
     let wanted = Flock::from(wanted);
     Ok(match rustix::process::fcntl_getlk(file, &wanted)? {
         None => Holder::Nobody,

@@ -9,6 +9,7 @@ use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::domain::Domain;
 use durum_persist::file::MediaFile;
+use serde::{Deserialize, Serialize};
 
 /// How a pool is made.
 #[derive(Clone, Debug)]
@@ -92,7 +93,7 @@ pub struct StoreInfo {
 }
 
 /// A pool, as a list shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolSummary {
     /// The pool.
     pub uuid: Uuid,
@@ -128,7 +129,7 @@ pub struct PuddleSummary {
 }
 
 /// Why a pool is quarantined.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineNote {
     /// The file of the log that failed validation, relative to the store.
     pub log: PathBuf,
@@ -138,7 +139,7 @@ pub struct QuarantineNote {
 
 /// A pool that recovery could not write: it must not be opened before the cause is cured. What it would have written is
 /// kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RefusedPool {
     /// The pool's name.
@@ -194,7 +195,7 @@ pub(crate) fn quoted(names: &[String]) -> String {
 }
 
 /// What recovery did when the store was opened.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecoveryReport {
     /// Whether the last opener closed the store in order: then there was nothing to do.

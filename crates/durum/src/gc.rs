@@ -12,14 +12,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use durum_service::{
-    Embedded, GarbageGroup, GarbageLimbo, GarbageObject, GarbageOptions, OpenOptions, PoolGarbage,
-    ProgressFn, RecoveryReport, Service, find_garbage,
+    GarbageGroup, GarbageLimbo, GarbageObject, GarbageOptions, OpenOptions, PoolGarbage,
+    ProgressFn, RecoveryReport, find_garbage,
 };
 
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::opened::{Announce, Pool, Store};
 use crate::options::{PoolOptions, StoreOptions, setters};
+use crate::services;
 use crate::tx::Tx;
 use crate::typed::Tally;
 
@@ -142,17 +143,18 @@ pub fn collect(path: impl AsRef<Path>, options: &GcOptions) -> Result<GcReport> 
     let open = OpenOptions {
         domain: options.store.domain,
         progress: options.progress.clone(),
+        ..OpenOptions::default()
     };
-    let service = Embedded::open(path, open)?;
-    let recovery = service.recovery_report().clone();
-    let garbage = match service.find_garbage(&search) {
+    let opened = services::open(path, open)?;
+    let recovery = opened.recovery.clone();
+    let garbage = match opened.service.find_garbage(&search) {
         Ok(garbage) => garbage,
         Err(error) => {
-            service.close()?;
+            opened.service.close()?;
             return Err(error.into());
         }
     };
-    let store = Store::over(service, &options.store)?;
+    let store = Store::over(opened, &options.store)?;
     let mut report = GcReport {
         pools: garbage.pools,
         transactions: 0,

@@ -78,6 +78,7 @@ mod rawlog;
 mod reading;
 mod saved;
 mod savepoint;
+mod services;
 mod signals;
 mod sites;
 mod space;
@@ -100,6 +101,7 @@ pub use durum_persist::count::{
     Counters as Stats, all_counters, background_counters, thread_counters,
 };
 pub use durum_persist::domain::{Delays, Domain};
+pub use durum_protocol::Address;
 pub use durum_service::{
     EngineKind as Engine, Error as StoreError, PoolGarbage, PoolSummary, Progress, ProgressFn,
     QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use durum_service::{
-    CreateOptions, Embedded, OpenOptions, PoolSpec, PoolSummary, RecoveryReport, StoreInfo,
-};
+use durum_service::{CreateOptions, OpenOptions, PoolSpec, PoolSummary, RecoveryReport, StoreInfo};
 
 use crate::engine;
 use crate::error::{Error, Result};
@@ -14,6 +12,7 @@ use crate::fault;
 use crate::opened::{OpenPool, Pool, PoolInner, Store, StoreInner};
 use crate::options::{PoolOptions, StoreOptions};
 use crate::primitive::locked;
+use crate::services::{self, Opened};
 use crate::tx::Tx;
 
 /// How long `Store::close` waits for threads that are just ending and give their logs back.
@@ -35,30 +34,35 @@ impl Store {
             ..defaults
         };
         fault::check_forked()?;
-        let service = Embedded::create(path.as_ref(), &create)?;
+        let service = services::create(path.as_ref(), &create)?;
         Ok(Self {
-            inner: StoreInner::new(Box::new(service), None, &options)?,
+            inner: StoreInner::new(service, None, &options)?,
         })
     }
 
     /// Opens the store at `path`. If its last user died, its logs are replayed first.
     ///
+    /// `durum:` names the store of this machine's service (`durumd`), `durum+unix:PATH` that of the service at a
+    /// socket: other programs use it at the same time, each pool being one program's. A directory of such a name is
+    /// `./durum:`.
+    ///
     /// # Errors
-    /// `StoreMissing`, `StoreBusy`, `Version`, `Damaged` and others, with what to do; the store is as before.
+    /// `ServiceGone` where no service answers; `StoreMissing`, `StoreBusy`, `Version`, `Damaged` and others, with what
+    /// to do; the store is as before.
     pub fn open(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
         let open = OpenOptions {
             domain: options.domain,
             ..OpenOptions::default()
         };
         fault::check_forked()?;
-        Self::over(Embedded::open(path.as_ref(), open)?, &options)
+        Self::over(services::open(path.as_ref(), open)?, &options)
     }
 
-    /// A store that the service has opened.
-    pub(crate) fn over(service: Embedded, options: &StoreOptions) -> Result<Self> {
-        let report = service.recovery_report().clone();
+    /// A store that a service has opened.
+    pub(crate) fn over(opened: Opened, options: &StoreOptions) -> Result<Self> {
+        let Opened { service, recovery } = opened;
         Ok(Self {
-            inner: StoreInner::new(Box::new(service), Some(report), options)?,
+            inner: StoreInner::new(service, Some(recovery), options)?,
         })
     }
 
@@ -151,7 +155,8 @@ impl Store {
     /// Opens a pool; a pool that is open in this process gives another handle to it.
     ///
     /// # Errors
-    /// `PoolMissing`, `PoolQuarantined`, `PoolRefused`, `AddressConflict`, `EngineMissing` and others, with what to do.
+    /// `PoolMissing`, `PoolQuarantined`, `PoolRefused`, `AddressConflict`, `EngineMissing` and others, with what to
+    /// do.
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         self.check()?;
         let _one_at_a_time = locked(&self.inner.opening);

@@ -43,7 +43,7 @@ impl fmt::Debug for GarbageOptions {
 }
 
 /// The garbage of a store.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Garbage {
     /// The pools that were looked at, in order of name.
     pub pools: Vec<PoolGarbage>,
@@ -54,7 +54,7 @@ pub struct Garbage {
 }
 
 /// The garbage of a pool, in numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PoolGarbage {
     /// The pool's name.
     pub name: String,
@@ -67,7 +67,7 @@ pub struct PoolGarbage {
 }
 
 /// Garbage of pools that point to each other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GarbageGroup {
     /// The names of the pools that it concerns.
     pub pools: Vec<String>,
@@ -79,7 +79,7 @@ pub struct GarbageGroup {
 }
 
 /// References in a limbo, all of which are garbage.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GarbageLimbo {
     /// Address of the pointer to the first one: of those that are freed it has to be led past.
     pub head: u64,
@@ -88,7 +88,7 @@ pub struct GarbageLimbo {
 }
 
 /// An object that is garbage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GarbageObject {
     /// Where it lies.
     pub address: u64,
@@ -103,7 +103,7 @@ pub struct GarbageObject {
 }
 
 /// A counted pointer that goes with the object it lies in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GarbageReference {
     /// The object that it leads to.
     pub target: u64,

@@ -27,6 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::inspect::ReadOnlyStore;
+use crate::liveness::{self, CLIENTS_DIRECTORY};
 use crate::lock::{LOCK_FILE, StoreLock};
 use crate::model::{ProgressFn, RecoveryReport, RefusedPool, quoted};
 use crate::registry;
@@ -254,7 +255,7 @@ impl Seen {
             let file = identity::path(&path);
             report.add(Severity::Damage, &file, None, error.to_string());
         }
-        let lock = StoreLock::share(&path)?;
+        let lock = liveness::share(&path)?;
         let directories = files::check_directories(&path);
         report.can_repair |= files::can_repair(&directories);
         if keep(directories, &path, report)?.is_none() {
@@ -381,6 +382,7 @@ fn list_files(
         LOCK_FILE,
         PUDDLE_DIRECTORY,
         QUARANTINE_DIRECTORY,
+        CLIENTS_DIRECTORY,
         unregistered::DIRECTORY,
     ]);
     for name in names_in(path)? {

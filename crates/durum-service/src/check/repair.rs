@@ -12,7 +12,7 @@ use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, grown};
 use crate::identity;
-use crate::lock::StoreLock;
+use crate::liveness;
 use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::Contents;
 use crate::registry::takeover;
@@ -43,7 +43,7 @@ pub struct RepairReport {
 pub fn repair(path: &Path) -> Result<RepairReport> {
     let path = absolute(path)?;
     let (identity, lost) = registered::identity(&path)?;
-    let _lock = StoreLock::acquire(&path)?;
+    let _lock = liveness::acquire(&path)?;
     let mut report = RepairReport::default();
     unregistered::has_place(&path)?;
     registry::refuse_directories(&path)?;

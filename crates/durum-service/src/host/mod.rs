@@ -12,6 +12,7 @@ mod gone;
 pub(crate) mod open;
 mod puddles;
 mod recover;
+mod served;
 mod settle;
 
 use std::collections::BTreeSet;
@@ -69,6 +70,9 @@ pub struct OpenOptions {
     pub domain: Option<Domain>,
     /// Called as recovery goes on.
     pub progress: Option<Arc<ProgressFn>>,
+    /// Whether clients may live in other processes. Those that an earlier service left are clients of this one, if they
+    /// live; see [`Host::served`]. Whoever opens a store otherwise is refused while there are any.
+    pub is_service: bool,
 }
 
 impl std::fmt::Debug for OpenOptions {
@@ -76,6 +80,7 @@ impl std::fmt::Debug for OpenOptions {
         f.debug_struct("OpenOptions")
             .field("domain", &self.domain)
             .field("progress", &self.progress.is_some())
+            .field("is_service", &self.is_service)
             .finish()
     }
 }
@@ -253,6 +258,17 @@ impl Open {
                 self.space.remove(record.address);
             }
         }
+    }
+
+    /// Whether anything has this name: a puddle, a pool or a client. Nothing can have the nil one.
+    fn has_name(&self, uuid: Uuid) -> bool {
+        let contents = &self.contents;
+        uuid.is_nil()
+            || contents.puddles.contains_key(&uuid)
+            || contents.pools.contains_key(&uuid)
+            || contents.clients.contains(&uuid)
+            || contents.removing.contains(&uuid)
+            || self.at_work.contains(&uuid)
     }
 
     fn new(registry: Registry, contents: Contents, space: Space, lock: StoreLock) -> Open {

@@ -18,6 +18,7 @@ use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
+use crate::liveness;
 use crate::lock::StoreLock;
 use crate::model::{Progress, RecoveryReport, Stage};
 use crate::registry::contents::Contents;
@@ -35,20 +36,29 @@ impl Host {
     /// What recovery did is durable on return; see [`Host::recovery_report`].
     ///
     /// # Errors
-    /// `StoreMissing`, `StoreBusy`; `Format`, `Damaged`, `FileMissing` for a foreign, newer, damaged or truncated
-    /// store. The store is then byte for byte as it was. `Io` during recovery leaves the logs whole: the
+    /// `StoreMissing`, `StoreBusy`, `StoreServed`; `Format`, `Damaged`, `FileMissing` for a foreign, newer, damaged or
+    /// truncated store. The store is then byte for byte as it was. `Io` during recovery leaves the logs whole: the
     /// next attempt replays them again.
     pub fn open(path: &Path, options: OpenOptions) -> Result<Arc<Host>> {
         let path = absolute(path)?;
         let identity = identity::read(&path)?;
-        let lock = StoreLock::acquire(&path)?;
+        let lock = match options.is_service {
+            true => StoreLock::acquire(&path)?,
+            false => liveness::acquire(&path)?,
+        };
+        // Asked once: who lives now may write to its logs, and is recovered when it is gone.
+        let living = liveness::living(&path)?;
         let found = validate(&path, &identity)?;
         let mut contents = found.contents.clone();
         let progress = |stage, done, total| Progress::tell(&options.progress, stage, done, total);
         let plans = recover::plan(
             &path,
             &contents,
-            contents.clients.iter().copied(),
+            contents
+                .clients
+                .iter()
+                .copied()
+                .filter(|client| !living.contains_key(client)),
             &progress,
         )?;
         let strays = unregistered::find(&path, &contents)?;
@@ -80,6 +90,8 @@ impl Host {
         let domain = domain(&path, options.domain)?;
         let mut open = Open::new(registry, contents, space, lock);
         open.refused = refused;
+        open.at_work.extend(living.keys());
+        liveness::forget_others(&path, &living)?;
         Ok(Host::over(path, identity, domain, recovery, open))
     }
 }

@@ -12,11 +12,16 @@ use crate::model::PuddleGrant;
 use crate::names;
 use crate::registry::contents::{Change, PuddleRecord};
 
+/// Why a name is refused.
+pub(super) const NAME_TAKEN: &str = "something in the store has this name already";
+
 /// A puddle that the registry lists.
 pub(super) type Registered = (Uuid, PuddleRecord);
 
 /// A puddle that is to be made.
 pub(super) struct NewPuddle {
+    /// Its name, which nothing may have yet.
+    pub(super) uuid: Uuid,
     pub(super) owner: Uuid,
     pub(super) kind: PuddleKind,
     pub(super) size: u64,
@@ -44,14 +49,20 @@ impl Host {
         more: impl Fn(&Open, Uuid) -> Vec<Change>,
     ) -> Result<PuddleGrant> {
         let &NewPuddle {
+            uuid,
             owner,
             kind,
             size,
             is_root,
         } = new;
-        let uuid = names::random_uuid()?;
         let (away, (address, cursor, unlinked)) = self.leave(|open| {
             may_be(open)?;
+            if open.has_name(uuid) {
+                return Err(Error::PuddleRefused {
+                    uuid: uuid.to_string(),
+                    reason: NAME_TAKEN,
+                });
+            }
             if size == 0 || !size.is_multiple_of(UNIT) || size > self.identity.size {
                 return Err(Error::PuddleSize {
                     size,

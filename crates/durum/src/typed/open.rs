@@ -11,6 +11,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use durum_format::types::Type;
+use durum_protocol::Address;
 
 use super::binding::{Identity, OpenPool};
 use super::deferred_drops::{DeferredDrop, DeferredDrops, RootHeader};
@@ -105,7 +106,14 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
         identity: Identity,
     ) -> Result<OpenPool> {
         let store_options = options.store.clone();
+        let named = Address::split_pool(path);
+        let (path, name) = match &named {
+            Some((store, name)) => (store.as_path(), name.as_deref().unwrap_or(POOL)),
+            None => (path, POOL),
+        };
         let store = match (options.new, options.create) {
+            // The store of a service is there; the pool is to be new.
+            (true, _) if named.is_some() => Store::open(path, store_options),
             (true, _) => Store::create(path, store_options),
             (false, true) => Store::open_or_create(path, store_options),
             (false, false) => Store::open(path, store_options).map_err(nothing_to_open),
@@ -118,15 +126,16 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
         if let Some(engine) = options.engine {
             pool_options = pool_options.engine(engine);
         }
-        let pool = match options.new || options.create {
-            true => store.open_or_create_pool(POOL, pool_options),
-            false => store.open_pool(POOL, pool_options).map_err(nothing_to_open),
+        let pool = match (options.new, options.create) {
+            (true, _) => store.create_pool(name, pool_options),
+            (false, true) => store.open_or_create_pool(name, pool_options),
+            (false, false) => store.open_pool(name, pool_options).map_err(nothing_to_open),
         }?;
         if let Some(wanted) = options.engine
             && pool.engine() != wanted
         {
             return Err(Error::OtherEngine {
-                pool: POOL.to_owned(),
+                pool: name.to_owned(),
                 engine: pool.engine().name(),
                 wanted: wanted.name(),
             });

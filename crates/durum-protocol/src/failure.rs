@@ -1,0 +1,194 @@
+//! Errors on the wire: what a program may act on comes field by field, all else as its kind and text.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::PathBuf;
+
+use durum_service::{Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+
+use crate::words::constant;
+
+/// A field of an error, and what it is on the wire.
+pub trait Field: Sized {
+    /// What is sent of it.
+    type Sent;
+    /// As it is sent.
+    fn sent(self) -> Self::Sent;
+    /// As it is known here.
+    fn received(sent: Self::Sent) -> Self;
+}
+
+macro_rules! sent_as_they_are {
+    ($($kind:ty),*) => { $(
+        impl Field for $kind {
+            type Sent = $kind;
+            fn sent(self) -> $kind {
+                self
+            }
+            fn received(sent: $kind) -> $kind {
+                sent
+            }
+        }
+    )* };
+}
+
+sent_as_they_are!(
+    String,
+    PathBuf,
+    u64,
+    Option<u64>,
+    Option<u32>,
+    Vec<String>,
+    bool
+);
+
+impl Field for &'static str {
+    type Sent = String;
+    fn sent(self) -> String {
+        self.to_owned()
+    }
+    fn received(sent: String) -> &'static str {
+        constant(&sent)
+    }
+}
+
+impl Field for Cow<'static, str> {
+    type Sent = String;
+    fn sent(self) -> String {
+        self.into_owned()
+    }
+    fn received(sent: String) -> Cow<'static, str> {
+        sent.into()
+    }
+}
+
+/// An error of the system: its number, if it has one, and its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfSystem {
+    /// `errno`, 0 where there is none.
+    pub number: i32,
+    /// What it says.
+    pub text: String,
+}
+
+impl Field for io::Error {
+    type Sent = OfSystem;
+    fn sent(self) -> OfSystem {
+        OfSystem {
+            number: self.raw_os_error().unwrap_or(0),
+            text: self.to_string(),
+        }
+    }
+    fn received(sent: OfSystem) -> io::Error {
+        match sent.number {
+            0 => io::Error::other(sent.text),
+            number => io::Error::from_raw_os_error(number),
+        }
+    }
+}
+
+/// Defines the errors that come field by field. Their order is the protocol's: new ones go to the end.
+macro_rules! failures {
+    ($($name:ident { $($field:ident: $kind:ty),* }),* $(,)?) => {
+        /// An error, as it is sent.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[allow(missing_docs)] // They are those of `durum_service::Error`.
+        pub enum Failure {
+            /// Any other.
+            Told { kind: Cause, text: String },
+            $($name { $($field: <$kind as Field>::Sent),* }),*
+        }
+
+        impl From<Error> for Failure {
+            fn from(error: Error) -> Failure {
+                match error {
+                    $(Error::$name { $($field),* } => Failure::$name { $($field: Field::sent($field)),* },)*
+                    other => Failure::Told {
+                        kind: other.kind().into(),
+                        text: other.to_string(),
+                    },
+                }
+            }
+        }
+
+        impl From<Failure> for Error {
+            fn from(failure: Failure) -> Error {
+                match failure {
+                    $(Failure::$name { $($field),* } => {
+                        Error::$name { $($field: <$kind as Field>::received($field)),* }
+                    })*
+                    Failure::Told { kind, text } => Error::Told {
+                        kind: kind.into(),
+                        text,
+                    },
+                }
+            }
+        }
+    };
+}
+
+failures! {
+    Closed { store: PathBuf },
+    ClientUnknown { client: String },
+    PoolNotOpen { pool: String },
+    PoolOpen { name: String, operation: &'static str },
+    PuddleUnknown { store: PathBuf, uuid: String },
+    PuddleRefused { uuid: String, reason: &'static str },
+    PuddleSize { size: u64, unit: u64, max: u64 },
+    TypeRefused { id: u64, reason: String },
+    PoolBusy { name: String },
+    PoolMissing { store: PathBuf, name: String },
+    PoolExists { store: PathBuf, name: String },
+    PoolName { name: String, reason: &'static str },
+    AddressesExhausted { store: PathBuf, size: u64, space: u64 },
+    NothingKept { store: PathBuf, pool: String, reason: &'static str },
+    PoolNotQuarantined { store: PathBuf, pool: String, reason: String, cure: String },
+    PoolWaits { store: PathBuf, pool: String, others: Vec<String> },
+    GarbageUnjudged { store: PathBuf, pool: String, reason: String },
+    Damaged {
+        file: PathBuf, structure: &'static str, offset: u64, problem: String, cure: Cow<'static, str>
+    },
+    FileMissing { file: PathBuf, structure: &'static str, cure: Cow<'static, str> },
+    NotAFile {
+        file: PathBuf, found: &'static str, expected: &'static str, structure: &'static str, cure: Cow<'static, str>
+    },
+    PoolQuarantined { store: PathBuf, pool: String, log: PathBuf, reason: String },
+    PoolRefused { store: PathBuf, pool: String, reason: String, cure: String },
+    PartsKept { store: PathBuf, operation: &'static str, pools: Vec<String>, cure: String },
+    StorageFull { path: PathBuf, bytes: u64 },
+    Io { operation: &'static str, path: PathBuf, offset: Option<u64>, source: io::Error },
+    Poisoned { store: PathBuf, file: PathBuf },
+}
+
+/// Who can act on an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // They are those of `durum_service::ErrorKind`.
+pub enum Cause {
+    Caller,
+    User,
+    Data,
+    System,
+}
+
+impl From<ErrorKind> for Cause {
+    fn from(kind: ErrorKind) -> Cause {
+        match kind {
+            ErrorKind::Caller => Cause::Caller,
+            ErrorKind::User => Cause::User,
+            ErrorKind::Data => Cause::Data,
+            ErrorKind::System => Cause::System,
+        }
+    }
+}
+
+impl From<Cause> for ErrorKind {
+    fn from(cause: Cause) -> ErrorKind {
+        match cause {
+            Cause::Caller => ErrorKind::Caller,
+            Cause::User => ErrorKind::User,
+            Cause::Data => ErrorKind::Data,
+            Cause::System => ErrorKind::System,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What is asked and answered. On the wire it is [postcard](https://postcard.jamesmunns.com/wire-format).
+//!
+//! The order of variants and fields is the protocol's: a change of it needs another [`VERSION`]. Names of puddles and
+//! pools that a request makes are the client's choice, so that a request that is sent again, because its answer was
+//! lost, is done once.
+
+use std::path::PathBuf;
+
+use durum_format::puddle::PuddleKind;
+use durum_format::{EngineKind, Uuid};
+use durum_persist::domain::Domain;
+use durum_service::{
+    Garbage, PoolSpec, PoolSummary, PuddleOwner, RecoveryReport, RefusedPool, StoreInfo,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::frame::FrameError;
+
+/// The version of the messages; the only one so far.
+pub const VERSION: u32 = 1;
+
+/// The words with which a client begins.
+pub const GREETING: [u8; 8] = *b"durum-cl";
+
+/// The first message of a client. It never changes its form: an older or newer service answers it, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`GREETING`].
+    pub greeting: [u8; 8],
+    /// The versions that the client speaks: from.
+    pub from: u32,
+    /// And up to.
+    pub to: u32,
+    /// What the client can do beside, a bit for each; none so far.
+    pub features: u64,
+    /// The client that it is already, if it comes again.
+    pub client: Option<Uuid>,
+}
+
+/// The answer to a hello. The descriptor of the liveness file comes with it, for a new client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The version that both speak.
+    pub version: u32,
+    /// Of what the client offered, what the service can do, too.
+    pub features: u64,
+    /// The store directory, for messages.
+    pub path: PathBuf,
+    /// The store.
+    pub uuid: Uuid,
+    /// Who the client is.
+    pub client: Uuid,
+    /// The first address of the puddle space.
+    pub base: u64,
+    /// The size of the puddle space in bytes.
+    pub space_size: u64,
+    /// Where the next puddle is placed, if there is room.
+    pub next_address: u64,
+    /// How a write becomes durable in the store.
+    pub domain: Domain,
+    /// The version of the store format.
+    pub format_version: u32,
+}
+
+impl Welcome {
+    /// What a service tells of its store.
+    pub fn new(info: StoreInfo) -> Welcome {
+        Welcome {
+            version: VERSION,
+            features: 0,
+            path: info.path,
+            uuid: info.uuid,
+            client: info.client,
+            base: info.base,
+            space_size: info.space_size,
+            next_address: info.next_address,
+            domain: info.domain,
+            format_version: info.format_version,
+        }
+    }
+
+    /// What a client knows of its store.
+    pub fn info(&self) -> StoreInfo {
+        StoreInfo {
+            path: self.path.clone(),
+            uuid: self.uuid,
+            client: self.client,
+            base: self.base,
+            space_size: self.space_size,
+            next_address: self.next_address,
+            domain: self.domain,
+            format_version: self.format_version,
+        }
+    }
+}
+
+/// A request with all that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// What is asked.
+    pub request: Request,
+    /// Whether it was asked before, and the answer may have been lost.
+    pub again: bool,
+}
+
+/// What a client asks. See the method of [`Service`](durum_service::Service) of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // What each means is told there.
+pub enum Request {
+    /// Nothing; the service answers.
+    Ping,
+    /// The client holds its lock.
+    Ready,
+    Recovery,
+    Pools,
+    CreatePool {
+        pool: Uuid,
+        root: Uuid,
+        name: String,
+        engine: EngineKind,
+        root_size: u64,
+    },
+    OpenPool {
+        name: String,
+    },
+    ClosePool {
+        pool: Uuid,
+    },
+    /// The pool of that name, if it is this one.
+    RemovePool {
+        pool: Uuid,
+        name: String,
+    },
+    CreatePuddle {
+        puddle: Uuid,
+        owner: Owner,
+        kind: PuddleKind,
+        size: u64,
+    },
+    ReopenPuddle {
+        puddle: Uuid,
+    },
+    RemovePuddle {
+        puddle: Uuid,
+    },
+    RegisterLogSpace {
+        puddle: Uuid,
+    },
+    RegisterType {
+        id: u64,
+        text: String,
+    },
+    TypeText {
+        id: u64,
+    },
+    Types,
+    RefusedPools,
+    GiveUp {
+        name: String,
+    },
+    AcceptQuarantined {
+        name: String,
+    },
+    RetryQuarantined {
+        name: String,
+    },
+    FindGarbage {
+        pool: Option<String>,
+    },
+    Close,
+}
+
+/// Who owns a puddle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Owner {
+    /// A pool that is open.
+    Pool(Uuid),
+    /// The client.
+    Client,
+}
+
+impl From<PuddleOwner> for Owner {
+    fn from(owner: PuddleOwner) -> Owner {
+        match owner {
+            PuddleOwner::Pool(pool) => Owner::Pool(pool),
+            PuddleOwner::Client => Owner::Client,
+        }
+    }
+}
+
+impl From<Owner> for PuddleOwner {
+    fn from(owner: Owner) -> PuddleOwner {
+        match owner {
+            Owner::Pool(pool) => PuddleOwner::Pool(pool),
+            Owner::Client => PuddleOwner::Client,
+        }
+    }
+}
+
+/// A puddle that the client may map. Its descriptor comes with the answer, in the order of the puddles.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The puddle.
+    pub uuid: Uuid,
+    /// Where it is mapped, in every process.
+    pub address: u64,
+    /// Its size in bytes, header included.
+    pub size: u64,
+    /// What it holds.
+    pub kind: PuddleKind,
+    /// Whether it is the root puddle of its pool.
+    pub is_root: bool,
+}
+
+/// What the service answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Each is the answer to the requests of its name.
+pub enum Answer {
+    Done,
+    Failed(Failure),
+    Welcome(Welcome),
+    /// The versions that the service speaks: none that the client does.
+    OtherVersion {
+        from: u32,
+        to: u32,
+    },
+    Recovery(RecoveryReport),
+    Pools(Vec<PoolSummary>),
+    Pool {
+        uuid: Uuid,
+        name: String,
+        engine: EngineKind,
+        root: Uuid,
+        puddles: Vec<Grant>,
+    },
+    Puddle(Grant),
+    File,
+    TypeText(Option<String>),
+    Types(Vec<(u64, String)>),
+    RefusedPools(Vec<RefusedPool>),
+    Garbage(Garbage),
+}
+
+/// What the service tells without being asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note {
+    /// Somebody may have taken the client for gone: it is to come again, and to take its lock again.
+    AreYouThere,
+    /// The service ends. What is mapped stays; it gives nothing new.
+    Ends,
+}
+
+/// A message as bytes.
+pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
+    // Nothing here has a length or a map that postcard cannot write. A path that is no UTF-8 could not be written: the
+    // service serves no store at one.
+    postcard::to_allocvec(message).unwrap_or_default()
+}
+
+/// Reads a message; all of the bytes have to be one.
+///
+/// # Errors
+/// [`FrameError::Message`].
+pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, FrameError> {
+    let refused = |problem: String| FrameError::Message(problem);
+    let (message, rest) =
+        postcard::take_from_bytes(bytes).map_err(|error| refused(error.to_string()))?;
+    match rest.len() {
+        0 => Ok(message),
+        more => Err(refused(format!("{more} bytes are left over"))),
+    }
+}
+
+/// As a pool is asked for.
+pub fn spec(engine: EngineKind, root_size: u64) -> PoolSpec {
+    PoolSpec {
+        engine,
+        root_puddle_size: root_size,
+    }
+}

@@ -1,0 +1,450 @@
+//! The way to a service: a request and its answer, and coming again when the connection or the service has ended.
+//!
+//! Whoever waits for an answer reads the socket, for others that wait, too: so no thread is woken between the two. A
+//! second socket, the bell, brings what the service says unasked, to a thread that sleeps on it.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use durum_format::Uuid;
+use durum_protocol::frame::{ANSWER_MAX, Frame, Kind};
+use durum_protocol::message::{self, GREETING, VERSION};
+use durum_protocol::{Answer, Hello, Request, Welcome};
+use durum_service::{Error, Liveness};
+
+use crate::peer::{Peer, USER_VARIABLE};
+use crate::socket::{Received, Socket};
+
+/// How many descriptors an answer may bring: those of all puddles of a pool.
+const FILES_MAX: usize = 1 << 20;
+
+/// How long a client waits for the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// For a service that has ended to come back.
+    pub service: Duration,
+    /// For an answer that needs no long work.
+    pub answer: Duration,
+}
+
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting {
+            service: Duration::from_secs(10),
+            answer: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The way of one client to its service.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    socket: PathBuf,
+    waiting: Waiting,
+    welcome: Welcome,
+    next: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Absent while the service is away.
+    line: Option<Arc<Line>>,
+    liveness: Option<Liveness>,
+    /// The client has ended, or the service knows it no more.
+    is_over: bool,
+}
+
+/// A connection, as long as it lasts.
+#[derive(Debug)]
+struct Line {
+    calls: Socket,
+    bell: Arc<Socket>,
+    sending: Mutex<()>,
+    inbox: Mutex<Inbox>,
+    came: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    answers: HashMap<u64, Received>,
+    is_being_read: bool,
+}
+
+/// What a new line begins with.
+struct Greeted {
+    line: Line,
+    welcome: Welcome,
+    liveness: Option<OwnedFd>,
+}
+
+impl Connection {
+    /// Comes to the service as a new client.
+    pub(crate) fn open(socket: &Path, waiting: Waiting) -> Result<Arc<Connection>, Error> {
+        let greeted = greet(socket, None, waiting)?;
+        let mut state = State {
+            line: None,
+            liveness: None,
+            is_over: false,
+        };
+        let welcome = greeted.welcome.clone();
+        let line = state.begin(socket, greeted)?;
+        let connection = Arc::new(Connection {
+            socket: socket.to_owned(),
+            waiting,
+            welcome,
+            next: AtomicU64::new(2),
+            state: Mutex::new(state),
+        });
+        connection.listen(&line);
+        Ok(connection)
+    }
+
+    pub(crate) fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// Asks, and waits for the answer. A request whose answer is lost is sent again, marked so.
+    ///
+    /// # Errors
+    /// `ServiceGone`, `ClientUnknown`; what the service answers.
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        request: &Request,
+    ) -> Result<(Answer, Vec<OwnedFd>), Error> {
+        let message = message::encode(request);
+        let mut frame = Frame {
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+            kind: Kind::Request,
+            more: false,
+            again: false,
+            length: 0,
+        };
+        let until = Instant::now() + self.waiting.service;
+        loop {
+            let line = self.line(until)?;
+            match line.ask(frame, &message, is_long(request)) {
+                Ok(received) => return answer_of(&self.socket, received),
+                Err(error) => {
+                    tracing::debug!(%error, "the connection to the service has ended");
+                    self.drop_line(&line);
+                    if error.kind() == io::ErrorKind::TimedOut {
+                        return Err(gone(&self.socket, "does not answer"));
+                    }
+                    frame.again = true;
+                }
+            }
+        }
+    }
+
+    /// Ends the client: the service is told by the end of the lock, if it was not told before.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        if let Some(line) = state.line.take() {
+            line.end();
+        }
+        state.liveness = None;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn drop_line(&self, line: &Arc<Line>) {
+        line.end();
+        let mut state = self.state();
+        if state
+            .line
+            .as_ref()
+            .is_some_and(|now| Arc::ptr_eq(now, line))
+        {
+            state.line = None;
+        }
+    }
+
+    /// The line, a new one if need be.
+    fn line(self: &Arc<Self>, until: Instant) -> Result<Arc<Line>, Error> {
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let mut state = self.state();
+            if state.is_over {
+                return Err(Error::ClientUnknown {
+                    client: self.welcome.client.to_string(),
+                });
+            }
+            if let Some(line) = &state.line {
+                return Ok(line.clone());
+            }
+            let client = Some(self.welcome.client);
+            let begun = greet(&self.socket, client, self.waiting)
+                .and_then(|greeted| state.begin(&self.socket, greeted));
+            match begun {
+                Ok(line) => {
+                    drop(state);
+                    self.listen(&line);
+                    tracing::info!(socket = %self.socket.display(), "known to the service again");
+                    return Ok(line);
+                }
+                Err(error @ Error::ServiceGone { .. }) if Instant::now() >= until => {
+                    return Err(error);
+                }
+                Err(Error::ServiceGone { .. }) => {}
+                Err(error) => {
+                    state.is_over |= matches!(error, Error::ClientUnknown { .. });
+                    return Err(error);
+                }
+            }
+            drop(state);
+            thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
+    }
+
+    /// Has a thread sleep on the bell of a line. When the line ends it comes again, so that a service that was started
+    /// again knows of the client, though that asks nothing.
+    fn listen(self: &Arc<Self>, line: &Arc<Line>) {
+        let (connection, bell) = (Arc::downgrade(self), line.bell.clone());
+        let begun = thread::Builder::new()
+            .name("durum-bell".to_owned())
+            .spawn(move || attend(&connection, &bell));
+        if let Err(error) = begun {
+            tracing::warn!(%error, "nobody listens to the service of the store");
+        }
+    }
+}
+
+fn attend(connection: &Weak<Connection>, bell: &Socket) {
+    block_signals();
+    // Whatever comes is a reason to come again.
+    let _ = bell.receive(1024, 0);
+    // A program that closes all descriptors is to have ended with that.
+    thread::sleep(Duration::from_millis(20));
+    let mut pause = Duration::from_millis(50);
+    // Until the service is back, or nobody needs it.
+    while let Some(connection) = connection.upgrade() {
+        let state = connection.state();
+        let is_lost = state
+            .line
+            .as_ref()
+            .is_none_or(|line| std::ptr::eq(&*line.bell, bell));
+        if state.is_over || !is_lost {
+            return;
+        }
+        let line = state.line.clone();
+        drop(state);
+        if let Some(line) = line {
+            connection.drop_line(&line);
+        }
+        if connection.line(Instant::now()).is_ok() {
+            return;
+        }
+        drop(connection);
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_secs(2));
+    }
+}
+
+/// The program's signal handlers do not run on a thread that it does not know.
+fn block_signals() {
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is written before it is read, and the calls change this thread only.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl State {
+    /// Takes a new line into use: the lock is held before the service is told that it is.
+    fn begin(&mut self, socket: &Path, greeted: Greeted) -> Result<Arc<Line>, Error> {
+        let Greeted {
+            line,
+            welcome,
+            liveness,
+        } = greeted;
+        if let Some(file) = liveness {
+            // The old one first: closing it afterwards would drop the new lock.
+            self.liveness = None;
+            let held = Liveness::hold(welcome.client, file);
+            self.liveness = Some(held.map_err(|error| lost(socket, &error))?);
+        }
+        let frame = Frame {
+            number: 1,
+            kind: Kind::Request,
+            more: false,
+            again: false,
+            length: 0,
+        };
+        let ready = line.ask(frame, &message::encode(&Request::Ready), false);
+        answer_of(socket, ready.map_err(|error| lost(socket, &error))?)?;
+        let line = Arc::new(line);
+        self.line = Some(line.clone());
+        Ok(line)
+    }
+}
+
+impl Line {
+    fn ask(&self, frame: Frame, message: &[u8], is_long: bool) -> io::Result<Received> {
+        {
+            // Parts of two messages must not mix.
+            let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+            self.calls.send(frame, message, &[])?;
+        }
+        let mut inbox = self.inbox();
+        loop {
+            if let Some(answer) = inbox.answers.remove(&frame.number) {
+                return Ok(answer);
+            }
+            if inbox.is_being_read {
+                inbox = self
+                    .came
+                    .wait(inbox)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            inbox.is_being_read = true;
+            drop(inbox);
+            let came = self.calls.receive(ANSWER_MAX, FILES_MAX);
+            inbox = self.inbox();
+            inbox.is_being_read = false;
+            // Whoever waits takes an answer, or reads on.
+            self.came.notify_all();
+            match came {
+                Ok(Some(answer)) if answer.frame.kind == Kind::Answer => {
+                    if answer.frame.number == frame.number {
+                        return Ok(answer);
+                    }
+                    inbox.answers.insert(answer.frame.number, answer);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !is_long {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) {
+        self.calls.shut_down();
+        self.bell.shut_down();
+    }
+}
+
+/// Requests that may take as long as the store is large.
+fn is_long(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::GiveUp { .. } | Request::RetryQuarantined { .. } | Request::FindGarbage { .. }
+    )
+}
+
+/// Connects, and says who comes.
+fn greet(socket: &Path, client: Option<Uuid>, waiting: Waiting) -> Result<Greeted, Error> {
+    let failed = |error: io::Error| lost(socket, &error);
+    let calls = Socket::connect(socket).map_err(failed)?;
+    let peer = Peer::of(&calls).map_err(failed)?;
+    if !peer.may_serve() {
+        return Err(Error::Told {
+            kind: durum_service::ErrorKind::User,
+            text: format!(
+                "{}: user {} is at the other end, not root, this user or durum; set {USER_VARIABLE} if that one may be \
+                 trusted with all your data",
+                socket.display(),
+                peer.uid
+            ),
+        });
+    }
+    let limit = Some(waiting.answer);
+    calls.wait_at_most(limit, limit).map_err(failed)?;
+    let hello = Hello {
+        greeting: GREETING,
+        from: VERSION,
+        to: VERSION,
+        features: 0,
+        client,
+    };
+    let frame = Frame {
+        number: 0,
+        kind: Kind::Request,
+        more: false,
+        again: false,
+        length: 0,
+    };
+    calls
+        .send(frame, &message::encode(&hello), &[])
+        .map_err(failed)?;
+    let received = calls.receive(ANSWER_MAX, 2).map_err(failed)?;
+    let received = received.ok_or_else(|| gone(socket, "has closed the connection"))?;
+    let (answer, mut files) = answer_of(socket, received)?;
+    let welcome = match answer {
+        Answer::Welcome(welcome) => welcome,
+        Answer::OtherVersion { from, to } => {
+            return Err(Error::Told {
+                kind: durum_service::ErrorKind::User,
+                text: format!(
+                    "{}: the service speaks the versions {from} to {to} of the protocol, this program {VERSION}; \
+                     install the same version of both",
+                    socket.display()
+                ),
+            });
+        }
+        _ => return Err(gone(socket, "answers what was not asked")),
+    };
+    let bell = files.pop().ok_or_else(|| gone(socket, "gave no bell"))?;
+    Ok(Greeted {
+        line: Line {
+            calls,
+            bell: Arc::new(Socket::over(bell).map_err(failed)?),
+            sending: Mutex::new(()),
+            inbox: Mutex::new(Inbox::default()),
+            came: Condvar::new(),
+        },
+        welcome,
+        liveness: files.pop(),
+    })
+}
+
+/// The answer in a message, or the error in it.
+fn answer_of(socket: &Path, received: Received) -> Result<(Answer, Vec<OwnedFd>), Error> {
+    match message::decode(&received.bytes) {
+        Ok(Answer::Failed(failure)) => Err(failure.into()),
+        Ok(answer) => Ok((answer, received.files)),
+        Err(error) => {
+            tracing::error!(%error, "an answer of the service cannot be read");
+            Err(gone(socket, "says what this program cannot read"))
+        }
+    }
+}
+
+fn lost(socket: &Path, error: &io::Error) -> Error {
+    gone(socket, &format!("cannot be reached: {error}"))
+}
+
+pub(crate) fn gone(socket: &Path, problem: &str) -> Error {
+    Error::ServiceGone {
+        socket: socket.to_owned(),
+        problem: problem.to_owned(),
+        cure: "start it (`durumd --store DIR`, or `systemctl start durumd`), or name its socket in DURUM_SOCKET",
+    }
+}

@@ -1,0 +1,299 @@
+//! A store that another process serves.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
+use durum_persist::file::MediaFile;
+use durum_protocol::{Answer, Grant, Request};
+use durum_service::{
+    Error, Garbage, GarbageOptions, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
+    RecoveryReport, RefusedPool, Result, Service, StoreInfo,
+};
+
+use crate::connection::{Connection, Waiting, gone};
+
+/// A client of a store that another process serves.
+///
+/// Dropping it without [`Service::close`] is like the end of a client's process: the service recovers its pools. In a
+/// forked child every call is refused, and dropping it does nothing to the parent's.
+#[derive(Debug)]
+pub struct Remote {
+    /// Kept in a forked child: dropping it would end the parent's connection.
+    connection: std::mem::ManuallyDrop<Arc<Connection>>,
+    owner: u32,
+}
+
+impl Remote {
+    /// Comes to the service at a socket as a new client.
+    ///
+    /// # Errors
+    /// `ServiceGone`; `Told` where whoever is at the other end may not serve, or speaks other versions.
+    pub fn open(socket: &Path, waiting: Waiting) -> Result<Remote> {
+        Ok(Remote {
+            connection: std::mem::ManuallyDrop::new(Connection::open(socket, waiting)?),
+            owner: std::process::id(),
+        })
+    }
+
+    fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>)> {
+        if self.owner != std::process::id() {
+            return Err(Error::Forked {
+                store: self.connection.welcome().path.clone(),
+            });
+        }
+        self.connection.call(request)
+    }
+
+    /// For requests whose answer says only that they are done.
+    fn done(&self, request: &Request) -> Result<()> {
+        match self.ask(request)?.0 {
+            Answer::Done => Ok(()),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn strange(&self) -> Error {
+        gone(
+            &self.connection.welcome().path,
+            "answers what was not asked",
+        )
+    }
+
+    fn file(&self, puddle: Uuid, descriptor: OwnedFd) -> Result<MediaFile> {
+        let path = self
+            .connection
+            .welcome()
+            .path
+            .join(format!("puddles/{puddle}"));
+        MediaFile::received(descriptor, &path).map_err(|source| Error::Io {
+            operation: "taking the file of a puddle",
+            path,
+            offset: None,
+            source,
+        })
+    }
+
+    fn puddle(&self, grant: Grant, descriptor: OwnedFd) -> Result<PuddleGrant> {
+        Ok(PuddleGrant {
+            uuid: grant.uuid,
+            address: grant.address,
+            size: grant.size,
+            kind: grant.kind,
+            is_root: grant.is_root,
+            file: self.file(grant.uuid, descriptor)?,
+        })
+    }
+
+    fn pool(&self, request: &Request) -> Result<PoolGrant> {
+        match self.ask(request)? {
+            (
+                Answer::Pool {
+                    uuid,
+                    name,
+                    engine,
+                    root,
+                    puddles,
+                },
+                files,
+            ) if puddles.len() == files.len() => {
+                let puddles = puddles.into_iter().zip(files);
+                let puddles = puddles.map(|(grant, file)| self.puddle(grant, file));
+                Ok(PoolGrant {
+                    uuid,
+                    name,
+                    engine,
+                    root_puddle: root,
+                    puddles: puddles.collect::<Result<_>>()?,
+                })
+            }
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn report(&self, request: &Request) -> Result<RecoveryReport> {
+        match self.ask(request)?.0 {
+            Answer::Recovery(report) => Ok(report),
+            _ => Err(self.strange()),
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if self.owner == std::process::id() {
+            // SAFETY: it is used no more.
+            unsafe { std::mem::ManuallyDrop::drop(&mut self.connection) };
+        }
+    }
+}
+
+fn random_uuid() -> Result<Uuid> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Error::Io {
+        operation: "getting random numbers",
+        path: "/dev/urandom".into(),
+        offset: None,
+        source: std::io::Error::other(error.to_string()),
+    })?;
+    Ok(Uuid::from_random(bytes))
+}
+
+impl Service for Remote {
+    fn info(&self) -> StoreInfo {
+        self.connection.welcome().info()
+    }
+
+    fn recovery(&self) -> Result<RecoveryReport> {
+        self.report(&Request::Recovery)
+    }
+
+    fn pools(&self) -> Result<Vec<PoolSummary>> {
+        match self.ask(&Request::Pools)?.0 {
+            Answer::Pools(pools) => Ok(pools),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn create_pool(&self, name: &str, spec: &PoolSpec) -> Result<PoolGrant> {
+        self.pool(&Request::CreatePool {
+            pool: random_uuid()?,
+            root: random_uuid()?,
+            name: name.to_owned(),
+            engine: spec.engine,
+            root_size: spec.root_puddle_size,
+        })
+    }
+
+    fn open_pool(&self, name: &str) -> Result<PoolGrant> {
+        self.pool(&Request::OpenPool {
+            name: name.to_owned(),
+        })
+    }
+
+    fn close_pool(&self, pool: Uuid) -> Result<()> {
+        self.done(&Request::ClosePool { pool })
+    }
+
+    fn remove_pool(&self, name: &str) -> Result<()> {
+        // By its own name, too: another one may have the name when the request comes a second time.
+        let pools = self.pools()?;
+        let pool = pools.iter().find(|pool| pool.name == name);
+        let pool = pool.ok_or_else(|| Error::PoolMissing {
+            store: self.connection.welcome().path.clone(),
+            name: name.to_owned(),
+        })?;
+        self.done(&Request::RemovePool {
+            pool: pool.uuid,
+            name: name.to_owned(),
+        })
+    }
+
+    fn create_puddle(
+        &self,
+        owner: PuddleOwner,
+        kind: PuddleKind,
+        size: u64,
+    ) -> Result<PuddleGrant> {
+        let request = Request::CreatePuddle {
+            puddle: random_uuid()?,
+            owner: owner.into(),
+            kind,
+            size,
+        };
+        match self.ask(&request)? {
+            (Answer::Puddle(grant), mut files) => {
+                let file = files.pop().ok_or_else(|| self.strange())?;
+                self.puddle(grant, file)
+            }
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn reopen_puddle(&self, uuid: Uuid) -> Result<MediaFile> {
+        match self.ask(&Request::ReopenPuddle { puddle: uuid })? {
+            (Answer::File, mut files) => {
+                self.file(uuid, files.pop().ok_or_else(|| self.strange())?)
+            }
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn remove_puddle(&self, uuid: Uuid) -> Result<()> {
+        self.done(&Request::RemovePuddle { puddle: uuid })
+    }
+
+    fn register_log_space(&self, puddle: Uuid) -> Result<()> {
+        self.done(&Request::RegisterLogSpace { puddle })
+    }
+
+    fn register_type(&self, id: u64, text: &str) -> Result<()> {
+        self.done(&Request::RegisterType {
+            id,
+            text: text.to_owned(),
+        })
+    }
+
+    fn type_text(&self, id: u64) -> Result<Option<String>> {
+        match self.ask(&Request::TypeText { id })?.0 {
+            Answer::TypeText(text) => Ok(text),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn types(&self) -> Result<Vec<(u64, String)>> {
+        match self.ask(&Request::Types)?.0 {
+            Answer::Types(types) => Ok(types),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn refused_pools(&self) -> Result<Vec<RefusedPool>> {
+        match self.ask(&Request::RefusedPools)?.0 {
+            Answer::RefusedPools(pools) => Ok(pools),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn give_up(&self, name: &str) -> Result<RecoveryReport> {
+        self.report(&Request::GiveUp {
+            name: name.to_owned(),
+        })
+    }
+
+    fn accept_quarantined(&self, name: &str) -> Result<()> {
+        self.done(&Request::AcceptQuarantined {
+            name: name.to_owned(),
+        })
+    }
+
+    fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
+        self.report(&Request::RetryQuarantined {
+            name: name.to_owned(),
+        })
+    }
+
+    fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage> {
+        let request = Request::FindGarbage {
+            pool: options.pool.clone(),
+        };
+        match self.ask(&request)?.0 {
+            Answer::Garbage(garbage) => Ok(garbage),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        let closed = match self.done(&Request::Close) {
+            // It has ended before.
+            Err(Error::ClientUnknown { .. }) => Ok(()),
+            closed => closed,
+        };
+        if self.owner == std::process::id() {
+            self.connection.end();
+        }
+        closed
+    }
+}

@@ -1,0 +1,77 @@
+//! Clients that live in other processes: the service knows by their locks who they are and whether they live.
+
+use std::sync::Arc;
+
+use durum_format::Uuid;
+use durum_persist::file::MediaFile;
+
+use super::{Embedded, Host};
+use crate::error::{Error, Result};
+use crate::liveness;
+use crate::lock::Holder;
+
+impl Host {
+    /// Lets a client in another process use the store, once it holds its lock: it is to take a [`Liveness`] by the
+    /// descriptor. Until then nothing may be done for it.
+    ///
+    /// [`Liveness`]: crate::Liveness
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`; `Io`.
+    pub fn client_elsewhere(self: &Arc<Host>) -> Result<(Embedded, MediaFile)> {
+        let client = self.client()?;
+        let file = liveness::make(&self.path, client.id())?;
+        Ok((client, file))
+    }
+
+    /// A client that lives and was known to an earlier service, or came by a connection that has ended.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`; `ClientUnknown` for one that is not at work here.
+    pub fn client_again(self: &Arc<Host>, client: Uuid) -> Result<Embedded> {
+        match self.has_at_work(client)? {
+            true => Ok(Embedded::of(self.clone(), client)),
+            false => Err(Error::ClientUnknown {
+                client: client.to_string(),
+            }),
+        }
+    }
+
+    /// The descriptor by which a client takes its lock, for one that has lost its own.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn liveness_file(&self, client: Uuid) -> Result<MediaFile> {
+        liveness::make(&self.path, client)
+    }
+
+    /// The process that holds the lock of a client; `Some(0)` where the system does not tell which it is.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn process_of(&self, client: Uuid) -> Result<Option<u32>> {
+        Ok(match liveness::holder(&self.path, client)? {
+            Holder::Nobody => None,
+            Holder::Process(pid) => Some(pid.unwrap_or(0)),
+        })
+    }
+
+    /// The clients that are at work here, each with the process that holds its lock; none of this process.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn served(&self) -> Result<Vec<(Uuid, u32)>> {
+        let living = liveness::living(&self.path)?.into_iter();
+        Ok(living
+            .map(|(client, pid)| (client, pid.unwrap_or(0)))
+            .collect())
+    }
+
+    /// Forgets the file of a client that is gone, after it has ended or was recovered.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn forget_client(&self, client: Uuid) -> Result<()> {
+        liveness::forget(&self.path, client)
+    }
+}

@@ -1,0 +1,187 @@
+//! Whether a client in another process lives: a record lock that it holds on a file of its own, in `clients/`.
+//!
+//! A record lock ends with its process, however it ends; also when the process executes another program in its place,
+//! because the descriptor is closed then. A forked child does not inherit it. So the lock is the truth, and whatever
+//! else is noticed of a client is a reason to look at it. A service that starts again finds by it who lives, and so
+//! does whoever opens the directory by its path.
+//!
+//! The client gets a descriptor for reading, and takes a read lock by it. It opens the file only once: closing any of
+//! its descriptors would drop the lock. So a service and its clients are never one process.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use durum_format::Uuid;
+use durum_persist::Site;
+use durum_persist::file::{self, MediaFile};
+use durum_persist::own::OwnDescriptor;
+use rustix::fs::FlockOperation;
+use rustix::process::FlockType;
+
+use crate::error::{Error, Result};
+use crate::files;
+use crate::lock::{self, Holder, StoreLock};
+use crate::reading::{self, Role};
+
+/// The directory of the files, in the store.
+pub(crate) const CLIENTS_DIRECTORY: &str = "clients";
+
+const CLIENT: Site = Site("client's liveness file");
+
+const ROLE: Role = Role {
+    structure: "the liveness lock of a client",
+    cure: "the next opener takes the client for gone",
+};
+
+fn name_of(client: Uuid) -> PathBuf {
+    Path::new(CLIENTS_DIRECTORY).join(client.to_string())
+}
+
+/// Makes the file of a client, and gives the descriptor that the client takes its lock by.
+///
+/// Nothing of it is durable, nor has to be: after a power cut nobody lives.
+pub(crate) fn make(store: &Path, client: Uuid) -> Result<MediaFile> {
+    let directory = store.join(CLIENTS_DIRECTORY);
+    match file::create_dir(&directory, CLIENT) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(Error::io("making the directory", &directory, error));
+        }
+        _ => {}
+    }
+    files::ensure_file(&store.join(name_of(client)), "making a client's file")?;
+    reading::open(store, name_of(client), ROLE, false)
+}
+
+/// The clients whose locks this process holds, with the process that took them: a forked child holds none.
+static HELD: Mutex<Vec<(u32, Uuid)>> = Mutex::new(Vec::new());
+
+/// The evidence for others that this process lives as a client. Dropping it says that the client is gone.
+#[derive(Debug)]
+pub struct Liveness {
+    client: Uuid,
+    owner: u32,
+    /// The one descriptor of the file in this process.
+    _file: OwnDescriptor,
+}
+
+impl Liveness {
+    /// Takes the lock of a client by the descriptor that the service gave. To be called in the client's process.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn hold(client: Uuid, file: OwnedFd) -> io::Result<Liveness> {
+        let file = OwnDescriptor::new(file)?;
+        rustix::fs::fcntl_lock(file.get()?, FlockOperation::NonBlockingLockShared)?;
+        let owner = std::process::id();
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        held.push((owner, client));
+        Ok(Liveness {
+            client,
+            owner,
+            _file: file,
+        })
+    }
+}
+
+impl Drop for Liveness {
+    fn drop(&mut self) {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|row| *row != (self.owner, self.client));
+    }
+}
+
+/// Who holds the lock of a client.
+pub(crate) fn holder(store: &Path, client: Uuid) -> Result<Holder> {
+    let this = std::process::id();
+    // Held while the file is opened: whoever takes the lock here meanwhile would lose it when we close the file.
+    let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    if held.contains(&(this, client)) {
+        return Ok(Holder::Process(Some(this)));
+    }
+    let file = match reading::open(store, name_of(client), ROLE, false) {
+        Err(Error::FileMissing { .. }) => return Ok(Holder::Nobody),
+        opened => opened?,
+    };
+    lock::holder(&file, FlockType::WriteLock)
+        .map_err(|errno| Error::io("asking for the lock", file.path(), errno.into()))
+}
+
+/// The clients of which there are files, living or not.
+pub(crate) fn known(store: &Path) -> Result<Vec<Uuid>> {
+    let directory = store.join(CLIENTS_DIRECTORY);
+    let failed = |error| Error::io("listing the clients", &directory, error);
+    let entries = match fs::read_dir(&directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut known = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name();
+        known.extend(name.to_str().and_then(|name| name.parse::<Uuid>().ok()));
+    }
+    Ok(known)
+}
+
+/// The clients that live, and their processes, where the system tells which.
+pub(crate) fn living(store: &Path) -> Result<BTreeMap<Uuid, Option<u32>>> {
+    let mut living = BTreeMap::new();
+    for client in known(store)? {
+        if let Holder::Process(pid) = holder(store, client)? {
+            living.insert(client, pid);
+        }
+    }
+    Ok(living)
+}
+
+/// Removes the files of clients that do not live.
+pub(crate) fn forget_others(store: &Path, living: &BTreeMap<Uuid, Option<u32>>) -> Result<()> {
+    let known = known(store)?.into_iter();
+    known
+        .filter(|client| !living.contains_key(client))
+        .try_for_each(|client| forget(store, client))
+}
+
+/// Who writes in the store: whoever holds it, else a client whose service has ended.
+pub(crate) fn current_writer(store: &Path) -> Result<Holder> {
+    Ok(match lock::current_writer(store)? {
+        Holder::Nobody => match living(store)?.values().next() {
+            Some(pid) => Holder::Process(*pid),
+            None => Holder::Nobody,
+        },
+        held => held,
+    })
+}
+
+/// As [`StoreLock::acquire`], for one who cannot serve clients: there must be none that lives.
+pub(crate) fn acquire(store: &Path) -> Result<StoreLock> {
+    let lock = StoreLock::acquire(store)?;
+    ensure_nobody(store)?;
+    Ok(lock)
+}
+
+/// As [`StoreLock::share`]; there must be no client that lives.
+pub(crate) fn share(store: &Path) -> Result<Option<StoreLock>> {
+    let lock = StoreLock::share(store)?;
+    ensure_nobody(store)?;
+    Ok(lock)
+}
+
+fn ensure_nobody(store: &Path) -> Result<()> {
+    match living(store)?.values().next() {
+        None => Ok(()),
+        Some(pid) => Err(Error::StoreServed {
+            path: store.to_owned(),
+            pid: *pid,
+        }),
+    }
+}
+
+/// Removes the file of a client that is gone.
+pub(crate) fn forget(store: &Path, client: Uuid) -> Result<()> {
+    let path = store.join(name_of(client));
+    files::remove_if_there(&path, CLIENT, "removing a client's file").map(drop)
+}

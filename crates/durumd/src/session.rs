@@ -1,0 +1,339 @@
+//! A connection: the greeting, and then requests, one after the other.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use durum_persist::file::MediaFile;
+use durum_protocol::frame::{Frame, Kind, REQUEST_MAX};
+use durum_protocol::message::{self, GREETING, VERSION, spec};
+use durum_protocol::{Answer, Failure, Grant, Hello, Request, Welcome};
+use durum_remote::peer::Peer;
+use durum_remote::socket::{Received, Socket};
+use durum_service::{
+    Embedded, Error, GarbageOptions, PoolGrant, PuddleGrant, Result, Service as _,
+};
+
+use crate::clients::Line;
+use crate::options::{GREETING_TIME, SENDING_TIME};
+use crate::service::{Service, refused};
+
+/// A client's connection, after it has said that it holds its lock.
+pub(crate) struct Session {
+    service: Arc<Service>,
+    client: Embedded,
+    line: Arc<Line>,
+    turn: Arc<Mutex<()>>,
+    has_ended: bool,
+}
+
+/// What is sent: an answer, and the files beside it.
+type Reply = (Answer, Vec<MediaFile>);
+
+impl Session {
+    /// Hears who comes.
+    ///
+    /// # Errors
+    /// Of the connection, which is to be closed.
+    pub(crate) fn begin(service: &Arc<Service>, socket: Socket) -> io::Result<Session> {
+        socket.wait_at_most(Some(SENDING_TIME), Some(GREETING_TIME))?;
+        let peer = Peer::of(&socket)?;
+        let Some(received) = socket.receive(1024, 0)? else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let frame = received.frame;
+        let hello: Hello = message::decode(&received.bytes).map_err(io::Error::other)?;
+        if hello.greeting != GREETING {
+            return Err(io::Error::other("it does not greet as a client does"));
+        }
+        if hello.from > VERSION || hello.to < VERSION {
+            let answer = Answer::OtherVersion {
+                from: VERSION,
+                to: VERSION,
+            };
+            send(&socket, frame, &(answer, Vec::new()))?;
+            return Err(io::Error::other(format!(
+                "it speaks versions {} to {}",
+                hello.from, hello.to
+            )));
+        }
+        let welcomed = match service.admits(&peer) {
+            true => welcome(service, &peer, &hello),
+            false => Err(refused(format!(
+                "user {} may not use this store; start the service with --user {0}",
+                peer.uid
+            ))),
+        };
+        let (client, liveness) = match welcomed {
+            Ok(welcomed) => welcomed,
+            Err(error) => {
+                let text = error.to_string();
+                send(&socket, frame, &(Answer::Failed(error.into()), Vec::new()))?;
+                return Err(io::Error::other(text));
+            }
+        };
+        let (bell, their_bell) = Socket::pair()?;
+        bell.wait_at_most(Some(SENDING_TIME), None)?;
+        let answer = message::encode(&Answer::Welcome(Welcome::new(client.info())));
+        let liveness = liveness.as_ref().map(MediaFile::as_fd);
+        let files: Vec<BorrowedFd<'_>> = liveness
+            .into_iter()
+            .chain([their_bell.descriptor()?])
+            .collect();
+        socket.send(reply_to(frame), &answer, &files)?;
+        drop(files);
+        drop(their_bell);
+        // It takes its lock now.
+        let Some(ready) = socket.receive(1024, 0)? else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        if !matches!(message::decode(&ready.bytes), Ok(Request::Ready)) {
+            return Err(io::Error::other("it does not say that it holds its lock"));
+        }
+        let line = Arc::new(Line {
+            calls: socket,
+            bell,
+        });
+        let most = (service.clients_max, service.clients_per_user);
+        let entered = service
+            .clients
+            .enter(client.id(), &peer, line.clone(), most);
+        match entered {
+            Ok(turn) => {
+                line.calls.wait_at_most(Some(SENDING_TIME), None)?;
+                send(&line.calls, ready.frame, &(Answer::Done, Vec::new()))?;
+                Ok(Session {
+                    service: service.clone(),
+                    client,
+                    line,
+                    turn,
+                    has_ended: false,
+                })
+            }
+            Err(error) => {
+                let text = error.to_string();
+                send(
+                    &line.calls,
+                    ready.frame,
+                    &(Answer::Failed(error.into()), Vec::new()),
+                )?;
+                if hello.client.is_none() {
+                    service.clients.has_ended(client.id());
+                }
+                Err(io::Error::other(text))
+            }
+        }
+    }
+
+    /// Answers until the client closes, or its connection ends.
+    ///
+    /// # Errors
+    /// Of the connection.
+    pub(crate) fn answer(mut self) -> io::Result<()> {
+        while !self.has_ended {
+            let Some(received) = self.line.calls.receive(REQUEST_MAX, 0)? else {
+                break;
+            };
+            self.answer_one(&received)?;
+        }
+        Ok(())
+    }
+
+    fn answer_one(&mut self, received: &Received) -> io::Result<()> {
+        if received.frame.kind != Kind::Request {
+            return Err(io::Error::other("it sends what is no request"));
+        }
+        let request: Request = message::decode(&received.bytes).map_err(io::Error::other)?;
+        let turn = self.turn.clone();
+        let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another one of the same client may have waited for its turn while this one was taken for gone.
+        let reply = self.reply(request, received.frame.again);
+        drop(turn);
+        let reply =
+            reply.unwrap_or_else(|error| (Answer::Failed(Failure::from(error)), Vec::new()));
+        send(&self.line.calls, received.frame, &reply)
+    }
+
+    fn reply(&mut self, request: Request, again: bool) -> Result<Reply> {
+        let client = &self.client;
+        let done = |result: Result<()>| result.map(|()| (Answer::Done, Vec::new()));
+        let alone = |answer| Ok((answer, Vec::new()));
+        match request {
+            Request::Ping | Request::Ready => alone(Answer::Done),
+            Request::Recovery => alone(Answer::Recovery(client.recovery()?)),
+            Request::Pools => alone(Answer::Pools(client.pools()?)),
+            Request::CreatePool {
+                pool,
+                root,
+                name,
+                engine,
+                root_size,
+            } => {
+                if again && let Some(made) = client.pool_again(|uuid, _| uuid == pool)? {
+                    return Ok(pool_reply(made));
+                }
+                let made = client.create_pool_as(pool, root, &name, &spec(engine, root_size));
+                Ok(pool_reply(made?))
+            }
+            Request::OpenPool { name } => {
+                if again && let Some(open) = client.pool_again(|_, record| record == name)? {
+                    return Ok(pool_reply(open));
+                }
+                self.when_free(|client| client.open_pool(&name))
+                    .map(pool_reply)
+            }
+            Request::ClosePool { pool } => done(match client.close_pool(pool) {
+                Err(Error::PoolNotOpen { .. }) if again => Ok(()),
+                closed => closed,
+            }),
+            Request::RemovePool { pool, name } => {
+                let found = client.pools()?.into_iter().find(|found| found.name == name);
+                done(match found {
+                    Some(found) if found.uuid == pool => {
+                        self.when_free(|client| client.remove_pool(&name))
+                    }
+                    _ if again => Ok(()),
+                    _ => Err(Error::PoolMissing {
+                        store: client.info().path,
+                        name,
+                    }),
+                })
+            }
+            Request::CreatePuddle {
+                puddle,
+                owner,
+                kind,
+                size,
+            } => {
+                if again && let Some(made) = client.puddle_again(puddle)? {
+                    return Ok(puddle_reply(made));
+                }
+                client
+                    .create_puddle_as(puddle, owner.into(), kind, size)
+                    .map(puddle_reply)
+            }
+            Request::ReopenPuddle { puddle } => {
+                Ok((Answer::File, vec![client.reopen_puddle(puddle)?]))
+            }
+            Request::RemovePuddle { puddle } => done(match client.remove_puddle(puddle) {
+                Err(Error::PuddleUnknown { .. }) if again => Ok(()),
+                removed => removed,
+            }),
+            Request::RegisterLogSpace { puddle } => done(client.register_log_space(puddle)),
+            Request::RegisterType { id, text } => done(client.register_type(id, &text)),
+            Request::TypeText { id } => alone(Answer::TypeText(client.type_text(id)?)),
+            Request::Types => alone(Answer::Types(client.types()?)),
+            Request::RefusedPools => alone(Answer::RefusedPools(client.refused_pools()?)),
+            Request::GiveUp { name } => match client.give_up(&name) {
+                Err(Error::NothingKept { .. }) if again => {
+                    alone(Answer::Recovery(client.recovery()?))
+                }
+                report => alone(Answer::Recovery(report?)),
+            },
+            Request::AcceptQuarantined { name } => done(match client.accept_quarantined(&name) {
+                Err(Error::NothingKept { .. }) if again => Ok(()),
+                accepted => accepted,
+            }),
+            Request::RetryQuarantined { name } => match client.retry_quarantined(&name) {
+                Err(Error::NothingKept { .. }) if again => {
+                    alone(Answer::Recovery(client.recovery()?))
+                }
+                report => alone(Answer::Recovery(report?)),
+            },
+            Request::FindGarbage { pool } => {
+                let options = GarbageOptions {
+                    pool,
+                    ..GarbageOptions::default()
+                };
+                alone(Answer::Garbage(client.find_garbage(&options)?))
+            }
+            Request::Close => {
+                client.close()?;
+                self.has_ended = true;
+                self.service.clients.has_ended(client.id());
+                alone(Answer::Done)
+            }
+        }
+    }
+
+    /// Tries again where the pool was that of a client that is gone.
+    fn when_free<T>(&self, attempt: impl Fn(&Embedded) -> Result<T>) -> Result<T> {
+        let clients = &self.service.clients;
+        loop {
+            let before = clients.recovered();
+            match attempt(&self.client) {
+                Err(Error::PoolBusy { .. }) if clients.settle(before) => {}
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.service.clients.left(self.client.id(), &self.line);
+        }
+    }
+}
+
+/// Who the client is: a new one, or one that comes again.
+fn welcome(service: &Service, peer: &Peer, hello: &Hello) -> Result<(Embedded, Option<MediaFile>)> {
+    let Some(known) = hello.client else {
+        let (client, file) = service.host.client_elsewhere()?;
+        return Ok((client, Some(file)));
+    };
+    if !service.clients.is_known(known, peer.pid) {
+        return Err(Error::ClientUnknown {
+            client: known.to_string(),
+        });
+    }
+    let client = service.host.client_again(known)?;
+    let liveness = match service.host.process_of(known)? {
+        Some(_) => None,
+        None => Some(service.host.liveness_file(known)?),
+    };
+    Ok((client, liveness))
+}
+
+fn grant(puddle: &PuddleGrant) -> Grant {
+    Grant {
+        uuid: puddle.uuid,
+        address: puddle.address,
+        size: puddle.size,
+        kind: puddle.kind,
+        is_root: puddle.is_root,
+    }
+}
+
+fn pool_reply(pool: PoolGrant) -> Reply {
+    let answer = Answer::Pool {
+        uuid: pool.uuid,
+        name: pool.name,
+        engine: pool.engine,
+        root: pool.root_puddle,
+        puddles: pool.puddles.iter().map(grant).collect(),
+    };
+    (
+        answer,
+        pool.puddles.into_iter().map(|puddle| puddle.file).collect(),
+    )
+}
+
+fn puddle_reply(puddle: PuddleGrant) -> Reply {
+    (Answer::Puddle(grant(&puddle)), vec![puddle.file])
+}
+
+fn reply_to(frame: Frame) -> Frame {
+    Frame {
+        kind: Kind::Answer,
+        again: false,
+        more: false,
+        ..frame
+    }
+}
+
+fn send(socket: &Socket, frame: Frame, (answer, files): &Reply) -> io::Result<()> {
+    let files: Vec<BorrowedFd<'_>> = files.iter().map(MediaFile::as_fd).collect();
+    socket.send(reply_to(frame), &message::encode(answer), &files)
+}

@@ -1,0 +1,152 @@
+//! Clients come, share a store, and go in all ways there are; and so does the service.
+
+use std::time::Duration;
+
+use crate::support::{Served, until};
+
+#[test]
+fn two_programs_share_a_store_each_pool_being_one_programs() {
+    let mut served = Served::start();
+    let (mut one, mut other) = (served.client("one"), served.client("other"));
+    one.expect("here");
+    other.expect("here");
+    assert_eq!(one.ask("open first"), "0 0");
+    assert_eq!(other.ask("open second"), "0 0");
+    assert_eq!(one.ask("add 100"), "100");
+    assert_eq!(other.ask("add 50"), "50");
+    assert!(other.ask("open first").contains("used by another program"));
+    assert_eq!(one.ask("close"), "closed");
+    assert_eq!(other.ask("open first"), "100 100");
+    one.end();
+    other.end();
+    let took = served.end();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    // Closed in order: a directory like any other.
+    assert!(
+        durum_service::ReadOnlyStore::open(&served.store())
+            .unwrap()
+            .is_clean()
+    );
+}
+
+#[test]
+fn the_pool_of_a_killed_program_is_recovered_for_the_next_one_while_others_work() {
+    for engine in ["shadow", "hybrid", "twin"] {
+        let served = Served::start();
+        let mut others: Vec<_> = (0..3).map(|_| served.client_on("other", engine)).collect();
+        for (number, other) in others.iter_mut().enumerate() {
+            other.expect("here");
+            assert_eq!(other.ask(&format!("open {number}")), "0 0");
+        }
+        let mut writer = served.client_on("writer", engine);
+        writer.expect("here");
+        assert_eq!(writer.ask("open pool"), "0 0");
+        assert_eq!(writer.ask("add 1000"), "1000");
+        assert_eq!(writer.ask("half"), "half");
+        let mut next = served.client_on("next", engine);
+        next.expect("here");
+        assert!(next.ask("open pool").contains("used by another program"));
+        writer.kill();
+        // At once: whoever asks waits for the recovery.
+        assert_eq!(next.ask("open pool"), "1000 1000");
+        assert_eq!(next.ask("add 1"), "1001");
+        for other in &mut others {
+            assert_eq!(other.ask("add 10"), "10");
+        }
+    }
+}
+
+#[test]
+fn a_program_is_gone_when_its_child_lives_on_and_when_it_executes_another() {
+    for way in ["fork", "exec"] {
+        let served = Served::start();
+        let (mut writer, mut next) = (served.client("writer"), served.client("next"));
+        writer.expect("here");
+        next.expect("here");
+        assert_eq!(writer.ask("open pool"), "0 0");
+        assert_eq!(writer.ask("add 7"), "7");
+        match way {
+            "fork" => {
+                assert_eq!(writer.ask("fork"), "forked");
+                writer.kill();
+            }
+            _ => assert_eq!(writer.ask("exec"), "executes"),
+        }
+        let mut opened = String::new();
+        until("the pool is free", || {
+            opened = next.ask("open pool");
+            !opened.contains("used by another program")
+        });
+        assert_eq!(opened, "7 7", "{way}");
+    }
+}
+
+#[test]
+fn the_service_is_killed_and_started_again_and_no_living_program_notices() {
+    for engine in ["shadow", "hybrid", "twin"] {
+        let mut served = Served::start();
+        let (mut lives, mut dies) = (
+            served.client_on("lives", engine),
+            served.client_on("dies", engine),
+        );
+        lives.expect("here");
+        dies.expect("here");
+        assert_eq!(lives.ask("open one"), "0 0");
+        assert_eq!(dies.ask("open other"), "0 0");
+        assert_eq!(lives.ask("add 10"), "10");
+        assert_eq!(dies.ask("add 20"), "20");
+        assert_eq!(dies.ask("half"), "half");
+        served.kill();
+        assert_eq!(lives.ask("add 10"), "20");
+        // Nobody else may open the directory meanwhile.
+        let refused =
+            durum_service::Embedded::open(&served.store(), durum_service::OpenOptions::default());
+        assert!(
+            matches!(refused, Err(durum_service::Error::StoreServed { .. })),
+            "{refused:?}"
+        );
+        dies.kill();
+        served.start_again();
+        assert_eq!(lives.ask("add 10"), "30");
+        // What needs the service works, too, and so does a new client.
+        assert_eq!(lives.ask("grow 8000000"), "grown");
+        let mut next = served.client_on("next", engine);
+        next.expect("here");
+        assert_eq!(next.ask("open other"), "20 20");
+        assert!(next.ask("open one").contains("used by another program"));
+        lives.kill();
+        assert_eq!(next.ask("open one"), "30 30");
+    }
+}
+
+#[test]
+fn a_request_waits_for_a_service_that_comes_back() {
+    let mut served = Served::start();
+    let mut client = served.client("client");
+    client.expect("here");
+    assert_eq!(client.ask("open pool"), "0 0");
+    served.kill();
+    client.tell("pools");
+    std::thread::sleep(Duration::from_millis(300));
+    served.start_again();
+    client.expect("1");
+    client.end();
+}
+
+#[test]
+fn a_program_that_closes_all_its_descriptors_is_known_again_and_loses_nothing() {
+    let served = Served::start();
+    let (mut writer, mut next) = (served.client("writer"), served.client("next"));
+    writer.expect("here");
+    next.expect("here");
+    assert_eq!(writer.ask("open pool"), "0 0");
+    assert_eq!(writer.ask("add 5"), "5");
+    assert_eq!(writer.ask("closefrom"), "closed all");
+    for _ in 0..50 {
+        assert!(next.ask("open pool").contains("used by another program"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(writer.ask("add 5"), "10");
+    writer.kill();
+    assert_eq!(next.ask("open pool"), "10 10");
+}

@@ -1,0 +1,185 @@
+//! A service that a test starts, kills and starts again, and clients in processes of their own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The variables by which a client is told what to do.
+pub const PART: &str = "DURUM_TEST_PART";
+pub const STORE: &str = "DURUM_TEST_STORE";
+pub const ENGINE: &str = "DURUM_TEST_ENGINE_OF_POOL";
+
+/// A store, and the service that is started for it.
+pub struct Served {
+    directory: tempfile::TempDir,
+    service: Option<Child>,
+}
+
+impl Served {
+    pub fn start() -> Served {
+        Served::start_in(Path::new("/dev/shm"))
+    }
+
+    pub fn start_in(place: &Path) -> Served {
+        let mut served = Served {
+            directory: tempfile::tempdir_in(place).unwrap(),
+            service: None,
+        };
+        served.start_again();
+        served
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.directory.path().join("store")
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("sock")
+    }
+
+    pub fn address(&self) -> String {
+        format!("durum+unix:{}", self.socket().display())
+    }
+
+    pub fn start_again(&mut self) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_durumd"));
+        command
+            .arg("--store")
+            .arg(self.store())
+            .arg("--socket")
+            .arg(self.socket());
+        let log = self.directory.path().join("log");
+        let log = std::fs::File::options().create(true).append(true).open(log);
+        command.stderr(log.unwrap());
+        self.service = Some(command.spawn().unwrap());
+        until("the service listens", || {
+            durum_remote::socket::Socket::connect(&self.socket()).is_ok()
+        });
+    }
+
+    pub fn kill(&mut self) {
+        let mut service = self.service.take().unwrap();
+        service.kill().unwrap();
+        service.wait().unwrap();
+    }
+
+    /// Ends the service in order, and tells how long that took.
+    pub fn end(&mut self) -> Duration {
+        let mut service = self.service.take().unwrap();
+        let began = Instant::now();
+        // SAFETY: the process is ours, and not waited for yet.
+        assert_eq!(unsafe { libc::kill(service.id() as i32, libc::SIGTERM) }, 0);
+        assert!(service.wait().unwrap().success(), "{}", self.log());
+        began.elapsed()
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// A client in a process of its own.
+    pub fn client(&self, part: &str) -> Client {
+        self.client_on(part, "shadow")
+    }
+
+    pub fn client_on(&self, part: &str, engine: &str) -> Client {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["parts::client", "--exact", "--nocapture", "--ignored"])
+            .env(PART, part)
+            .env(STORE, self.address())
+            .env(ENGINE, engine)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let (told, says) = (
+            process.stdin.take().unwrap(),
+            process.stdout.take().unwrap(),
+        );
+        Client {
+            process,
+            told: Some(told),
+            says: BufReader::new(says),
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(mut service) = self.service.take() {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("-- the service's log\n{}", self.log());
+        }
+    }
+}
+
+/// A client in a process of its own: it is told a line, and says one.
+pub struct Client {
+    pub process: Child,
+    told: Option<ChildStdin>,
+    says: BufReader<ChildStdout>,
+}
+
+impl Client {
+    /// What it says next: lines of the test harness do not count.
+    pub fn hear(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            let length = self.says.read_line(&mut line).unwrap();
+            assert_ne!(length, 0, "the client has ended");
+            if let Some(said) = line.trim_end().split("client: ").nth(1) {
+                return said.to_owned();
+            }
+        }
+    }
+
+    pub fn expect(&mut self, said: &str) {
+        assert_eq!(self.hear(), said);
+    }
+
+    pub fn tell(&mut self, line: &str) {
+        let told = self.told.as_mut().unwrap();
+        writeln!(told, "{line}").unwrap();
+        told.flush().unwrap();
+    }
+
+    /// Tells a line, and gives what is said about it.
+    pub fn ask(&mut self, line: &str) -> String {
+        self.tell(line);
+        self.hear()
+    }
+
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Lets it end by itself.
+    pub fn end(mut self) {
+        drop(self.told.take());
+        assert!(self.process.wait().unwrap().success());
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Waits for something that has to happen.
+pub fn until(what: &str, mut happens: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !happens() {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "this does not happen: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
