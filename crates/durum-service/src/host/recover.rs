@@ -1,6 +1,6 @@
 //! Recovery of what clients left that did not end in order: plan, apply, retire in one registry commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use durum_format::Uuid;
 use crate::error::Result;
 use crate::files;
 use crate::model::{RecoveryReport, Stage};
-use crate::recovery::{Access, ClientPlan, Refusal, RefusedPools, apply, plan_client};
+use crate::recovery::{Access, ClientPlan, Refusal, RefusedPools, apply, plan_client, sync_logs};
 use crate::registry::contents::{Change, Contents, QuarantinedLog};
 use crate::registry::{Purpose, Registry};
 
@@ -95,11 +95,20 @@ impl Plans {
         let report = &mut recovered.report;
         let began = Instant::now();
         for (_, plan) in &mut self.clients {
-            let failed = apply(path, contents, plan)?;
+            let failed: BTreeMap<Uuid, Refusal> = match sync_logs(path, contents, plan)? {
+                Some(refusal) => {
+                    let pools = plan.pools(contents).into_iter();
+                    pools.map(|pool| (pool, refusal.clone())).collect()
+                }
+                None => {
+                    let failed = apply(path, contents, plan)?.into_iter();
+                    failed
+                        .map(|(pool, error)| (pool, Refusal::of(&error)))
+                        .collect()
+                }
+            };
             let pools: Vec<Uuid> = failed.keys().copied().collect();
-            for (pool, error) in &failed {
-                plan.refused.insert(*pool, Refusal::of(error));
-            }
+            plan.refused.extend(failed);
             plan.set_apart(contents, &pools);
             report.count(plan);
             recovered.refused.add(&plan.refused);

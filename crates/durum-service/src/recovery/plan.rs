@@ -118,6 +118,21 @@ impl ClientPlan {
         Ok(())
     }
 
+    /// The puddles of pools that it writes or relies on, some of them more than once.
+    pub(super) fn puddles(&self) -> impl Iterator<Item = Uuid> {
+        let writes = self.writes.iter().chain(&self.endings);
+        let written = writes.map(|write| &write.puddle);
+        self.relied_on.iter().chain(written).copied()
+    }
+
+    /// The pools that it writes or relies on.
+    pub(crate) fn pools(&self, contents: &Contents) -> BTreeSet<Uuid> {
+        let records = self
+            .puddles()
+            .filter_map(|uuid| contents.puddles.get(&uuid));
+        records.map(|record| record.owner).collect()
+    }
+
     /// Leaves out what is for these pools, which are refused, and counts it.
     pub(crate) fn set_apart(&mut self, contents: &Contents, pools: &[Uuid]) {
         let parts = self.parts(contents, pools);

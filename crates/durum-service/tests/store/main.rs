@@ -8,6 +8,7 @@ mod crash;
 mod damage;
 mod disk_full;
 mod garbage;
+mod hostile;
 mod lock;
 mod quarantine;
 mod recovery;

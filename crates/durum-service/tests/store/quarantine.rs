@@ -9,9 +9,7 @@ use durum_service::{
     Embedded, Error, ErrorKind, PuddleKind, PuddleOwner, ReadOnlyStore, Service, check,
 };
 
-use crate::support::{
-    Log, Space, create, heap, open, open_options, put, root, scratch, snapshot, spec, word,
-};
+use crate::support::{Log, Space, create, heap, open, put, root, scratch, spec, word};
 
 /// A client with an undo of 1 over 2 in pool `a`, and one of 3 over 4 in pool `b`, each in its own log.
 struct Client {
@@ -232,21 +230,6 @@ fn a_damaged_log_space_keeps_all_of_its_logs() {
     store.close().unwrap();
     drop(store);
     assert!(ReadOnlyStore::open(&path).unwrap().puddles().len() == 1);
-}
-
-#[test]
-fn a_log_of_a_newer_version_refuses_the_store_and_changes_nothing() {
-    let directory = scratch();
-    let path = directory.path().join("store");
-    let client = client(&path);
-    let part = &client.first.parts[0];
-    put(part, heap(part) + 8, &[2]);
-    drop(client);
-    let before = snapshot(&path);
-    let refusal = Embedded::open(&path, open_options()).unwrap_err();
-    assert_eq!(refusal.kind(), ErrorKind::User);
-    assert!(refusal.to_string().contains("version 2"), "{refusal}");
-    assert_eq!(snapshot(&path), before);
 }
 
 #[test]

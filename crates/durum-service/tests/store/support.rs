@@ -12,6 +12,7 @@ use durum_format::log::{
 };
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{self, BITMAP_OFFSET};
+use durum_format::record::{self, Operation, RecordHeader, RingSalt};
 use durum_format::types::{Declarations, Descriptor, Field, Primitive, Type};
 use durum_format::{GRANULE, UNIT};
 use durum_persist::Site;
@@ -278,9 +279,14 @@ impl Log {
             .iter()
             .map(|(address, contents)| (*address, contents.len() as u64))
             .collect();
+        self.seal_over(&ranges, crc.value());
+    }
+
+    /// Commits: over ranges whose contents have this checksum.
+    pub fn seal_over(&mut self, ranges: &[(u64, u64)], contents: u32) {
         let count = self.count;
         self.append(seal_size(ranges.len()), EntryFlags::NONE, |out, salt| {
-            encode_seal(out, salt, EntryFlags::NONE, count, &ranges, crc.value())
+            encode_seal(out, salt, EntryFlags::NONE, count, ranges, contents)
         });
     }
 
@@ -291,12 +297,68 @@ impl Log {
             .unwrap();
         let header = LogHeader::new(self.log_id, store.info().client, grant.size, true);
         put(&grant, heap(&grant), &header.encode());
-        let address = grant.address;
+        self.chain_to(grant.address);
+        self.parts.push(grant);
+        self.offset = 0;
+    }
+
+    /// Says that it goes on at an address.
+    pub fn chain_to(&mut self, address: u64) {
         self.append(0, EntryFlags::NONE, |out, salt| {
             encode_chain(out, salt, address)
         });
-        self.parts.push(grant);
-        self.offset = 0;
+    }
+}
+
+/// A puddle of redo records, written one by one.
+pub struct Records {
+    pub grant: PuddleGrant,
+    /// Where the next one goes.
+    pub offset: u64,
+    /// The header of the next one.
+    pub next: RecordHeader,
+}
+
+impl Records {
+    pub fn new(store: &dyn Service) -> Records {
+        let grant = store
+            .create_puddle(PuddleOwner::Client, PuddleKind::Records, UNIT)
+            .unwrap();
+        let first = record::segments(grant.size).next().unwrap();
+        let next = RecordHeader {
+            stamp: 1,
+            watermark: 0,
+            previous: 0,
+            log: 0,
+            part: 0,
+            more: false,
+            fenced: true,
+        };
+        Records {
+            grant,
+            offset: first.start,
+            next,
+        }
+    }
+
+    /// Writes a record with these entries.
+    pub fn append(&mut self, entries: &[u64]) {
+        let mut words = vec![0; record::HEADER_WORDS];
+        words.extend_from_slice(entries);
+        self.next
+            .seal(&mut words, &RingSalt::new(self.grant.uuid), self.offset);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        put(&self.grant, self.offset, &bytes);
+        self.offset += record::ring::record_size(entries);
+        self.next.previous = self.next.stamp;
+        self.next.stamp = self.next.stamp.wrapping_add(1);
+    }
+
+    /// Writes a record that stores a word.
+    pub fn store(&mut self, target: u64, word: u64) {
+        let mut entries = Vec::new();
+        record::push_word(&mut entries, Operation::Store, target, word);
+        self.append(&entries);
     }
 }
 
