@@ -93,7 +93,11 @@ fn read_log_spaces(
     plan: &mut ClientPlan,
 ) -> Result<Listed> {
     let mut listed = Listed::default();
-    for (&space, _) in contents.log_spaces.iter().filter(|(_, of)| **of == client) {
+    let own = contents
+        .puddles_of(client)
+        .into_iter()
+        .map(|(uuid, _)| uuid);
+    for space in own.filter(|uuid| contents.log_spaces.contains_key(uuid)) {
         plan.log_spaces += 1;
         match read_log_space(store, contents, space, access) {
             Ok(read) => {

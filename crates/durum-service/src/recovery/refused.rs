@@ -129,9 +129,11 @@ impl RefusedPools {
         }
     }
 
-    /// Adds those of another recovery.
-    pub(crate) fn add_all(&mut self, others: &RefusedPools) {
-        self.add(&others.0);
+    /// Takes those that another recovery of a client has found for those that were found before. `contents` says which
+    /// pools it was about: a pool waits for one client.
+    pub(crate) fn replace(&mut self, contents: &Contents, found: &RefusedPools) {
+        self.0.retain(|pool, _| !contents.pools.contains_key(pool));
+        self.add(&found.0);
     }
 
     pub(crate) fn contains(&self, pool: Uuid) -> bool {
