@@ -3,13 +3,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 use durum_format::log::{LOG_AREA_OFFSET, LogHeader};
 use durum_format::log_space;
-use durum_format::record::{self, Operation};
+use durum_format::record;
 use durum_format::twin::STATE_OFFSET;
 use durum_format::{UNIT, Uuid};
+use durum_persist::Site;
 use durum_persist::file::MediaFile;
+use durum_persist::inject::{self, Operation};
 use durum_service::{
     CreateOptions, Embedded, EngineKind, Error, Host, PoolGrant, PoolSpec, PuddleGrant, PuddleKind,
     PuddleOwner, Service,
@@ -76,7 +79,16 @@ impl Scene {
         Scene::with(path, &create_options(), attack)
     }
 
-    pub fn with(path: &Path, options: &CreateOptions, attack: impl FnOnce(&mut Hostile)) -> Scene {
+    fn with(path: &Path, options: &CreateOptions, attack: impl FnOnce(&mut Hostile)) -> Scene {
+        Scene::keeping(path, options, attack).0
+    }
+
+    /// With the files that the hostile client has.
+    fn keeping(
+        path: &Path,
+        options: &CreateOptions,
+        attack: impl FnOnce(&mut Hostile),
+    ) -> (Scene, Hostile) {
         let host = Host::create(path, options).unwrap();
         let works = host.client().unwrap();
         let pool = works.create_pool("works", &spec()).unwrap();
@@ -86,12 +98,13 @@ impl Scene {
         let gone = interrupt(host.client().unwrap());
         let mut hostile = Hostile::new(host.client().unwrap());
         attack(&mut hostile);
-        Scene {
+        let scene = Scene {
             gone: gone.info().client,
             hostile: hostile.store.info().client,
             host,
             works,
-        }
+        };
+        (scene, hostile)
     }
 
     /// The gone clients are recovered while the other one works.
@@ -385,6 +398,68 @@ fn numbers_at_the_end_of_their_range() {
     });
 }
 
+/// A child of a client that is gone has its files, and changes them while they are read.
+#[test]
+fn files_that_are_cut_short_while_a_client_is_recovered() {
+    type Cut = fn(&Hostile) -> Vec<&PuddleGrant>;
+    let cuts: [(Cut, [Fate; 3]); 2] = [
+        (
+            |client| vec![root(&client.hybrid), root(&client.shadow)],
+            [Refused, Opens, Refused],
+        ),
+        // The Twin pool needs none of them.
+        (
+            |client| of_logs(client).to_vec(),
+            [Quarantined, Opens, Quarantined],
+        ),
+    ];
+    for (cut, expected) in cuts {
+        let directory = scratch();
+        let path = directory.path().join("store");
+        let (scene, client) = Scene::keeping(&path, &create_options(), |_| {});
+        let client = &client;
+        let held = inject::hold(Site("logs that are replayed"));
+        thread::scope(|scope| {
+            let recovery = scope.spawn(|| {
+                inject::volunteer();
+                scene.host.recover_client(scene.hostile).unwrap()
+            });
+            held.wait();
+            cut(client)
+                .iter()
+                .for_each(|puddle| puddle.file.set_len(8).unwrap());
+            drop(held);
+            assert_eq!(recovery.join().unwrap().refused.len(), 2);
+        });
+        scene.recover();
+        assert_eq!(POOLS.map(|pool| fate(&scene.works, pool)), expected);
+    }
+}
+
+#[test]
+fn files_that_the_media_do_not_give_back_or_take() {
+    type File = fn(&Hostile) -> &PuddleGrant;
+    let log: File = |client| &client.log.parts[0];
+    let data: File = |client| root(&client.hybrid);
+    for (operation, file, expected) in [
+        (Operation::Read, log, ALL_QUARANTINED),
+        (Operation::Sync, log, [Refused, Opens, Refused]),
+        (Operation::Read, data, [Refused, Opens, Opens]),
+        (Operation::Write, data, [Refused, Opens, Opens]),
+        (Operation::Sync, data, [Refused, Opens, Opens]),
+    ] {
+        let directory = scratch();
+        let path = directory.path().join("store");
+        let (scene, client) = Scene::keeping(&path, &create_options(), |_| {});
+        let file = path.join("puddles").join(file(&client).uuid.to_string());
+        let fails = inject::fail_after(operation, 0, &file);
+        scene.recover();
+        let found = POOLS.map(|pool| fate(&scene.works, pool));
+        assert_eq!(found, expected, "{operation:?} of {}", file.display());
+        drop(fails);
+    }
+}
+
 /// A log names places where its client may not write: none of it is applied, also what it may write.
 #[test]
 fn what_lies_outside_of_the_grants_is_not_written_by_any_engine() {
@@ -407,7 +482,7 @@ fn what_lies_outside_of_the_grants_is_not_written_by_any_engine() {
             let mut entries = Vec::new();
             record::push_fresh(&mut entries, target, &[0; 8]);
             let granted = root(&client.shadow).address + PLACE;
-            record::push_word(&mut entries, Operation::Store, granted, 7);
+            record::push_word(&mut entries, record::Operation::Store, granted, 7);
             client.records.append(&entries);
         }),
     ];
