@@ -170,9 +170,9 @@ pub(super) enum HomeSays {
     Waits,
 }
 
-/// Whether home holds all that the parts of a transaction say, which is not known to be durable by its log. `overwritten`
-/// are the records whose fresh bytes [later ones are about](overwritten()); `contents` appends a range of home to a
-/// checksum.
+/// Whether home holds all that the parts of a transaction say, which is not known to be durable by its log.
+/// `overwritten` are the records whose fresh bytes [later ones are about](overwritten()); `contents` appends a range of
+/// home to a checksum.
 pub(super) fn is_home<E>(
     parts: &[Record<'_>],
     overwritten: &BTreeSet<u64>,

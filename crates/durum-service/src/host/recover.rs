@@ -205,9 +205,15 @@ fn retire(
         let pools = contents.granted_pools(client);
         changes.extend(pools.map(|pool| Change::PutMark(pool, client)));
     }
-    let is_known = waits && contents.kept.get(&client) == Some(&plan.kept);
+    let mut kept = plan.kept.clone();
+    if !waits {
+        // Of the logs that go now nobody will ask again.
+        kept.verdicts
+            .retain(|verdict| !plan.sound.contains(&verdict.puddle));
+    }
+    let is_known = waits && contents.kept.get(&client) == Some(&kept);
     if (waits || has_quarantine) && !is_known {
-        changes.push(Change::PutKept(client, plan.kept.clone()));
+        changes.push(Change::PutKept(client, kept));
     }
     changes
 }

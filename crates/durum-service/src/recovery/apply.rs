@@ -15,7 +15,11 @@ use super::workers;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files;
+use crate::reading;
 use crate::registry::contents::Contents;
+
+/// Bytes that are copied at a time.
+const CHUNK_BYTES: usize = 64 << 10;
 
 const LOGS: Site = Site("logs that are replayed");
 const HOME: Site = Site("recovered data");
@@ -187,12 +191,24 @@ fn make(file: &MediaFile, write: &HomeWrite) -> Result<()> {
         WriteKind::Copy(data) => file
             .write_all_at(data, write.offset)
             .map_err(failed("recovering data")),
-        WriteKind::Bits { .. } => {
+        WriteKind::Follow { from, length } => {
+            let mut buffer = vec![0; CHUNK_BYTES.min(*length as usize)];
+            let mut at = 0;
+            while at < *length {
+                let part = &mut buffer[..(length - at).min(CHUNK_BYTES as u64) as usize];
+                reading::exact(file, from + at, part, "reading a puddle")?;
+                file.write_all_at(part, write.offset + at)
+                    .map_err(failed("recovering data"))?;
+                at += part.len() as u64;
+            }
+            Ok(())
+        }
+        WriteKind::Bits { set, clear } => {
             let mut word = [0; 8];
             file.read_exact_at(&mut word, write.offset)
                 .map_err(failed("reading a bitmap"))?;
-            write.apply_to(write.offset, &mut word);
-            file.write_all_at(&word, write.offset)
+            let changed = u64::from_le_bytes(word) & !clear | set;
+            file.write_all_at(&changed.to_le_bytes(), write.offset)
                 .map_err(failed("recovering a bitmap"))
         }
     }

@@ -1,5 +1,6 @@
 //! Behaviour of a store, one file for each subject. One binary, because linking many takes longer than the tests.
 
+mod bounds;
 mod check;
 mod clients;
 mod clone;
@@ -13,6 +14,7 @@ mod lock;
 mod quarantine;
 mod recovery;
 mod scale;
+mod scene;
 mod service;
 mod support;
 mod takeover;
