@@ -177,6 +177,9 @@ fn retire(
         let spaces = contents.log_spaces.keys();
         let lost = spaces.filter(|space| invalid.contains(space));
         changes.extend(lost.map(|space| Change::RemoveLogSpace(*space)));
+        // The others are read again, so they stay where they are: a registered log space that lies in quarantine as
+        // well would not be found, be put there twice, and no registry may say so.
+        with_it.retain(|uuid| !contents.log_spaces.contains_key(uuid));
     } else {
         // The log space says which logs there are: without it nobody can try again to replay one that is in quarantine.
         let goes = |uuid: &Uuid| quarantined.is_empty() || !contents.log_spaces.contains_key(uuid);

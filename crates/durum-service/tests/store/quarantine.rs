@@ -304,3 +304,36 @@ fn what_is_kept_survives_that_others_are_accepted() {
     let pool = store.open_pool("b").unwrap();
     assert_eq!(word(root(&pool), 0x10000), 3);
 }
+
+/// A line of the log space is damaged, and the log that it named is in use. So the log space is not sound, but its
+/// other lines are read again when a pool's file is back that is missing.
+#[test]
+fn a_log_space_with_a_damaged_line_is_read_again_when_a_file_is_back() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let client = client(&path);
+    let space = &client.space.grant;
+    put(
+        space,
+        heap(space) + log_space::entry_offset(0) + 8,
+        &[0x0f; 8],
+    );
+    let b = client.store.pools().unwrap()[1].root_puddle.to_string();
+    drop(client);
+    let file = path.join("puddles").join(b);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    for _ in 0..2 {
+        assert_eq!(open(&path).refused_pools().unwrap().len(), 1);
+    }
+    std::fs::write(&file, bytes).unwrap();
+    assert_eq!(open(&path).recovery_report().rolled_back, 1);
+    let store = open(&path);
+    store.accept_quarantined("b").unwrap();
+    let b = store.open_pool("b").unwrap();
+    assert_eq!(word(root(&b), 0x10000), 3, "its log was replayed");
+    store.accept_quarantined("a").unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert!(open(&path).recovery_report().was_clean);
+}
