@@ -13,7 +13,7 @@ use durum_format::twin::{STATE_OFFSET, Stage, State};
 use durum_service::{EngineKind, PoolSpec, Service};
 
 use crate::scene::{Fate, Hostile, PLACE, POOLS, Scene, assert_others, fate};
-use crate::support::{Log, Records, cpu_time, heap, open, put, root, scratch, word};
+use crate::support::{Log, Records, cpu_time, heap, limit_memory, open, put, root, scratch, word};
 
 const STORE: &str = "DURUM_TEST_BOUNDS_STORE";
 const MEMORY: &str = "DURUM_TEST_BOUNDS_MEMORY";
@@ -25,14 +25,7 @@ fn process_with_little_memory() {
         return;
     };
     let more: u64 = std::env::var(MEMORY).unwrap().parse().unwrap();
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
-    let limit = libc::rlimit {
-        rlim_cur: pages * 4096 + more,
-        rlim_max: pages * 4096 + more,
-    };
-    // SAFETY: the pointer is to a local that outlives the call.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+    limit_memory(more);
     let began = cpu_time();
     let store = open(Path::new(&path));
     let took = cpu_time() - began;

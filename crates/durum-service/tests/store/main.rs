@@ -8,6 +8,7 @@ mod costs;
 mod crash;
 mod damage;
 mod disk_full;
+mod forged;
 mod garbage;
 mod hostile;
 mod lock;

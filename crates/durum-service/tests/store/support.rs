@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use durum_format::extent::{ExtentHeader, ExtentKind, encode};
 use durum_format::log::{
-    EntryFlags, LOG_AREA_OFFSET, LogHeader, Order, RangeWord, SEQUENCE_REDO, SEQUENCE_UNDO, Salt,
-    encode_bits, encode_chain, encode_copy, encode_seal, next_entry_offset, seal_size, slot_offset,
+    ENTRY_HEADER_SIZE, EntryFlags, EntryHeader, EntryKind, LOG_AREA_OFFSET, LogHeader, Order,
+    RangeWord, SEQUENCE_REDO, SEQUENCE_UNDO, Salt, encode_bits, encode_chain, encode_copy,
+    encode_seal, entry_size, next_entry_offset, seal_size, slot_offset,
 };
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{self, BITMAP_OFFSET};
@@ -35,6 +36,19 @@ pub fn cpu_time() -> std::time::Duration {
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     assert_eq!(failed, 0);
     std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Lets this process have only so much more address space than it has.
+pub fn limit_memory(more: u64) {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
+    let bytes = pages * rustix::param::page_size() as u64 + more;
+    let limit = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: bytes,
+    };
+    // SAFETY: the pointer is to a local that outlives the call.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
 }
 
 /// Bytes that are free on the file system of a directory.
@@ -244,6 +258,26 @@ impl Log {
         put(part, at, &bytes[..written]);
         self.offset = next_entry_offset(self.offset, length, flags);
         self.count += 1;
+    }
+
+    /// An entry of any kind that says anything.
+    pub fn forge(
+        &mut self,
+        kind: EntryKind,
+        order: Order,
+        flags: EntryFlags,
+        sequence: u8,
+        target: u64,
+        data: &[u8],
+    ) {
+        self.append(data.len(), flags, |out, salt| {
+            let words = EntryHeader::words(salt, kind, order, flags, sequence, target, data);
+            for (place, word) in out.chunks_exact_mut(8).zip(words) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+            out[ENTRY_HEADER_SIZE..][..data.len()].copy_from_slice(data);
+            Some(entry_size(data.len()))
+        });
     }
 
     /// The old bytes, to be restored unless the transaction commits.
