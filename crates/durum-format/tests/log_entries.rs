@@ -424,6 +424,36 @@ fn entries_that_no_writer_makes_are_damage_although_their_checksums_are_right() 
     );
 }
 
+/// What a reader of home has to do is bounded by the log: by its bytes, and by the number of ranges.
+#[test]
+fn a_seal_over_more_than_the_log_has_room_for_is_damage() {
+    let many = |count: usize| vec![(8, [1].as_slice()); count];
+    let [fits, too_long] = [1024, 1025].map(|length| vec![1; length]);
+    for (capacity, ranges, field) in [
+        (1024, vec![(8, fits.as_slice())], None),
+        (
+            1024,
+            vec![(8, too_long.as_slice())],
+            Some("bytes in its ranges"),
+        ),
+        (32 << 10, many(log::SEAL_RANGES_LIMIT), None),
+        (
+            32 << 10,
+            many(log::SEAL_RANGES_LIMIT + 1),
+            Some("range count"),
+        ),
+    ] {
+        let mut writer = LogWriter::new(capacity);
+        writer.seal(EntryFlags::NONE, &ranges);
+        let found = match read(&writer) {
+            Ok(_) => None,
+            Err(Damage::EntryField { field, .. }) => Some(field),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(found, field, "{} ranges", ranges.len());
+    }
+}
+
 #[test]
 fn nothing_is_written_where_it_does_not_fit() {
     let salt = Salt::new(1, 1);

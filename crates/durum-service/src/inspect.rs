@@ -299,9 +299,9 @@ impl HeapBytes for PuddleView {
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         reading::exact(&self.file, offset, buffer, "reading a puddle")?;
-        for write in &self.writes {
-            write.apply_to(offset, buffer);
-        }
-        Ok(())
+        let read = |at, part: &mut [u8]| reading::exact(&self.file, at, part, "reading a puddle");
+        self.writes
+            .iter()
+            .try_for_each(|write| write.apply_to(offset, buffer, read))
     }
 }

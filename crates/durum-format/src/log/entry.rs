@@ -19,6 +19,9 @@ pub const SEQUENCE_UNDO: u8 = 1;
 /// The sequence number of redo entries, admitted by (2,4).
 pub const SEQUENCE_REDO: u8 = 3;
 
+/// The most ranges of a seal: each is read at home, so they are to be few.
+pub const SEAL_RANGES_LIMIT: usize = 1024;
+
 /// In which order entries are replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -407,13 +410,20 @@ impl<'a> SealContents<'a> {
         let (rest, zero) = rest.split_last_chunk::<4>()?;
         let (ranges, contents) = rest.split_last_chunk::<4>()?;
         let (ranges, odd) = ranges.as_chunks::<16>();
-        let whole =
-            odd.is_empty() && ranges.len() as u64 == u64::from(u32::from_le_bytes(*range_count));
+        let claimed = u64::from(u32::from_le_bytes(*range_count));
+        let is_as_claimed = odd.is_empty() && ranges.len() as u64 == claimed;
+        let whole = is_as_claimed && ranges.len() <= SEAL_RANGES_LIMIT;
         (whole && *zero == [0; 4]).then(|| Self {
             count: u32::from_le_bytes(*count),
             contents: u32::from_le_bytes(*contents),
             ranges,
         })
+    }
+
+    /// The bytes that it vouches for.
+    pub fn bytes(&self) -> u64 {
+        self.ranges()
+            .fold(0, |sum, (_, len)| sum.saturating_add(len))
     }
 
     /// The ranges it vouches for: address and bytes.

@@ -89,7 +89,7 @@ impl LogHeader {
     pub fn parse(bytes: &[u8], heap_len: u64) -> Result<Self, FormatError> {
         let media: &Media = SIGNATURE.read(bytes).map_err(|error| match error {
             // No durum writes this: a crash kept the word with the version off the media while the header was written.
-            // To call it another version would have a store refused for a log that was never used.
+            // To call it another version would have people look for a durum that wrote it.
             FormatError::Version {
                 offset, found: 0, ..
             } => SIGNATURE.field("version", offset, 0u32, "at least 1"),

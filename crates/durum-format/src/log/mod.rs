@@ -13,8 +13,9 @@ pub mod range;
 pub use damage::{Damage, ParseError};
 pub use entry::{
     CHECKED_HEADER_SIZE, ENTRY_HEADER_SIZE, EntryFlags, EntryHeader, EntryKind, Order,
-    SEQUENCE_REDO, SEQUENCE_SEAL, SEQUENCE_UNDO, Salt, SealContents, encode_bits, encode_chain,
-    encode_copy, encode_seal, entry_checksum, entry_size, next_entry_offset, padded, seal_size,
+    SEAL_RANGES_LIMIT, SEQUENCE_REDO, SEQUENCE_SEAL, SEQUENCE_UNDO, Salt, SealContents,
+    encode_bits, encode_chain, encode_copy, encode_seal, entry_checksum, entry_size,
+    next_entry_offset, padded, seal_size,
 };
 pub use header::{LogArea, LogHeader};
 pub use parse::{Entry, ParsedLog, parse};

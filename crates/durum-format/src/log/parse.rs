@@ -62,6 +62,12 @@ pub struct ParsedLog<'a> {
 }
 
 impl ParsedLog<'_> {
+    /// Bytes for entries in all of its puddles, as if they were as large as the first.
+    fn bytes(&self) -> u64 {
+        let puddles = self.chain.len() as u64 + 1;
+        self.header.capacity.saturating_mul(puddles)
+    }
+
     /// Looks for entries of this log's current generation in a puddle that carries this log's id but that the chain
     /// did not reach: finding one means that the chain entry was damaged.
     ///
@@ -175,6 +181,16 @@ fn read_area<'a>(log: &mut ParsedLog<'a>, bytes: &'a [u8], area: usize) -> Resul
                     found: data.len() as u64,
                 };
                 let seal = SealContents::parse(data).ok_or(malformed)?;
+                // A few bytes of log must not have recovery read gigabytes of home.
+                let vouched = seal.bytes();
+                if vouched > log.bytes() {
+                    return Err(Damage::EntryField {
+                        area,
+                        offset,
+                        field: "bytes in its ranges",
+                        found: vouched,
+                    });
+                }
                 // The checksums of all entries before it were right, and so is that of the seal: no tear does this.
                 let expected = log.entries.len() - 1;
                 if seal.count as usize != expected {

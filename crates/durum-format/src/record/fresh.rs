@@ -11,7 +11,7 @@
 //! Whatever changed these bytes at home is such a later record: home is changed by durable records alone, in the order
 //! of stamps, and while the watermark is below this one's stamp they are all in the logs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::damage::{Damage, ReplayError};
 use super::entry::{Change, Entries};
@@ -39,6 +39,46 @@ impl Durable {
         let last = self.0.get(&record.header.log);
         last.is_some_and(|last| record.header.stamp <= *last)
     }
+}
+
+/// The stamps of records with fresh bytes that a later record is about, too. Looks at all records once, however many of
+/// them home would have to be asked about: those for which `is_asked` says so.
+///
+/// `records` stand in the order of their stamps.
+pub(super) fn overwritten<'a, 'r: 'a>(
+    records: impl Iterator<Item = &'a Record<'r>>,
+    is_asked: impl Fn(&Record<'_>) -> bool,
+) -> BTreeSet<u64> {
+    // Fresh ranges that nothing later is about: where they end, and their stamp, by where they begin. They do not meet,
+    // so each is left behind once.
+    let mut fresh: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut overwritten = BTreeSet::new();
+    for record in records {
+        let is_asked = is_asked(record);
+        if fresh.is_empty() && !is_asked {
+            continue;
+        }
+        let mut own = BTreeMap::new();
+        for change in changes(record) {
+            let (start, len) = change.range();
+            while let Some((at, stamp)) = last_that_meets(&fresh, start, start + len) {
+                fresh.remove(&at);
+                overwritten.insert(stamp);
+            }
+            let is_new = || last_that_meets(&own, start, start + len).is_none();
+            if is_asked && matches!(change, Change::Fresh { .. }) && is_new() {
+                own.insert(start, (start + len, record.header.stamp));
+            }
+        }
+        fresh.extend(own);
+    }
+    overwritten
+}
+
+/// Start and stamp of the last of these ranges, which do not meet each other, that meets one from `start` to `end`.
+fn last_that_meets(ranges: &BTreeMap<u64, (u64, u64)>, start: u64, end: u64) -> Option<(u64, u64)> {
+    let (&at, &(other_end, stamp)) = ranges.range(..end).next_back()?;
+    (other_end > start).then_some((at, stamp))
 }
 
 struct Range {
@@ -130,11 +170,12 @@ pub(super) enum HomeSays {
     Waits,
 }
 
-/// Whether home holds all that the parts of a transaction say, which is not known to be durable by its log. `later` are
-/// the records with larger stamps; `contents` appends a range of home to a checksum.
-pub(super) fn is_home<'a, 'r: 'a, E>(
+/// Whether home holds all that the parts of a transaction say, which is not known to be durable by its log.
+/// `overwritten` are the records whose fresh bytes [later ones are about](overwritten()); `contents` appends a range of
+/// home to a checksum.
+pub(super) fn is_home<E>(
     parts: &[Record<'_>],
-    mut later: impl Iterator<Item = &'a Record<'r>>,
+    overwritten: &BTreeSet<u64>,
     contents: &mut impl FnMut(u64, u64, &mut Crc) -> Result<Answer, E>,
 ) -> Result<HomeSays, ReplayError<E>> {
     let fresh = |change| match change {
@@ -175,7 +216,8 @@ pub(super) fn is_home<'a, 'r: 'a, E>(
             }));
         }
     }
-    if later.any(|record| changes(record).any(|change| is_touched(&change))) {
+    let mut stamps = parts.iter().map(|part| part.header.stamp);
+    if stamps.any(|stamp| overwritten.contains(&stamp)) {
         return Ok(HomeSays::Unasked);
     }
     let mut waits = false;

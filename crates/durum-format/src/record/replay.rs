@@ -1,11 +1,11 @@
 //! Which records count after a crash, and in which order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 
 use super::damage::{Damage, ReplayError};
-use super::fresh::{Durable, HomeSays, is_home};
+use super::fresh::{Durable, HomeSays, is_home, overwritten};
 use super::ring::{Record, Ring};
+use crate::Uuid;
 use crate::crc::Crc;
 use crate::home::{Answer, Verdict};
 
@@ -82,6 +82,12 @@ fn choose<'a, E>(
     mut contents: impl FnMut(u64, u64, &mut Crc) -> Result<Answer, E>,
 ) -> Result<Replay<'a>, ReplayError<E>> {
     let durable = Durable::of(live.values());
+    let known: BTreeMap<(Uuid, u64), bool> = known
+        .iter()
+        .map(|known| ((known.puddle, known.stamp), known.counts))
+        .collect();
+    let verdict_on = |record: &Record<'_>| known.get(&(record.ring.uuid, record.header.stamp));
+    let overwritten = overwritten(live.values(), |record| !durable.contains(record));
     let mut replay = Replay {
         watermark,
         ..Replay::default()
@@ -122,17 +128,11 @@ fn choose<'a, E>(
         if header.more || group.is_empty() {
             continue;
         }
-        let is_it =
-            |known: &&Verdict| (known.puddle, known.stamp) == (record.ring.uuid, header.stamp);
-        let verdict = known.iter().find(is_it);
+        let verdict = verdict_on(record);
         let home = match (durable.contains(record), verdict) {
             (true, _) => HomeSays::Unasked,
-            (false, Some(verdict)) => HomeSays::Holds(verdict.counts),
-            (false, None) => {
-                let behind = (Bound::Excluded(header.stamp), Bound::Unbounded);
-                let later = live.range(behind).map(|(_, record)| record);
-                is_home(&group, later, &mut contents)?
-            }
+            (false, Some(counts)) => HomeSays::Holds(*counts),
+            (false, None) => is_home(&group, &overwritten, &mut contents)?,
         };
         // Behind one that may not have been acknowledged, nor may this one have been.
         let follows = group

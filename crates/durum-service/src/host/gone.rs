@@ -1,18 +1,18 @@
 //! A client is gone: its logs are replayed, while all others go on.
 
-use std::sync::PoisonError;
-
 use durum_format::Uuid;
 
 use super::commit::Commit;
+use super::puddles::Registered;
 use super::{Host, Open, open, recover};
 use crate::error::Result;
 use crate::files;
 use crate::model::RecoveryReport;
 
 impl Host {
-    /// Replays the logs of a client whose process is gone, and ends it. Others go on meanwhile; whoever asks for one of
-    /// its pools gets it afterwards. All of it is durable on return. Nothing happens for one that has ended in order.
+    /// Replays the logs of a client whose process is gone, and ends it. Others go on meanwhile, and other clients are
+    /// recovered beside it; whoever asks for one of its pools gets it afterwards. All of it is durable on return.
+    /// Nothing happens for one that has ended in order.
     ///
     /// The caller knows that the process is gone: a client that lives would write to logs that are being replayed.
     ///
@@ -20,42 +20,62 @@ impl Host {
     /// `Closed`, `Forked`, `Poisoned`; `Io`: the logs are whole, and the pools stay with the client until it is tried
     /// again, or the store is opened anew.
     pub fn recover_client(&self, client: Uuid) -> Result<RecoveryReport> {
-        // Whoever comes second finds that the client has ended.
-        let recovering = self.recovering.lock();
-        let _once = recovering.unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.recover_alone(client)?;
         // Nobody else may touch its logs, nor the pools that it was granted: so both are read without the lock.
-        let (away, contents) = self.leave(|open| Ok(open.contents.clone()))?;
-        let known = Some(client).filter(|client| contents.clients.contains(client));
+        let (away, contents) = self.leave(|open| Ok(open.contents.concerning(client)))?;
+        let known = contents.clients.first().copied();
         let mut plans = recover::plan(&self.path, &contents, known, &|_, _, _| {})?;
         let mut recovered = plans.apply(&self.path, &contents)?;
         // ORDER: one commit retires the logs after the recovered data is durable (`apply`); else a crash finds neither
         // logs nor data.
-        let removed = away.request(|open| {
+        let removed: Vec<Registered> = away.request(|open| {
             let (changes, removed) = plans.retire(&open.contents);
+            let record = |uuid| Some((uuid, *open.contents.puddles.get(&uuid)?));
+            let removed = removed.into_iter().filter_map(record).collect();
             Ok((removed, Commit::removal(changes)))
         })?;
         away.note(|open| {
             open.at_work.remove(&client);
-            open.refused.add_all(&recovered.refused);
+            open.refused.replace(&contents, &recovered.refused);
         });
-        for uuid in &removed {
+        for (uuid, _) in &removed {
             files::remove(&self.path, *uuid)?;
             away.note(|open| open.unlinked.push(*uuid));
         }
         let is_here = |uuid: &Uuid| files::puddle_path(&self.path, *uuid).exists();
         let mut quarantined = Vec::new();
         away.note(|open| {
-            for uuid in &removed {
-                if let Some(record) = contents.puddles.get(uuid) {
-                    open.space.remove(record.address);
-                }
-            }
+            open.free_addresses(&removed);
             quarantined = quarantined_of(open, client);
         });
         quarantined.retain(is_here);
         open::move_into_quarantine(&self.path, &quarantined)?;
         recovered.report.was_clean = known.is_none();
         Ok(recovered.report)
+    }
+
+    /// Waits until nobody else recovers this client: whoever comes second finds that it has ended.
+    fn recover_alone(&self, client: Uuid) -> Result<Recovering<'_>> {
+        let mut state = self.state();
+        while !state.open(&self.path)?.recovering.insert(client) {
+            state = self.wait(state);
+        }
+        Ok(Recovering { host: self, client })
+    }
+}
+
+/// A client is being recovered, until this is dropped.
+struct Recovering<'e> {
+    host: &'e Host,
+    client: Uuid,
+}
+
+impl Drop for Recovering<'_> {
+    fn drop(&mut self) {
+        if let Some(open) = &mut self.host.state().open {
+            open.recovering.remove(&self.client);
+        }
+        self.host.changed.notify_all();
     }
 }
 

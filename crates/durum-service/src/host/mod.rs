@@ -96,10 +96,8 @@ pub struct Host {
     domain: Domain,
     recovery: RecoveryReport,
     state: Mutex<State>,
-    /// A commit is decided, or a request under way has ended.
+    /// A commit is decided, or a request under way or a client's recovery has ended.
     changed: Condvar,
-    /// Held while the logs of a client that is gone are replayed: nobody does so twice.
-    recovering: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -119,6 +117,8 @@ struct Open {
     group: Group,
     /// The clients that use the store now: their logs are theirs.
     at_work: BTreeSet<Uuid>,
+    /// The clients that are gone and whose logs are being replayed: nobody does so twice.
+    recovering: BTreeSet<Uuid>,
     /// Requests that wait for a commit, and those that work on files, without the lock.
     waiting: usize,
     away: usize,
@@ -208,7 +208,6 @@ impl Host {
                 poisoned: None,
             }),
             changed: Condvar::new(),
-            recovering: Mutex::new(()),
         })
     }
 
@@ -281,6 +280,7 @@ impl Open {
             contents,
             group: Group::default(),
             at_work: BTreeSet::new(),
+            recovering: BTreeSet::new(),
             waiting: 0,
             away: 0,
             wants_quiet: 0,

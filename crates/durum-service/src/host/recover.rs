@@ -1,6 +1,6 @@
 //! Recovery of what clients left that did not end in order: plan, apply, retire in one registry commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use durum_format::Uuid;
 use crate::error::Result;
 use crate::files;
 use crate::model::{RecoveryReport, Stage};
-use crate::recovery::{Access, ClientPlan, Refusal, RefusedPools, apply, plan_client};
+use crate::recovery::{Access, ClientPlan, Refusal, RefusedPools, apply, plan_client, sync_logs};
 use crate::registry::contents::{Change, Contents, QuarantinedLog};
 use crate::registry::{Purpose, Registry};
 
@@ -95,11 +95,20 @@ impl Plans {
         let report = &mut recovered.report;
         let began = Instant::now();
         for (_, plan) in &mut self.clients {
-            let failed = apply(path, contents, plan)?;
+            let failed: BTreeMap<Uuid, Refusal> = match sync_logs(path, contents, plan)? {
+                Some(refusal) => {
+                    let pools = plan.pools(contents).into_iter();
+                    pools.map(|pool| (pool, refusal.clone())).collect()
+                }
+                None => {
+                    let failed = apply(path, contents, plan)?.into_iter();
+                    failed
+                        .map(|(pool, error)| (pool, Refusal::of(&error)))
+                        .collect()
+                }
+            };
             let pools: Vec<Uuid> = failed.keys().copied().collect();
-            for (pool, error) in &failed {
-                plan.refused.insert(*pool, Refusal::of(error));
-            }
+            plan.refused.extend(failed);
             plan.set_apart(contents, &pools);
             report.count(plan);
             recovered.refused.add(&plan.refused);
@@ -168,6 +177,9 @@ fn retire(
         let spaces = contents.log_spaces.keys();
         let lost = spaces.filter(|space| invalid.contains(space));
         changes.extend(lost.map(|space| Change::RemoveLogSpace(*space)));
+        // The others are read again, so they stay where they are: a registered log space that lies in quarantine as
+        // well would not be found, be put there twice, and no registry may say so.
+        with_it.retain(|uuid| !contents.log_spaces.contains_key(uuid));
     } else {
         // The log space says which logs there are: without it nobody can try again to replay one that is in quarantine.
         let goes = |uuid: &Uuid| quarantined.is_empty() || !contents.log_spaces.contains_key(uuid);
@@ -196,9 +208,15 @@ fn retire(
         let pools = contents.granted_pools(client);
         changes.extend(pools.map(|pool| Change::PutMark(pool, client)));
     }
-    let is_known = waits && contents.kept.get(&client) == Some(&plan.kept);
+    let mut kept = plan.kept.clone();
+    if !waits {
+        // Of the logs that go now nobody will ask again.
+        kept.verdicts
+            .retain(|verdict| !plan.sound.contains(&verdict.puddle));
+    }
+    let is_known = waits && contents.kept.get(&client) == Some(&kept);
     if (waits || has_quarantine) && !is_known {
-        changes.push(Change::PutKept(client, plan.kept.clone()));
+        changes.push(Change::PutKept(client, kept));
     }
     changes
 }

@@ -10,17 +10,55 @@ use durum_persist::file::MediaFile;
 
 use super::obstacle::is_of_pool;
 use super::plan::ClientPlan;
+use super::refused::Refusal;
 use super::workers;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files;
+use crate::reading;
 use crate::registry::contents::Contents;
+
+/// Bytes that are copied at a time.
+const CHUNK_BYTES: usize = 64 << 10;
 
 const LOGS: Site = Site("logs that are replayed");
 const HOME: Site = Site("recovered data");
 
-/// Makes all writes of a plan, and makes them durable; the logs, and what it relies on, before. Applying them again
-/// gives the same bytes.
+/// Makes the logs durable from which a plan comes, if any. Where the power stayed on and only the process ended, files
+/// hold what was never synced.
+///
+/// Returns what is wrong with a log, which somebody may cut short after it was read: then nothing of the plan may be
+/// written.
+///
+/// # Errors
+/// Of the system.
+pub(crate) fn sync_logs(
+    store: &Path,
+    contents: &Contents,
+    plan: &ClientPlan,
+) -> Result<Option<Refusal>> {
+    if !plan.replays_logs {
+        return Ok(None);
+    }
+    let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
+    // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction, and
+    // no log that tells of it.
+    let sync = |log: &Uuid| sync(&open(store, contents, *log)?, LOGS);
+    for synced in workers::map(&logs, threads(plan), sync) {
+        match synced {
+            Err(error) if is_of_pool(&error) => return Ok(Some(Refusal::of(&error))),
+            synced => synced?,
+        }
+    }
+    Ok(None)
+}
+
+fn threads(plan: &ClientPlan) -> usize {
+    workers::count(plan.writes.iter().map(HomeWrite::pages).sum())
+}
+
+/// Makes all writes of a plan, and makes them durable; what it relies on, before. Applying them again gives the same
+/// bytes.
 ///
 /// Returns the pools whose files could not be written, and why: the others are whole.
 ///
@@ -31,27 +69,18 @@ pub(crate) fn apply(
     contents: &Contents,
     plan: &ClientPlan,
 ) -> Result<BTreeMap<Uuid, Error>> {
-    let pages = plan.writes.iter().map(HomeWrite::pages).sum();
-    let threads = workers::count(pages);
-    if plan.replays_logs {
-        // Where the power stayed on and only the process ended, files hold what was never synced.
-        let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
-        // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction,
-        // and no log that tells of it.
-        let sync = |log: &Uuid| sync(&open(store, contents, *log)?, LOGS);
-        workers::map(&logs, threads, sync)
-            .into_iter()
-            .collect::<Result<()>>()?;
-    }
+    let threads = threads(plan);
+    let mut failed = Failed::default();
     // Each puddle is opened once. Writes to one puddle stay in their order; those to different ones have none.
     let mut targets: BTreeMap<Uuid, TargetPuddle<'_>> = BTreeMap::new();
-    let all = plan.writes.iter().chain(&plan.endings);
-    for puddle in plan.relied_on.iter().chain(all.map(|write| &write.puddle)) {
-        if let Entry::Vacant(entry) = targets.entry(*puddle) {
+    for puddle in plan.puddles() {
+        if let Entry::Vacant(entry) = targets.entry(puddle)
+            && let Some(file) = failed.without(contents, puddle, open(store, contents, puddle))?
+        {
             entry.insert(TargetPuddle {
-                puddle: *puddle,
-                file: open(store, contents, *puddle)?,
-                is_relied_on: plan.relied_on.contains(puddle),
+                puddle,
+                file,
+                is_relied_on: plan.relied_on.contains(&puddle),
                 writes: Vec::new(),
             });
         }
@@ -66,7 +95,6 @@ pub(crate) fn apply(
     by_work.sort_by_key(|target| std::cmp::Reverse(target.writes.len()));
     // ORDER: what went home with a record is durable before the record is replayed; else a power cut now leaves a part
     // of that transaction, and a record that does not count. So is the copy of a Twin pool that the other one becomes.
-    let mut failed = Failed::default();
     failed.each(contents, &by_work, threads, |target| {
         match target.is_relied_on {
             true => sync(&target.file, HOME),
@@ -91,7 +119,7 @@ pub(crate) fn apply(
         if let Some(target) = targets.get(&write.puddle)
             && !failed.concerns(contents, target.puddle)
         {
-            make(&target.file, write)?;
+            failed.without(contents, target.puddle, make(&target.file, write))?;
         }
     }
     Ok(failed.0)
@@ -102,6 +130,26 @@ pub(crate) fn apply(
 struct Failed(BTreeMap<Uuid, Error>);
 
 impl Failed {
+    /// What came of an operation on a puddle whose pool has not failed; nothing where it fails the pool.
+    fn without<T>(
+        &mut self,
+        contents: &Contents,
+        puddle: Uuid,
+        result: Result<T>,
+    ) -> Result<Option<T>> {
+        let error = match result {
+            Ok(done) => return Ok(Some(done)),
+            Err(error) => error,
+        };
+        match contents.puddles.get(&puddle) {
+            Some(record) if is_of_pool(&error) => {
+                self.0.entry(record.owner).or_insert(error);
+                Ok(None)
+            }
+            _ => Err(error),
+        }
+    }
+
     fn concerns(&self, contents: &Contents, puddle: Uuid) -> bool {
         let record = contents.puddles.get(&puddle);
         record.is_some_and(|record| self.0.contains_key(&record.owner))
@@ -122,13 +170,7 @@ impl Failed {
             .collect();
         let done = workers::map(&targets, threads, |target| work(target));
         for (target, result) in targets.iter().zip(done) {
-            let Err(error) = result else { continue };
-            match contents.puddles.get(&target.puddle) {
-                Some(record) if is_of_pool(&error) => {
-                    self.0.entry(record.owner).or_insert(error);
-                }
-                _ => return Err(error),
-            }
+            self.without(contents, target.puddle, result)?;
         }
         Ok(())
     }
@@ -149,12 +191,24 @@ fn make(file: &MediaFile, write: &HomeWrite) -> Result<()> {
         WriteKind::Copy(data) => file
             .write_all_at(data, write.offset)
             .map_err(failed("recovering data")),
-        WriteKind::Bits { .. } => {
+        WriteKind::Follow { from, length } => {
+            let mut buffer = vec![0; CHUNK_BYTES.min(*length as usize)];
+            let mut at = 0;
+            while at < *length {
+                let part = &mut buffer[..(length - at).min(CHUNK_BYTES as u64) as usize];
+                reading::exact(file, from + at, part, "reading a puddle")?;
+                file.write_all_at(part, write.offset + at)
+                    .map_err(failed("recovering data"))?;
+                at += part.len() as u64;
+            }
+            Ok(())
+        }
+        WriteKind::Bits { set, clear } => {
             let mut word = [0; 8];
             file.read_exact_at(&mut word, write.offset)
                 .map_err(failed("reading a bitmap"))?;
-            write.apply_to(write.offset, &mut word);
-            file.write_all_at(&word, write.offset)
+            let changed = u64::from_le_bytes(word) & !clear | set;
+            file.write_all_at(&changed.to_le_bytes(), write.offset)
                 .map_err(failed("recovering a bitmap"))
         }
     }

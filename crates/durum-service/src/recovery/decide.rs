@@ -10,7 +10,7 @@ use durum_format::log_space::{self, LogSpace, LogSpaceEntry};
 use durum_format::puddle;
 
 use super::home::{Access, Home, Place};
-use super::logs::{LogPuddles, Written, read_heap};
+use super::logs::{LogPuddles, Unreached, Written, check_unreached, read_heap};
 use super::obstacle::{Obstacle, Why};
 use super::plan::{ClientPlan, Outcome};
 use super::records;
@@ -28,7 +28,7 @@ use crate::registry::contents::Contents;
 /// `step` is called after each log with the number done and the number known.
 ///
 /// # Errors
-/// Of the system, or a log of another version: then nothing can be decided, and nothing may be written.
+/// Of the system: then nothing can be decided, and nothing may be written.
 pub(crate) fn plan_client(
     store: &Path,
     contents: &Contents,
@@ -46,12 +46,13 @@ pub(crate) fn plan_client(
     };
     let is_again = contents.kept.contains_key(&client);
     let read = read_logs(&logs, contents, &listed.logs, is_again, &mut plan);
+    let unreached = logs.unreached(&read.reached);
     let mut home = Home::new(store, contents, client, access);
     plan.verdicts.extend(home.known());
     records::plan_records(store, contents, client, &mut home, &mut plan)?;
     let total = listed.logs.len() as u64;
     for (done, log) in (1..).zip(&read.logs) {
-        decide_log(&logs, log, &read.reached, &mut home, &mut plan)?;
+        decide_log(log, &unreached, &mut home, &mut plan)?;
         step(done, total);
     }
     plan.settle(contents, client, &mut home)?;
@@ -64,7 +65,7 @@ pub(crate) fn plan_client(
     if let Some(space) = listed.unfinished {
         // An entry of the log space is not whole: either a crash tore it while it was written, and then its log was
         // never used, or it is damaged. A log in use that no entry names tells.
-        for lost in logs.in_use_but_unlisted(&read.reached) {
+        for lost in logs.in_use_but_unlisted(&unreached) {
             let reason = format!(
                 "the log is in use, but the log space {space} has a damaged entry in its place"
             );
@@ -92,7 +93,11 @@ fn read_log_spaces(
     plan: &mut ClientPlan,
 ) -> Result<Listed> {
     let mut listed = Listed::default();
-    for (&space, _) in contents.log_spaces.iter().filter(|(_, of)| **of == client) {
+    let own = contents
+        .puddles_of(client)
+        .into_iter()
+        .map(|(uuid, _)| uuid);
+    for space in own.filter(|uuid| contents.log_spaces.contains_key(uuid)) {
         plan.log_spaces += 1;
         match read_log_space(store, contents, space, access) {
             Ok(read) => {
@@ -134,6 +139,7 @@ fn read_logs<'a>(
 ) -> ReadLogs<'a> {
     let mut logs = Vec::new();
     let mut reached = BTreeSet::new();
+    let (mut heads, mut ids) = (BTreeSet::new(), BTreeSet::new());
     for (space, entry) in listed {
         // Where a part was recovered before, the log space stays. It names the logs that were quarantined then, and
         // those that were replayed, or accepted as they are, and went.
@@ -149,8 +155,18 @@ fn read_logs<'a>(
             plan.quarantine(*space, entry.log_id, reason);
             continue;
         }
+        // Each log is parsed once: a line of the log space must not make another copy of it, nor a second log share the
+        // puddles of the first.
+        if !heads.insert(entry.puddle) || !ids.insert(entry.log_id) {
+            let reason = format!(
+                "the log space names log {:#x} in puddle {}, but has named one of them before",
+                entry.log_id, entry.puddle
+            );
+            plan.quarantine(*space, entry.log_id, reason);
+            continue;
+        }
         reached.insert(entry.puddle);
-        match puddles.parse(entry.puddle, Some(entry.log_id)) {
+        match puddles.parse(entry.puddle, entry.log_id) {
             Ok(log) => {
                 let chain = log.chain.iter().filter_map(|at| puddles.at(*at));
                 let chain: Vec<Uuid> = chain.collect();
@@ -168,14 +184,12 @@ fn read_logs<'a>(
 }
 
 fn decide_log(
-    puddles: &LogPuddles<'_>,
     read: &ReadLog<'_>,
-    reached: &BTreeSet<Uuid>,
+    unreached: &Unreached<'_>,
     home: &mut Home<'_>,
     plan: &mut ClientPlan,
 ) -> Result<()> {
-    let decided = puddles
-        .check_unreached(&read.log, reached)
+    let decided = check_unreached(&read.log, unreached)
         .map_err(Obstacle::Invalid)
         .and_then(|()| decide(read, home, plan));
     match decided {

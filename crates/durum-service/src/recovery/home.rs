@@ -1,6 +1,6 @@
 //! The home locations that a client's logs may write, and their contents.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use durum_format::Uuid;
@@ -86,12 +86,10 @@ impl<'a> Home<'a> {
         client: Uuid,
         access: Access,
     ) -> Home<'a> {
-        let pools: BTreeSet<Uuid> = contents.granted_pools(client).collect();
-        let granted = contents
-            .puddles
-            .iter()
-            .filter(|(_, record)| record.kind.holds_objects() && pools.contains(&record.owner))
-            .map(|(uuid, record)| (record.address, files::header_of(*uuid, record)))
+        let pools = contents.granted_pools(client);
+        let granted = pools
+            .flat_map(|pool| contents.puddles_of(pool))
+            .map(|(uuid, record)| (record.address, files::header_of(uuid, &record)))
             .collect();
         Home {
             store,
@@ -148,12 +146,13 @@ impl<'a> Home<'a> {
         if let Some(header) = self.granted.find(address, length) {
             return Place::Granted(header.uuid, *header);
         }
+        // In order of address, and apart from each other.
         let of_then = self.kept.map_or(&[][..], |kept| kept.granted.as_slice());
+        let behind = of_then.partition_point(|range| range.address <= address);
         let end = address.checked_add(length);
-        let is_inside = |range: &AddressRange| {
-            address >= range.address && end.is_some_and(|end| end <= range.address + range.size)
-        };
-        match of_then.iter().any(is_inside) {
+        let is_inside =
+            |range: &AddressRange| end.is_some_and(|end| end <= range.address + range.size);
+        match of_then[..behind].last().is_some_and(is_inside) {
             true => Place::Settled,
             false => Place::Elsewhere,
         }

@@ -1,11 +1,15 @@
 //! The log puddles of a client, in memory.
+//!
+//! Memory and time are bounded by the bytes that these puddles hold, whatever they say: each is read once, belongs to
+//! one log (their ids are all different), and is looked through once. A log's entries take about ten times the memory
+//! that they have in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use durum_format::Uuid;
 use durum_format::log::{self, LogArea, ParseError, ParsedLog};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
-use durum_format::{Fault, Uuid};
 use memmap2::MmapMut;
 
 use super::home::Access;
@@ -61,32 +65,17 @@ impl<'a> LogPuddles<'a> {
             let header = files::header_of(uuid, &record);
             puddles.insert(uuid, LogPuddle { header, heap });
         }
-        let logs = LogPuddles {
+        Ok(LogPuddles {
             store,
             puddles,
             addresses,
-        };
-        logs.refuse_newer()?;
-        Ok(logs)
-    }
-
-    /// A log of another version is no damage: the store is refused, and a durum that knows it replays it.
-    fn refuse_newer(&self) -> Result<()> {
-        for (uuid, log) in &self.puddles {
-            let Ok(heap) = &log.heap else { continue };
-            if let Err(source) = LogArea::of(&log.header, &heap.0)
-                && source.fault() == Fault::OtherVersion
-            {
-                return Err(self.format_error(*uuid, source));
-            }
-        }
-        Ok(())
+        })
     }
 
     fn format_error(&self, uuid: Uuid, source: durum_format::FormatError) -> Error {
         let log = self.puddles.get(&uuid);
         let base = log.map_or(0, |log| puddle::heap_offset(log.header.size));
-        let cure = "open the store with a durum that knows this log first";
+        let cure = "keep it for those who can read it";
         Error::format(&files::puddle_path(self.store, uuid), base, source, cure)
     }
 
@@ -109,13 +98,11 @@ impl<'a> LogPuddles<'a> {
     }
 
     /// The log that begins in a puddle; the log space knows its id.
-    pub(super) fn parse(&self, head: Uuid, log_id: Option<u64>) -> Result<ParsedLog<'_>, String> {
+    pub(super) fn parse(&self, head: Uuid, log_id: u64) -> Result<ParsedLog<'_>, String> {
         let area = self.area(head)?;
-        if let Some(expected) = log_id
-            && area.header().log_id != expected
-        {
+        if area.header().log_id != log_id {
             return Err(format!(
-                "the log space says that the log's id is {expected:#x}, its header says {:#x}",
+                "the log space says that the log's id is {log_id:#x}, its header says {:#x}",
                 area.header().log_id
             ));
         }
@@ -131,35 +118,48 @@ impl<'a> LogPuddles<'a> {
         })
     }
 
-    /// A puddle of the log that its chain does not come to, and that holds entries, shows that the chain is damaged.
-    pub(super) fn check_unreached(
-        &self,
-        log: &ParsedLog<'_>,
-        reached: &BTreeSet<Uuid>,
-    ) -> Result<(), String> {
+    /// The parts of logs that nothing leads to, by the ids of the logs. Found once, because each log has to look at its
+    /// own, and there may be as many of these as of those.
+    pub(super) fn unreached(&self, reached: &BTreeSet<Uuid>) -> Unreached<'_> {
+        let mut unreached = Unreached::new();
         for uuid in self.uuids().filter(|uuid| !reached.contains(uuid)) {
             if let Ok(area) = self.area(uuid) {
-                log.check_unreached(&area)
-                    .map_err(|damage| format!("puddle {uuid}: {damage}"))?;
+                let of_log = unreached.entry(area.header().log_id).or_default();
+                of_log.push((uuid, area));
             }
         }
-        Ok(())
+        unreached
     }
 
     /// Heads of logs with entries under way that no log space names.
-    pub(super) fn in_use_but_unlisted(&self, reached: &BTreeSet<Uuid>) -> Vec<Uuid> {
-        let is_head = |uuid| {
-            self.area(uuid)
-                .is_ok_and(|area| !area.header().is_continuation)
+    pub(super) fn in_use_but_unlisted(&self, unreached: &Unreached<'_>) -> Vec<Uuid> {
+        // A log that goes on in another puddle is in use: nobody looks there, where many may lead.
+        let is_in_use = |area: &LogArea<'_>| {
+            log::parse(*area, |_| Err(())).map_or(true, |log| !log.entries.is_empty())
         };
-        let is_in_use = |uuid| {
-            self.parse(uuid, None)
-                .map_or(true, |log| !log.entries.is_empty())
-        };
-        self.uuids()
-            .filter(|uuid| !reached.contains(uuid) && is_head(*uuid) && is_in_use(*uuid))
+        let areas = unreached.values().flatten();
+        let heads = areas.filter(|(_, area)| !area.header().is_continuation);
+        heads
+            .filter(|(_, area)| is_in_use(area))
+            .map(|(uuid, _)| *uuid)
             .collect()
     }
+}
+
+/// Parts of logs that no log space and no chain leads to, by the ids of the logs.
+pub(super) type Unreached<'p> = BTreeMap<u64, Vec<(Uuid, LogArea<'p>)>>;
+
+/// A puddle of the log that its chain does not come to, and that holds entries, shows that the chain is damaged.
+pub(super) fn check_unreached(
+    log: &ParsedLog<'_>,
+    unreached: &Unreached<'_>,
+) -> Result<(), String> {
+    let parts = unreached.get(&log.header.log_id);
+    for (uuid, area) in parts.into_iter().flatten() {
+        log.check_unreached(area)
+            .map_err(|damage| format!("puddle {uuid}: {damage}"))?;
+    }
+    Ok(())
 }
 
 /// Reads a log's puddle. Logs are synced before they are replayed, which takes the right to write.

@@ -8,7 +8,12 @@
 //! What cannot be written now, because a file of its pool is missing or damaged ([`obstacle`]), stays in the logs
 //! ([`refused`]): the service keeps the client, with what was decided, until the file is back or the part is given up.
 //!
-//! The work is bounded by the logs: no pool is walked.
+//! Logs, records and the files of pools are bytes that clients write, and clients may be hostile. What they say is held
+//! against the registry, which no client can write, and whatever is wrong with it costs the pools of its client alone:
+//! errors of the store are of its registry and of the system ([`obstacle`]).
+//!
+//! The work is bounded by the logs: no pool is walked. Memory and time grow with the bytes that the files of one client
+//! hold, and with no number in them ([`logs`], [`records`]).
 
 mod apply;
 mod decide;
@@ -22,7 +27,7 @@ mod twin;
 mod workers;
 mod write;
 
-pub(crate) use self::apply::apply;
+pub(crate) use self::apply::{apply, sync_logs};
 pub(crate) use self::decide::plan_client;
 pub(crate) use self::home::Access;
 pub(crate) use self::plan::ClientPlan;

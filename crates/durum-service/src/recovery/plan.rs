@@ -14,6 +14,10 @@ use crate::files;
 use crate::model::{QuarantineNote, RecoveryReport};
 use crate::registry::contents::{Contents, Kept};
 
+/// Verdicts that the registry keeps of a client at one time. A client can have some for every 64 bytes of its logs, and
+/// the registry is everybody's.
+const VERDICTS_MAX: usize = 4096;
+
 /// What happens to a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -103,6 +107,9 @@ impl ClientPlan {
                 self.refused.entry(pool).or_insert_with(|| cause.clone());
             }
         }
+        if self.verdicts.len() > home.known().len() + VERDICTS_MAX && !self.refused.is_empty() {
+            self.wait_as_a_whole(contents, home);
+        }
         self.kept = Kept {
             granted: home.ranges_of_then(),
             verdicts: std::mem::take(&mut self.verdicts),
@@ -116,6 +123,32 @@ impl ClientPlan {
             "what is not granted is not asked for"
         );
         Ok(())
+    }
+
+    /// Where more would have to be kept than the registry is to hold, no pool is written while one waits: then home
+    /// can be asked again.
+    fn wait_as_a_whole(&mut self, contents: &Contents, home: &Home<'_>) {
+        self.verdicts.truncate(home.known().len());
+        if let Some(cause) = Refusal::waiting_for(&self.refused) {
+            for pool in self.pools(contents) {
+                self.refused.entry(pool).or_insert_with(|| cause.clone());
+            }
+        }
+    }
+
+    /// The puddles of pools that it writes or relies on, some of them more than once.
+    pub(super) fn puddles(&self) -> impl Iterator<Item = Uuid> {
+        let writes = self.writes.iter().chain(&self.endings);
+        let written = writes.map(|write| &write.puddle);
+        self.relied_on.iter().chain(written).copied()
+    }
+
+    /// The pools that it writes or relies on.
+    pub(crate) fn pools(&self, contents: &Contents) -> BTreeSet<Uuid> {
+        let records = self
+            .puddles()
+            .filter_map(|uuid| contents.puddles.get(&uuid));
+        records.map(|record| record.owner).collect()
     }
 
     /// Leaves out what is for these pools, which are refused, and counts it.
@@ -138,13 +171,15 @@ impl ClientPlan {
     /// What there is for each of these pools.
     pub(crate) fn parts(&self, contents: &Contents, pools: &[Uuid]) -> BTreeMap<Uuid, Part> {
         let bytes = bytes_by_pool(contents, &self.writes);
+        let (mut transactions, mut undecided) = (BTreeMap::new(), BTreeMap::new());
+        for touched in [&self.redone, &self.rolled_back, &self.rolled_forward] {
+            touched.count_by_pool(&mut transactions);
+        }
+        self.undecided.count_by_pool(&mut undecided);
         let part = |pool: &Uuid| Part {
-            transactions: [&self.redone, &self.rolled_back, &self.rolled_forward]
-                .map(|touched| touched.of(*pool))
-                .iter()
-                .sum(),
+            transactions: transactions.get(pool).copied().unwrap_or_default(),
             bytes: bytes.get(pool).copied().unwrap_or_default(),
-            undecided: self.undecided.of(*pool),
+            undecided: undecided.get(pool).copied().unwrap_or_default(),
         };
         pools.iter().map(|pool| (*pool, part(pool))).collect()
     }

@@ -22,6 +22,9 @@ pub(crate) struct Part {
     pub(crate) undecided: u64,
 }
 
+/// Reasons that a pool tells of others: it is told of each pool that waits, and there may be many of both.
+const REASONS_MAX: usize = 8;
+
 /// A pool that must not be written now.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
@@ -59,10 +62,15 @@ impl Refusal {
     /// where none of these is refused.
     pub(super) fn waiting_for(others: &BTreeMap<Uuid, Refusal>) -> Option<Refusal> {
         let first = others.values().next()?;
-        let reasons: Vec<&str> = others.values().map(|other| other.reason.as_str()).collect();
+        let reasons = others.values().map(|other| other.reason.as_str());
+        let told: Vec<&str> = reasons.take(REASONS_MAX).collect();
+        let more = match others.len() - told.len() {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
         let reason = format!(
-            "whether its last transactions committed cannot be said before what stands in the way of others is gone: {}",
-            reasons.join("; ")
+            "whether its last transactions committed cannot be said before what stands in the way of others is gone: {}{more}",
+            told.join("; ")
         );
         Some(Refusal {
             reason,
@@ -129,9 +137,11 @@ impl RefusedPools {
         }
     }
 
-    /// Adds those of another recovery.
-    pub(crate) fn add_all(&mut self, others: &RefusedPools) {
-        self.add(&others.0);
+    /// Takes those that another recovery of a client has found for those that were found before. `contents` says which
+    /// pools it was about: a pool waits for one client.
+    pub(crate) fn replace(&mut self, contents: &Contents, found: &RefusedPools) {
+        self.0.retain(|pool, _| !contents.pools.contains_key(pool));
+        self.add(&found.0);
     }
 
     pub(crate) fn contains(&self, pool: Uuid) -> bool {
@@ -220,10 +230,13 @@ impl Touched {
         self.0.values().sum()
     }
 
-    /// How many touch a pool.
-    pub(super) fn of(&self, pool: Uuid) -> u64 {
-        let touching = self.0.iter().filter(|(pools, _)| pools.contains(&pool));
-        touching.map(|(_, count)| count).sum()
+    /// Adds how many touch each pool.
+    pub(super) fn count_by_pool(&self, counts: &mut BTreeMap<Uuid, u64>) {
+        for (pools, count) in &self.0 {
+            for pool in pools {
+                *counts.entry(*pool).or_default() += count;
+            }
+        }
     }
 
     /// How many touch a pool that is none of these.

@@ -3,6 +3,7 @@
 //! Which one that is say the state and the seals in the pool's root puddle (docs/format/twin.md). Both copies are read
 //! as far as the whole one has objects, and only what differs is written.
 
+use std::ops::Range;
 use std::path::Path;
 
 use durum_format::extent::{self, HeapBytes, HeapError};
@@ -23,6 +24,8 @@ use crate::registry::contents::{Contents, PuddleRecord};
 
 /// Bytes compared at a time.
 const CHUNK: usize = 64 << 10;
+/// Writes for as many bytes: they take less than a hundredth of their memory.
+const RUNS_MAX: usize = 8;
 
 /// Adds what has to be done for the Twin pools that a client had open.
 ///
@@ -254,7 +257,7 @@ fn plan_range(
     puddle: Uuid,
     whole: &CopyView<'_>,
     other: &CopyView<'_>,
-    range: std::ops::Range<u64>,
+    range: Range<u64>,
     writes: &mut Vec<HomeWrite>,
 ) -> Result<()> {
     let size = CHUNK.min((range.end - range.start) as usize);
@@ -266,11 +269,15 @@ fn plan_range(
         whole.read(offset, wanted)?;
         other.read(offset, found)?;
         if wanted != found {
-            for (run, bytes) in differing(wanted, found) {
+            for run in differing(wanted, found) {
+                let at = offset + run.start as u64;
                 writes.push(HomeWrite {
                     puddle,
-                    offset: other.start + offset + run as u64,
-                    kind: WriteKind::Copy(bytes.to_vec()),
+                    offset: other.start + at,
+                    kind: WriteKind::Follow {
+                        from: whole.start + at,
+                        length: run.len() as u64,
+                    },
                 });
             }
         }
@@ -279,22 +286,22 @@ fn plan_range(
     Ok(())
 }
 
-/// The runs of lines in which two ranges differ: where they begin, and what the first one has there.
-fn differing<'a>(wanted: &'a [u8], found: &[u8]) -> Vec<(usize, &'a [u8])> {
+/// The runs of lines in which two ranges differ. Where there are many, the last one has the rest: the plan of a pool's
+/// recovery is to be small, however its client has scattered what it changed.
+fn differing(wanted: &[u8], found: &[u8]) -> Vec<Range<usize>> {
     let line = LINE as usize;
     let lines = wanted.chunks(line).zip(found.chunks(line)).enumerate();
-    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut runs: Vec<Range<usize>> = Vec::new();
     for (index, _) in lines.filter(|(_, (wanted, found))| wanted != found) {
         let start = index * line;
         let end = (start + line).min(wanted.len());
+        let is_full = runs.len() == RUNS_MAX;
         match runs.last_mut() {
-            Some(run) if run.end == start => run.end = end,
+            Some(run) if run.end == start || is_full => run.end = end,
             _ => runs.push(start..end),
         }
     }
-    runs.into_iter()
-        .map(|run| (run.start, &wanted[run]))
-        .collect()
+    runs
 }
 
 #[cfg(test)]
@@ -309,10 +316,11 @@ mod tests {
         found[0] = 0;
         found[64] = 0;
         found[299] = 0;
-        let runs: Vec<_> = differing(&wanted, &found)
-            .into_iter()
-            .map(|(at, bytes)| (at, bytes.len()))
-            .collect();
-        assert_eq!(runs, [(0, 128), (256, 44)]);
+        assert_eq!(differing(&wanted, &found), [0..128, 256..300]);
+        // Every second line: the last run has the rest.
+        let found: Vec<u8> = (0..CHUNK).map(|at| (at / 128 % 2) as u8).collect();
+        let runs = differing(&[1; CHUNK], &found);
+        assert_eq!(runs.len(), RUNS_MAX);
+        assert_eq!(runs[RUNS_MAX - 1], (RUNS_MAX - 1) * 256..CHUNK - 128);
     }
 }

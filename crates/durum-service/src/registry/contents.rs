@@ -66,6 +66,33 @@ impl Contents {
         }
     }
 
+    /// What concerns the recovery of a client: itself, its logs, and the pools that it may write with their puddles. It
+    /// takes as long as these are many, whatever the store holds.
+    pub(crate) fn concerning(&self, client: Uuid) -> Contents {
+        let mut part = State::new(self.store.clone());
+        part.clients.extend(self.clients.get(&client));
+        let kept = self.kept.get_key_value(&client).into_iter();
+        part.kept
+            .extend(kept.map(|(client, kept)| (*client, kept.clone())));
+        for pool in self.granted_pools(client) {
+            part.grants.insert((client, pool));
+            part.puddles.extend(self.puddles_of(pool));
+            let record = self.pools.get(&pool);
+            part.pools
+                .extend(record.map(|record| (pool, record.clone())));
+        }
+        for (uuid, record) in self.puddles_of(client) {
+            part.puddles.insert(uuid, record);
+            let space = self.log_spaces.get_key_value(&uuid);
+            part.log_spaces.extend(space);
+        }
+        let quarantine = self.quarantine.iter();
+        let own = quarantine.filter(|(_, log)| log.client == client);
+        part.quarantine
+            .extend(own.map(|(puddle, log)| (*puddle, log.clone())));
+        Contents::of(part)
+    }
+
     pub(crate) fn into_state(self) -> State {
         self.state
     }

@@ -1,9 +1,11 @@
 //! Several clients of one store: a pool is one client's at a time, and who is gone is recovered while others work.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use durum_format::UNIT;
+use durum_persist::Site;
 use durum_persist::record::note;
 use durum_persist::simulate::{Plan, Rules, explore_with_recovery};
 use durum_service::{
@@ -14,6 +16,7 @@ use crate::recovery::{assert_recovered, interrupt};
 use crate::support::{
     Space, create_options, open, open_options, put, recorder, root, scratch, snapshot, spec, word,
 };
+use crate::together::Company;
 
 fn host(path: &Path) -> Arc<Host> {
     Host::create(path, &create_options()).unwrap()
@@ -157,6 +160,59 @@ fn logs_of_a_gone_client_that_are_damaged_cost_its_pools_alone() {
     host.close().unwrap();
     drop(host);
     assert!(check(&path, &Default::default()).unwrap().is_sound());
+}
+
+/// The first recovery of a client is held up before its data is durable. Another one of the same client waits for it,
+/// and finds nothing to do; one of another client does not wait.
+#[test]
+fn each_client_is_recovered_once_and_beside_the_others() {
+    let directory = scratch();
+    let host = host(&directory.path().join("store"));
+    let slow = interrupt(host.client().unwrap()).info().client;
+    let other = host.client().unwrap();
+    work(&other, "other");
+    let quick = other.info().client;
+    drop(other);
+    let threads = Mutex::new(Vec::new());
+    let works = host.client().unwrap();
+    let recover = |client| host.recover_client(client).unwrap();
+    thread::scope(|scope| {
+        let company = Company::gather_at(Site("recovered data"), scope, &threads, || {
+            assert_eq!(recover(slow).rolled_back, 3);
+        });
+        let again = company.comes(|| recover(slow));
+        assert_eq!(recover(quick).rolled_back, 1);
+        let pool = works.open_pool("other").unwrap();
+        assert_eq!(word(root(&pool), 0x10000), 5);
+        let busy = works.open_pool("words");
+        assert!(matches!(busy, Err(Error::PoolBusy { .. })));
+        company.go();
+        let report = again.join().unwrap();
+        assert_eq!((report.was_clean, report.logs), (true, 0), "{report:?}");
+    });
+    works.open_pool("words").unwrap();
+}
+
+/// A pool is refused until what is in its way is gone, and not longer.
+#[test]
+fn a_gone_client_whose_file_is_back_is_recovered_again() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let host = host(&path);
+    let gone = interrupt(host.client().unwrap());
+    let (id, pools) = (gone.info().client, gone.pools().unwrap());
+    drop(gone);
+    let file = path.join("puddles").join(pools[0].root_puddle.to_string());
+    let aside = path.join("puddles/aside");
+    std::fs::rename(&file, &aside).unwrap();
+    assert_eq!(host.recover_client(id).unwrap().refused.len(), 1);
+    let works = host.client().unwrap();
+    let refused = works.open_pool("words");
+    assert!(matches!(refused, Err(Error::PoolRefused { .. })));
+    std::fs::rename(&aside, &file).unwrap();
+    assert!(host.recover_client(id).unwrap().refused.is_empty());
+    let pool = works.open_pool("words").unwrap();
+    assert_recovered(|offset| word(root(&pool), offset)).unwrap();
 }
 
 /// A Twin pool whose file was away while the others were recovered is recovered when it is opened.

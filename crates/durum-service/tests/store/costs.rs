@@ -131,7 +131,7 @@ fn a_commit_costs_what_it_changes_whatever_the_store_holds() {
 /// A request that can be made again and again, by its number.
 type Request = (&'static str, fn(&Embedded, u64));
 
-const REQUESTS: [Request; 3] = [
+const REQUESTS: [Request; 4] = [
     ("register a type", |store, number| {
         let made = small_type(&format!("timed {number}"));
         store.register_type(made.id(), made.text()).unwrap();
@@ -144,6 +144,12 @@ const REQUESTS: [Request; 3] = [
         let client = store.host().client().unwrap();
         let space = Space::new(&client);
         client.remove_puddle(space.grant.uuid).unwrap();
+    }),
+    ("recover a client", |store, _| {
+        let client = store.host().client().unwrap();
+        Space::new(&client);
+        let report = store.host().recover_client(client.info().client);
+        assert_eq!(report.unwrap().log_spaces, 1);
     }),
 ];
 

@@ -1,5 +1,6 @@
 //! Behaviour of a store, one file for each subject. One binary, because linking many takes longer than the tests.
 
+mod bounds;
 mod check;
 mod clients;
 mod clone;
@@ -7,11 +8,14 @@ mod costs;
 mod crash;
 mod damage;
 mod disk_full;
+mod forged;
 mod garbage;
+mod hostile;
 mod lock;
 mod quarantine;
 mod recovery;
 mod scale;
+mod scene;
 mod service;
 mod support;
 mod takeover;

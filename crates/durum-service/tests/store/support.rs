@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use durum_format::extent::{ExtentHeader, ExtentKind, encode};
 use durum_format::log::{
-    EntryFlags, LOG_AREA_OFFSET, LogHeader, Order, RangeWord, SEQUENCE_REDO, SEQUENCE_UNDO, Salt,
-    encode_bits, encode_chain, encode_copy, encode_seal, next_entry_offset, seal_size, slot_offset,
+    ENTRY_HEADER_SIZE, EntryFlags, EntryHeader, EntryKind, LOG_AREA_OFFSET, LogHeader, Order,
+    RangeWord, SEQUENCE_REDO, SEQUENCE_UNDO, Salt, encode_bits, encode_chain, encode_copy,
+    encode_seal, entry_size, next_entry_offset, seal_size, slot_offset,
 };
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{self, BITMAP_OFFSET};
+use durum_format::record::{self, Operation, RecordHeader, RingSalt};
 use durum_format::types::{Declarations, Descriptor, Field, Primitive, Type};
 use durum_format::{GRANULE, UNIT};
 use durum_persist::Site;
@@ -34,6 +36,19 @@ pub fn cpu_time() -> std::time::Duration {
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     assert_eq!(failed, 0);
     std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Lets this process have only so much more address space than it has.
+pub fn limit_memory(more: u64) {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
+    let bytes = pages * rustix::param::page_size() as u64 + more;
+    let limit = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: bytes,
+    };
+    // SAFETY: the pointer is to a local that outlives the call.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
 }
 
 /// Bytes that are free on the file system of a directory.
@@ -245,6 +260,26 @@ impl Log {
         self.count += 1;
     }
 
+    /// An entry of any kind that says anything.
+    pub fn forge(
+        &mut self,
+        kind: EntryKind,
+        order: Order,
+        flags: EntryFlags,
+        sequence: u8,
+        target: u64,
+        data: &[u8],
+    ) {
+        self.append(data.len(), flags, |out, salt| {
+            let words = EntryHeader::words(salt, kind, order, flags, sequence, target, data);
+            for (place, word) in out.chunks_exact_mut(8).zip(words) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+            out[ENTRY_HEADER_SIZE..][..data.len()].copy_from_slice(data);
+            Some(entry_size(data.len()))
+        });
+    }
+
     /// The old bytes, to be restored unless the transaction commits.
     pub fn undo(&mut self, target: u64, old: &[u8]) {
         let flags = EntryFlags::FENCED;
@@ -278,9 +313,14 @@ impl Log {
             .iter()
             .map(|(address, contents)| (*address, contents.len() as u64))
             .collect();
+        self.seal_over(&ranges, crc.value());
+    }
+
+    /// Commits: over ranges whose contents have this checksum.
+    pub fn seal_over(&mut self, ranges: &[(u64, u64)], contents: u32) {
         let count = self.count;
         self.append(seal_size(ranges.len()), EntryFlags::NONE, |out, salt| {
-            encode_seal(out, salt, EntryFlags::NONE, count, &ranges, crc.value())
+            encode_seal(out, salt, EntryFlags::NONE, count, ranges, contents)
         });
     }
 
@@ -291,12 +331,68 @@ impl Log {
             .unwrap();
         let header = LogHeader::new(self.log_id, store.info().client, grant.size, true);
         put(&grant, heap(&grant), &header.encode());
-        let address = grant.address;
+        self.chain_to(grant.address);
+        self.parts.push(grant);
+        self.offset = 0;
+    }
+
+    /// Says that it goes on at an address.
+    pub fn chain_to(&mut self, address: u64) {
         self.append(0, EntryFlags::NONE, |out, salt| {
             encode_chain(out, salt, address)
         });
-        self.parts.push(grant);
-        self.offset = 0;
+    }
+}
+
+/// A puddle of redo records, written one by one.
+pub struct Records {
+    pub grant: PuddleGrant,
+    /// Where the next one goes.
+    pub offset: u64,
+    /// The header of the next one.
+    pub next: RecordHeader,
+}
+
+impl Records {
+    pub fn new(store: &dyn Service) -> Records {
+        let grant = store
+            .create_puddle(PuddleOwner::Client, PuddleKind::Records, UNIT)
+            .unwrap();
+        let first = record::segments(grant.size).next().unwrap();
+        let next = RecordHeader {
+            stamp: 1,
+            watermark: 0,
+            previous: 0,
+            log: 0,
+            part: 0,
+            more: false,
+            fenced: true,
+        };
+        Records {
+            grant,
+            offset: first.start,
+            next,
+        }
+    }
+
+    /// Writes a record with these entries.
+    pub fn append(&mut self, entries: &[u64]) {
+        let mut words = vec![0; record::HEADER_WORDS];
+        words.extend_from_slice(entries);
+        self.next
+            .seal(&mut words, &RingSalt::new(self.grant.uuid), self.offset);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        put(&self.grant, self.offset, &bytes);
+        self.offset += record::ring::record_size(entries);
+        self.next.previous = self.next.stamp;
+        self.next.stamp = self.next.stamp.wrapping_add(1);
+    }
+
+    /// Writes a record that stores a word.
+    pub fn store(&mut self, target: u64, word: u64) {
+        let mut entries = Vec::new();
+        record::push_word(&mut entries, Operation::Store, target, word);
+        self.append(&entries);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::support::{
 const COMMIT: Site = Site("registry commit");
 
 /// Threads that make requests while the first one is held up in its commit.
-struct Company<'scope, 'env> {
+pub struct Company<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     held: Held,
     threads: &'env Mutex<Vec<i32>>,
@@ -34,7 +34,17 @@ impl<'scope, 'env> Company<'scope, 'env> {
         threads: &'env Mutex<Vec<i32>>,
         first: impl FnOnce() + Send + 'scope,
     ) -> Company<'scope, 'env> {
-        let held = inject::hold(COMMIT);
+        Company::gather_at(COMMIT, scope, threads, first)
+    }
+
+    /// The first request has come to a sync.
+    pub fn gather_at(
+        site: Site,
+        scope: &'scope Scope<'scope, 'env>,
+        threads: &'env Mutex<Vec<i32>>,
+        first: impl FnOnce() + Send + 'scope,
+    ) -> Company<'scope, 'env> {
+        let held = inject::hold(site);
         scope.spawn(|| {
             inject::volunteer();
             first();
@@ -48,7 +58,7 @@ impl<'scope, 'env> Company<'scope, 'env> {
     }
 
     /// One more comes. It may not be answered yet.
-    fn comes<T: Send + 'scope>(
+    pub fn comes<T: Send + 'scope>(
         &self,
         request: impl FnOnce() -> T + Send + 'scope,
     ) -> ScopedJoinHandle<'scope, T> {
@@ -63,7 +73,7 @@ impl<'scope, 'env> Company<'scope, 'env> {
         while seen < 2 {
             assert!(
                 !handle.is_finished(),
-                "answered before what it saw is durable"
+                "answered before what it waits for has come"
             );
             thread::sleep(Duration::from_millis(2));
             let known = threads.lock().unwrap();
@@ -77,7 +87,7 @@ impl<'scope, 'env> Company<'scope, 'env> {
     }
 
     /// The first one goes on.
-    fn go(self) {
+    pub fn go(self) {
         drop(self.held);
     }
 }
