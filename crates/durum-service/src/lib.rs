@@ -57,7 +57,7 @@ pub use host::{CreateOptions, Embedded, Host, OpenOptions};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
-    PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,
+    PuddlePlace, PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,
 };
 pub use presence::{FileProblem, LostFile};
-pub use service::Service;
+pub use service::{PUDDLES_AT_ONCE, Service};

@@ -66,10 +66,15 @@ impl PoolInner {
             this: this.clone(),
             checker: options.check_stores.then(|| Mutex::new(Checker::default())),
         });
-        let mut puddles = Vec::with_capacity(grant.puddles.len());
-        for puddle in grant.puddles {
-            puddles.push(pool.map(puddle)?);
+        let mut puddles = Vec::with_capacity(1 + grant.others.len());
+        puddles.push(pool.map(grant.root)?);
+        let others: Vec<_> = grant.others.iter().map(|place| place.uuid).collect();
+        for some in others.chunks(durum_service::PUDDLES_AT_ONCE) {
+            for puddle in pool.store.service.open_puddles(pool.uuid, some)? {
+                puddles.push(pool.map(puddle)?);
+            }
         }
+        puddles.sort_unstable_by_key(|puddle| puddle.address);
         *pool.heap.puddles_mut() = puddles;
         pool.after_commit();
         Ok(pool)

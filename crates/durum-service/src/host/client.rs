@@ -8,7 +8,7 @@ use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
 
 use super::commit::{Away, Commit};
-use super::puddles::{NewPuddle, Registered, Removal, grant};
+use super::puddles::{NewPuddle, Registered, Removal, grant, place};
 use super::settle::{giving_up_of, is_twin};
 use super::{CreateOptions, Host, Open, OpenOptions};
 use crate::check::{Garbage, GarbageOptions};
@@ -22,7 +22,7 @@ use crate::model::{
 use crate::names;
 use crate::recovery::{apply, plan_twin};
 use crate::registry::contents::{Change, PoolRecord, PuddleRecord};
-use crate::service::Service;
+use crate::service::{PUDDLES_AT_ONCE, Service};
 
 /// A client of a store that this process hosts.
 ///
@@ -136,8 +136,8 @@ impl Service for Embedded {
             uuid: pool,
             name: name.to_owned(),
             engine: spec.engine,
-            root_puddle: root.uuid,
-            puddles: vec![root],
+            root,
+            others: Vec::new(),
         })
     }
 
@@ -145,15 +145,13 @@ impl Service for Embedded {
         loop {
             let (away, seen) = self.host.leave(|open| self.openable(open, name))?;
             let (pool, record, registered) = &seen;
-            names::ensure_descriptors(&self.host.path, registered.len())?;
-            let mut puddles = Vec::with_capacity(registered.len());
-            for (uuid, puddle) in registered {
-                let file = files::open(&self.host.path, *uuid, puddle, true)
-                    .map_err(|error| files::of_pool(error, &self.host.path, name))?;
-                puddles.push(grant(*uuid, puddle, file));
-            }
+            let mut root = self.open_files(name, registered.iter().filter(|(_, it)| it.is_root))?;
+            let root = root.pop().ok_or_else(|| {
+                let reason = "its pool has no root puddle";
+                refused(record.root_puddle, reason)
+            })?;
             if record.engine == EngineKind::Twin {
-                self.make_whole(&away, record.root_puddle, registered, name)?;
+                self.make_whole(&away, &root, registered, name)?;
             }
             // The grant is durable before it is handed out: recovery writes only where a grant says so.
             let is_as_seen = away.request(|open| {
@@ -170,11 +168,35 @@ impl Service for Embedded {
                     uuid: *pool,
                     name: record.name.clone(),
                     engine: record.engine,
-                    root_puddle: record.root_puddle,
-                    puddles,
+                    root,
+                    others: (registered.iter())
+                        .filter(|(_, record)| !record.is_root)
+                        .map(place)
+                        .collect(),
                 });
             }
         }
+    }
+
+    fn open_puddles(&self, pool: Uuid, puddles: &[Uuid]) -> Result<Vec<PuddleGrant>> {
+        if puddles.len() > PUDDLES_AT_ONCE {
+            return Err(refused(puddles[0], "too many are asked for at once"));
+        }
+        // Waits for nobody's commit, as `reopen_puddle`. Nobody else may remove a puddle of a pool that is open here.
+        let mut state = self.host.state();
+        let open = state.open(&self.host.path)?;
+        self.ensure_open(open, pool)?;
+        let wanted = puddles.iter().map(|uuid| {
+            let record = open.contents.puddle(&self.host.path, *uuid)?;
+            match record.owner == pool {
+                true => Ok((*uuid, *record)),
+                false => Err(refused(*uuid, "it belongs to another pool")),
+            }
+        });
+        let wanted = wanted.collect::<Result<Vec<Registered>>>()?;
+        let name = open.contents.pools.get(&pool).map(|pool| pool.name.clone());
+        drop(state);
+        self.open_files(&name.unwrap_or_default(), wanted.iter())
     }
 
     fn close_pool(&self, pool: Uuid) -> Result<()> {
@@ -375,6 +397,21 @@ impl Service for Embedded {
 }
 
 impl Embedded {
+    /// Opens and checks the files of puddles of a pool.
+    fn open_files<'r>(
+        &self,
+        pool: &str,
+        puddles: impl Iterator<Item = &'r Registered> + Clone,
+    ) -> Result<Vec<PuddleGrant>> {
+        names::ensure_descriptors(&self.host.path, puddles.clone().count())?;
+        let open = |(uuid, record): &Registered| {
+            let file = files::open(&self.host.path, *uuid, record, true)
+                .map_err(|error| files::of_pool(error, &self.host.path, pool))?;
+            Ok(grant(*uuid, record, file))
+        };
+        puddles.map(open).collect()
+    }
+
     fn has_open(&self, open: &Open, pool: Uuid) -> bool {
         open.contents.grants.contains(&(self.id, pool))
     }
@@ -414,7 +451,7 @@ impl Embedded {
     fn make_whole(
         &self,
         away: &Away<'_>,
-        root: Uuid,
+        root: &PuddleGrant,
         registered: &[Registered],
         name: &str,
     ) -> Result<()> {

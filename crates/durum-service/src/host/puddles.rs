@@ -8,7 +8,7 @@ use super::commit::Commit;
 use super::{Host, Open};
 use crate::error::{Error, Result};
 use crate::files;
-use crate::model::PuddleGrant;
+use crate::model::{PuddleGrant, PuddlePlace};
 use crate::names;
 use crate::registry::contents::{Change, PuddleRecord};
 
@@ -161,5 +161,15 @@ pub(super) fn grant(uuid: Uuid, record: &PuddleRecord, file: MediaFile) -> Puddl
         kind: record.kind,
         is_root: record.is_root,
         file,
+    }
+}
+
+/// What a client gets to know of a puddle, without its file.
+pub(super) fn place((uuid, record): &Registered) -> PuddlePlace {
+    PuddlePlace {
+        uuid: *uuid,
+        address: record.address,
+        size: record.size,
+        kind: record.kind,
     }
 }
