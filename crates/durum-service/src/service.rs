@@ -47,8 +47,8 @@ pub trait Service: Send + Sync {
     /// `Damaged`, `FileMissing` for a root puddle whose file is not what the registry says.
     fn open_pool(&self, name: &str) -> Result<PoolGrant>;
 
-    /// Opens puddles of a pool that this client has open, at most [`PUDDLES_AT_ONCE`], in this order. Waits for nobody's
-    /// commit: the caller may be what a transaction waits for.
+    /// Opens puddles of a pool that this client has open, at most [`PUDDLES_AT_ONCE`], in this order. It waits for
+    /// nobody's commit: the caller may be what a transaction waits for.
     ///
     /// # Errors
     /// `PoolNotOpen`; `PuddleUnknown`; `PuddleRefused` for a puddle that is not the pool's, and for too many;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
+use rustix::io::Errno;
 
 use super::commit::{Away, Commit};
 use super::puddles::{NewPuddle, Registered, Removal, grant, place};
@@ -23,6 +24,9 @@ use crate::names;
 use crate::recovery::{apply, plan_twin};
 use crate::registry::contents::{Change, PoolRecord, PuddleRecord};
 use crate::service::{PUDDLES_AT_ONCE, Service};
+
+/// So many files are opened before anybody asks whether the process may have so many.
+const FEW_FILES: usize = 16;
 
 /// A client of a store that this process hosts.
 ///
@@ -403,13 +407,25 @@ impl Embedded {
         pool: &str,
         puddles: impl Iterator<Item = &'r Registered> + Clone,
     ) -> Result<Vec<PuddleGrant>> {
-        names::ensure_descriptors(&self.host.path, puddles.clone().count())?;
+        let count = puddles.clone().count();
+        // It takes longer than to open a few.
+        if count > FEW_FILES {
+            names::ensure_descriptors(&self.host.path, count)?;
+        }
         let open = |(uuid, record): &Registered| {
             let file = files::open(&self.host.path, *uuid, record, true)
                 .map_err(|error| files::of_pool(error, &self.host.path, pool))?;
             Ok(grant(*uuid, record, file))
         };
-        puddles.map(open).collect()
+        match puddles.clone().map(open).collect() {
+            Err(Error::Io { source, .. })
+                if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) =>
+            {
+                names::ensure_descriptors(&self.host.path, count)?;
+                puddles.map(open).collect()
+            }
+            opened => opened,
+        }
     }
 
     fn has_open(&self, open: &Open, pool: Uuid) -> bool {
