@@ -65,8 +65,8 @@ impl MediaFile {
         Ok(MediaFile::new(file, &directory.join(name), &metadata))
     }
 
-    /// A file that stands in for the one at `path`, which cannot be had. It is empty: where it is mapped, each access is
-    /// a media error.
+    /// A file that stands in for the one at `path`, which cannot be had. It is empty: where it is mapped, each access
+    /// is a media error.
     ///
     /// # Errors
     /// As the system says.

@@ -17,7 +17,7 @@
 //!
 //! let store = Embedded::open(&path, OpenOptions::default())?;
 //! assert!(store.recovery_report().was_clean);
-//! assert_eq!(store.open_pool("words")?.root_puddle, pool.root_puddle);
+//! assert_eq!(store.open_pool("words")?.root.uuid, pool.root.uuid);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -149,34 +149,31 @@ impl Service for Embedded {
         loop {
             let (away, seen) = self.host.leave(|open| self.openable(open, name))?;
             let (pool, record, registered) = &seen;
-            let mut root = self.open_files(name, registered.iter().filter(|(_, it)| it.is_root))?;
-            let root = root.pop().ok_or_else(|| {
-                let reason = "its pool has no root puddle";
-                refused(record.root_puddle, reason)
-            })?;
+            names::ensure_descriptors(&self.host.path, 1)?;
+            let file = self.open_file(name, registered)?;
+            let root = grant(registered.0, &registered.1, file);
             if record.engine == EngineKind::Twin {
-                self.make_whole(&away, &root, registered, name)?;
+                self.make_whole(&away, *pool, &root, name)?;
             }
             // The grant is durable before it is handed out: recovery writes only where a grant says so.
-            let is_as_seen = away.request(|open| {
-                let is_as_seen = self.openable(open, name)? == seen;
-                let mut changes = Vec::new();
-                if is_as_seen {
-                    changes = self.enter(open);
-                    changes.push(Change::PutGrant(self.id, *pool));
+            let others = away.request(|open| {
+                if self.openable(open, name)? != seen {
+                    return Ok((None, Commit::nothing()));
                 }
-                Ok((is_as_seen, Commit::addition(changes)))
+                let mut changes = self.enter(open);
+                changes.push(Change::PutGrant(self.id, *pool));
+                let mut others = open.contents.puddles_of(*pool);
+                others.retain(|(_, record)| !record.is_root);
+                let others: Vec<_> = others.iter().map(place).collect();
+                Ok((Some(others), Commit::addition(changes)))
             })?;
-            if is_as_seen {
+            if let Some(others) = others {
                 return Ok(PoolGrant {
                     uuid: *pool,
                     name: record.name.clone(),
                     engine: record.engine,
                     root,
-                    others: (registered.iter())
-                        .filter(|(_, record)| !record.is_root)
-                        .map(place)
-                        .collect(),
+                    others,
                 });
             }
         }
@@ -200,7 +197,7 @@ impl Service for Embedded {
         let wanted = wanted.collect::<Result<Vec<Registered>>>()?;
         let name = open.contents.pools.get(&pool).map(|pool| pool.name.clone());
         drop(state);
-        self.open_files(&name.unwrap_or_default(), wanted.iter())
+        self.open_files(&name.unwrap_or_default(), &wanted)
     }
 
     fn close_pool(&self, pool: Uuid) -> Result<()> {
@@ -401,28 +398,26 @@ impl Service for Embedded {
 }
 
 impl Embedded {
+    /// Opens and checks the file of a puddle of a pool.
+    fn open_file(&self, pool: &str, (uuid, record): &Registered) -> Result<MediaFile> {
+        files::open(&self.host.path, *uuid, record, true)
+            .map_err(|error| files::of_pool(error, &self.host.path, pool))
+    }
+
     /// Opens and checks the files of puddles of a pool.
-    fn open_files<'r>(
-        &self,
-        pool: &str,
-        puddles: impl Iterator<Item = &'r Registered> + Clone,
-    ) -> Result<Vec<PuddleGrant>> {
-        let count = puddles.clone().count();
+    fn open_files(&self, pool: &str, puddles: &[Registered]) -> Result<Vec<PuddleGrant>> {
         // It takes longer than to open a few.
-        if count > FEW_FILES {
-            names::ensure_descriptors(&self.host.path, count)?;
+        if puddles.len() > FEW_FILES {
+            names::ensure_descriptors(&self.host.path, puddles.len())?;
         }
-        let open = |(uuid, record): &Registered| {
-            let file = files::open(&self.host.path, *uuid, record, true)
-                .map_err(|error| files::of_pool(error, &self.host.path, pool))?;
-            Ok(grant(*uuid, record, file))
+        let open = |registered: &Registered| {
+            let file = self.open_file(pool, registered)?;
+            Ok(grant(registered.0, &registered.1, file))
         };
-        match puddles.clone().map(open).collect() {
-            Err(Error::Io { source, .. })
-                if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) =>
-            {
-                names::ensure_descriptors(&self.host.path, count)?;
-                puddles.map(open).collect()
+        match puddles.iter().map(open).collect() {
+            Err(error) if is_out_of_descriptors(&error) => {
+                names::ensure_descriptors(&self.host.path, puddles.len())?;
+                puddles.iter().map(open).collect()
             }
             opened => opened,
         }
@@ -450,8 +445,8 @@ impl Embedded {
         }
     }
 
-    /// A pool that this client may open, and its puddles.
-    fn openable(&self, open: &Open, name: &str) -> Result<(Uuid, PoolRecord, Vec<Registered>)> {
+    /// A pool that this client may open, and its root puddle.
+    fn openable(&self, open: &Open, name: &str) -> Result<(Uuid, PoolRecord, Registered)> {
         let pool = self.host.pool_named(&open.contents, name)?;
         if let Some(note) = open.contents.quarantine_of(pool) {
             return Err(Error::quarantined(&self.host.path, name.to_owned(), note));
@@ -460,20 +455,23 @@ impl Embedded {
             .ensure_not(&self.host.path, &open.contents, pool)?;
         self.ensure_not_open(open, pool, "opened again")?;
         let record = open.contents.pools[&pool].clone();
-        Ok((pool, record, open.contents.puddles_of(pool)))
+        let root = *open.contents.puddle(&self.host.path, record.root_puddle)?;
+        let root = (record.root_puddle, root);
+        Ok((pool, record, root))
     }
 
     /// Recovers a Twin pool one of whose files was put back after all others were recovered.
     fn make_whole(
         &self,
         away: &Away<'_>,
+        pool: Uuid,
         root: &PuddleGrant,
-        registered: &[Registered],
         name: &str,
     ) -> Result<()> {
+        let registered = away.look(|open| open.contents.puddles_of(pool))?;
         let path = &self.host.path;
         let refused = |error| files::of_pool(error, path, name);
-        let plan = plan_twin(path, registered, root).map_err(refused)?;
+        let plan = plan_twin(path, &registered, root).map_err(refused)?;
         if plan.twins.is_empty() {
             return Ok(());
         }
@@ -525,6 +523,11 @@ impl Embedded {
         self.host.is_not_at_work(self.id);
         Ok(())
     }
+}
+
+fn is_out_of_descriptors(error: &Error) -> bool {
+    let limit = Some(Errno::MFILE.raw_os_error());
+    matches!(error, Error::Io { source, .. } if source.raw_os_error() == limit)
 }
 
 fn refused(puddle: Uuid, reason: &'static str) -> Error {

@@ -68,7 +68,7 @@ pub(crate) fn puddle_at(address: usize) -> Option<NonNull<Puddle>> {
 #[inline(always)]
 pub(crate) fn puddle_needed_at(address: usize) -> Result<Option<NonNull<Puddle>>> {
     match puddle_at(address) {
-        None => Ok(demand::map_at(address)?
+        None if demand::any_may_wait() => Ok(demand::map_at(address)?
             .then(|| puddle_at(address))
             .flatten()),
         found => Ok(found),

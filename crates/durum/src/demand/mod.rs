@@ -85,9 +85,15 @@ pub(crate) fn leave(waiting: *const impl Waiting) {
     COUNT.store(all.len(), Ordering::Release);
 }
 
+/// Whether any puddle of the process may wait.
+#[inline(always)]
+pub(crate) fn any_may_wait() -> bool {
+    COUNT.load(Ordering::Acquire) > 0
+}
+
 fn ask(mut is_its: impl FnMut(&dyn Waiting) -> Result<bool>) -> Result<bool> {
     // A forked child has none of the threads that may hold a lock.
-    if COUNT.load(Ordering::Acquire) == 0 || forked() {
+    if !any_may_wait() || forked() {
         return Ok(false);
     }
     let all: Vec<_> = locked(&WAITING).iter().filter_map(Weak::upgrade).collect();

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MprotectFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{COUNT, ask};
+use super::{any_may_wait, ask};
 use crate::fault::{OnceInProcess, forked};
 use crate::mapping::PAGE;
 use crate::primitive::{futex_wait, futex_wake};
@@ -131,7 +131,7 @@ pub(crate) fn may_have_been_mapped(address: usize) -> bool {
 /// Has a puddle mapped that a thread has accessed; false if none waits there. For a handler of SIGSEGV:
 /// async-signal-safe, and leaves `errno` alone.
 pub(crate) fn admit(address: usize) -> bool {
-    if COUNT.load(Ordering::Acquire) == 0 || forked() || IS_RESOLVER.get() {
+    if !any_may_wait() || forked() || IS_RESOLVER.get() {
         return false;
     }
     let Some(Ok(resolver)) = RESOLVER.known() else {
