@@ -219,3 +219,54 @@ fn a_pool_closes_with_most_of_its_puddles_untouched() {
         opened.close();
     });
 }
+
+/// Nothing is mapped where a puddle waits: a pool of another store that has its root there is refused.
+#[test]
+fn a_root_where_a_puddle_of_another_store_waits_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (dir.path().join("one"), dir.path().join("other"));
+    std::fs::create_dir(&one).unwrap();
+    let options = || durum::StoreOptions::new().domain(Domain::Dram);
+    let empty = durum::Store::create(one.join("store"), options()).unwrap();
+    empty.close().unwrap();
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([&one, &other])
+        .status();
+    assert!(copied.unwrap().success());
+    let open = |at: &std::path::Path, way| {
+        durum::Store::open(at.join("store"), options().mapping(way)).unwrap()
+    };
+    // The second root lies where the first store has the second puddle of its pool.
+    let store = open(&other, PuddleMapping::Eager);
+    for name in ["first", "second"] {
+        store
+            .create_pool(name, pool_options(Engine::Hybrid))
+            .unwrap();
+    }
+    store.close().unwrap();
+    let store = open(&one, PuddleMapping::Eager);
+    let pool = store
+        .create_pool("pool", pool_options(Engine::Hybrid))
+        .unwrap();
+    pool.reserve(3 << 20).unwrap();
+    pool.transaction(|tx| tx.alloc_bytes(&pool, 0, 1 << 20, 8))
+        .unwrap();
+    pool.transaction(|tx| tx.alloc_bytes(&pool, 0, 1 << 20, 8))
+        .unwrap();
+    drop(pool);
+    store.close().unwrap();
+    for way in WAYS {
+        let store = open(&one, way);
+        let pool = store.open_pool("pool", Default::default()).unwrap();
+        assert_eq!(pool.puddles_waiting() > 0, way != PuddleMapping::Eager);
+        let second = open(&other, PuddleMapping::Eager);
+        let refused = second.open_pool("second", Default::default());
+        assert!(matches!(
+            refused,
+            Err(Error::Store(durum_service::Error::AddressConflict { .. }))
+        ));
+        drop(pool);
+        second.open_pool("second", Default::default()).unwrap();
+    }
+}
