@@ -687,6 +687,14 @@ DURUM_MUST_CHECK
 int durum_persist(const void *ptr,
                   size_t len);
 
+// Sees to it that the puddle is mapped that `len` bytes at `ptr` lie in. For system calls: where puddles are mapped on
+// demand (DURUM_MAPPING), one that is given an address in a puddle which is not mapped yet fails with EFAULT.
+//
+// DURUM_E_NOT_IN_POOL, DURUM_E_DAMAGED, DURUM_E_FORKED, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_touch(const void *ptr,
+                size_t len);
+
 // Whether the address lies in an open pool of this process, or in a copy of one (durum_pool_read_copy), where nobody
 // may store: 1 or 0. Takes its time: for what fails, not for what works.
 int durum_in_pool(const void *ptr);

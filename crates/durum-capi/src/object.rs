@@ -150,6 +150,25 @@ pub unsafe extern "C" fn durum_persist(ptr: *const c_void, len: usize) -> c_int 
     })
 }
 
+/// Sees to it that the puddle is mapped that `len` bytes at `ptr` lie in. For system calls: where puddles are mapped on
+/// demand (DURUM_MAPPING), one that is given an address in a puddle which is not mapped yet fails with EFAULT.
+///
+/// DURUM_E_NOT_IN_POOL, DURUM_E_DAMAGED, DURUM_E_FORKED, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_touch(ptr: *const c_void, len: usize) -> c_int {
+    status(|| {
+        if len == 0 {
+            return Ok(());
+        }
+        if ptr.is_null() {
+            return Err(Failure::argument("the address is NULL"));
+        }
+        let pool = Pool::holding(ptr.expose_provenance())?;
+        Ok(pool.touch(ptr.cast::<u8>(), len)?)
+    })
+}
+
 /// Whether the address lies in an open pool of this process, or in a copy of one (durum_pool_read_copy), where nobody
 /// may store: 1 or 0. Takes its time: for what fails, not for what works.
 #[unsafe(no_mangle)]

@@ -76,6 +76,20 @@ impl MediaFile {
         Ok(MediaFile::new(file, path, &metadata))
     }
 
+    /// A file that stands in for the one at `path`, which cannot be had. It is empty: where it is mapped, each access
+    /// is a media error.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn unreadable(path: &Path) -> io::Result<MediaFile> {
+        let file = File::from(rustix::fs::memfd_create(
+            "unreadable",
+            rustix::fs::MemfdFlags::CLOEXEC,
+        )?);
+        let metadata = file.metadata()?;
+        Ok(MediaFile::new(file, path, &metadata))
+    }
+
     fn new(file: File, path: &Path, metadata: &fs::Metadata) -> MediaFile {
         MediaFile {
             inner: Arc::new(Inner {

@@ -124,6 +124,10 @@ pub enum Request {
     OpenPool {
         name: String,
     },
+    OpenPuddles {
+        pool: Uuid,
+        puddles: Vec<Uuid>,
+    },
     ClosePool {
         pool: Uuid,
     },
@@ -213,6 +217,19 @@ pub struct Grant {
     pub is_root: bool,
 }
 
+/// Where a puddle lies, of which no descriptor comes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The puddle.
+    pub uuid: Uuid,
+    /// Where it is mapped, in every process.
+    pub address: u64,
+    /// Its size in bytes, header included.
+    pub size: u64,
+    /// What it holds.
+    pub kind: PuddleKind,
+}
+
 /// What the service answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // Each is the answer to the requests of its name.
@@ -231,10 +248,12 @@ pub enum Answer {
         uuid: Uuid,
         name: String,
         engine: EngineKind,
-        root: Uuid,
-        puddles: Vec<Grant>,
+        /// Its descriptor comes beside.
+        root: Grant,
+        others: Vec<Place>,
     },
     Puddle(Grant),
+    Puddles(Vec<Grant>),
     File,
     TypeText(Option<String>),
     Types(Vec<(u64, String)>),

@@ -9,7 +9,7 @@ use durum_persist::domain::Domain;
 use durum_protocol::frame::{ANSWER_MAX, FILES_MAX, HEADER, PACKET_MAX, REQUEST_MAX};
 use durum_protocol::message::{self, GREETING, Owner};
 use durum_protocol::{
-    Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Note, Parts, Request, Welcome,
+    Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Note, Parts, Place, Request, Welcome,
 };
 use durum_service::{Error, ErrorKind, PoolSummary};
 use proptest::prelude::*;
@@ -34,6 +34,10 @@ fn requests() -> Vec<Request> {
             root_size: 2 << 20,
         },
         Request::OpenPool { name: name.clone() },
+        Request::OpenPuddles {
+            pool,
+            puddles: vec![puddle],
+        },
         Request::ClosePool { pool },
         Request::RemovePool {
             pool,
@@ -67,6 +71,12 @@ fn answers() -> Vec<Answer> {
         size: 2 << 20,
         kind: PuddleKind::Data,
         is_root: true,
+    };
+    let place = Place {
+        uuid: UUID,
+        address: 1 << 44,
+        size: 2 << 20,
+        kind: PuddleKind::Data,
     };
     let summary = PoolSummary {
         uuid: UUID,
@@ -102,10 +112,11 @@ fn answers() -> Vec<Answer> {
             uuid: UUID,
             name: "words".to_owned(),
             engine: EngineKind::Hybrid,
-            root: UUID,
-            puddles: vec![grant.clone()],
+            root: grant.clone(),
+            others: vec![place],
         },
-        Answer::Puddle(grant),
+        Answer::Puddle(grant.clone()),
+        Answer::Puddles(vec![grant]),
         Answer::File,
         Answer::TypeText(Some("u64".to_owned())),
         Answer::Types(vec![(7, "u64".to_owned())]),
@@ -312,7 +323,7 @@ proptest! {
 
     #[test]
     fn a_message_with_a_byte_changed_is_one_or_an_error(
-        which in 0..21_usize, at in any::<prop::sample::Index>(), to in any::<u8>(),
+        which in 0..22_usize, at in any::<prop::sample::Index>(), to in any::<u8>(),
     ) {
         let mut bytes = message::encode(&requests()[which]);
         let at = at.index(bytes.len());

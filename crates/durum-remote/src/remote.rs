@@ -10,7 +10,7 @@ use durum_persist::file::MediaFile;
 use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
     Error, Garbage, GarbageOptions, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
-    RecoveryReport, RefusedPool, Result, Service, StoreInfo,
+    PuddlePlace, RecoveryReport, RefusedPool, Result, Service, StoreInfo,
 };
 
 use crate::connection::{Connection, Waiting, gone};
@@ -95,18 +95,23 @@ impl Remote {
                     name,
                     engine,
                     root,
-                    puddles,
+                    others,
                 },
-                files,
-            ) if puddles.len() == files.len() => {
-                let puddles = puddles.into_iter().zip(files);
-                let puddles = puddles.map(|(grant, file)| self.puddle(grant, file));
+                mut files,
+            ) => {
+                let file = files.pop().ok_or_else(|| self.strange())?;
+                let others = others.into_iter().map(|place| PuddlePlace {
+                    uuid: place.uuid,
+                    address: place.address,
+                    size: place.size,
+                    kind: place.kind,
+                });
                 Ok(PoolGrant {
                     uuid,
                     name,
                     engine,
-                    root_puddle: root,
-                    puddles: puddles.collect::<Result<_>>()?,
+                    root: self.puddle(root, file)?,
+                    others: others.collect(),
                 })
             }
             _ => Err(self.strange()),
@@ -171,6 +176,20 @@ impl Service for Remote {
         self.pool(&Request::OpenPool {
             name: name.to_owned(),
         })
+    }
+
+    fn open_puddles(&self, pool: Uuid, puddles: &[Uuid]) -> Result<Vec<PuddleGrant>> {
+        let puddles = puddles.to_vec();
+        let wanted = puddles.len();
+        match self.ask(&Request::OpenPuddles { pool, puddles })? {
+            (Answer::Puddles(grants), files) if (grants.len(), files.len()) == (wanted, wanted) => {
+                let grants = grants.into_iter().zip(files);
+                grants
+                    .map(|(grant, file)| self.puddle(grant, file))
+                    .collect()
+            }
+            _ => Err(self.strange()),
+        }
     }
 
     fn close_pool(&self, pool: Uuid) -> Result<()> {

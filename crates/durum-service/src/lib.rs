@@ -17,7 +17,7 @@
 //!
 //! let store = Embedded::open(&path, OpenOptions::default())?;
 //! assert!(store.recovery_report().was_clean);
-//! assert_eq!(store.open_pool("words")?.root_puddle, pool.root_puddle);
+//! assert_eq!(store.open_pool("words")?.root.uuid, pool.root.uuid);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -59,7 +59,7 @@ pub use inspect::{PuddleView, ReadOnlyStore};
 pub use liveness::Liveness;
 pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
-    PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,
+    PuddlePlace, PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,
 };
 pub use presence::{FileProblem, LostFile};
-pub use service::Service;
+pub use service::{PUDDLES_AT_ONCE, Service};

@@ -66,9 +66,23 @@ pub struct PoolGrant {
     /// The engine that runs its transactions.
     pub engine: EngineKind,
     /// The puddle that holds its root object.
-    pub root_puddle: Uuid,
-    /// Its puddles, in order of address.
-    pub puddles: Vec<PuddleGrant>,
+    pub root: PuddleGrant,
+    /// Where its other puddles lie, in order of address. [`Service::open_puddles`](crate::Service::open_puddles) opens
+    /// their files.
+    pub others: Vec<PuddlePlace>,
+}
+
+/// Where a puddle of a pool lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PuddlePlace {
+    /// The puddle.
+    pub uuid: Uuid,
+    /// Where it is mapped, in every process.
+    pub address: u64,
+    /// Its size in bytes, header included.
+    pub size: u64,
+    /// What it holds.
+    pub kind: PuddleKind,
 }
 
 /// What a store is.

@@ -11,6 +11,9 @@ use crate::model::{
     StoreInfo,
 };
 
+/// Puddles that one request opens at most: a message can carry so many descriptors.
+pub const PUDDLES_AT_ONCE: usize = 253;
+
 /// A store, as a client sees it.
 ///
 /// The service hands out puddles and keeps the registry; it is never on the path of a transaction. All
@@ -34,14 +37,23 @@ pub trait Service: Send + Sync {
     /// `PoolExists`, `PoolName`, `PuddleSize`, `AddressesExhausted`, `StorageFull`; nothing is left behind.
     fn create_pool(&self, name: &str, spec: &PoolSpec) -> Result<PoolGrant>;
 
-    /// Opens a pool for reading and writing.
+    /// Opens a pool for reading and writing. Of its puddles only the root is opened; the grant tells where the others
+    /// lie.
     ///
     /// The grant is durable on return: only then may recovery write to the pool for this client.
     ///
     /// # Errors
     /// `PoolMissing`; `PoolOpen` when this handle has it open; `PoolQuarantined` and `PoolRefused` with the cure;
-    /// `Damaged`, `FileMissing` for a puddle file that is not what the registry says.
+    /// `Damaged`, `FileMissing` for a root puddle whose file is not what the registry says.
     fn open_pool(&self, name: &str) -> Result<PoolGrant>;
+
+    /// Opens puddles of a pool that this client has open, at most [`PUDDLES_AT_ONCE`], in this order. It waits for
+    /// nobody's commit: the caller may be what a transaction waits for.
+    ///
+    /// # Errors
+    /// `PoolNotOpen`; `PuddleUnknown`; `PuddleRefused` for a puddle that is not the pool's, and for too many;
+    /// `Damaged`, `FileMissing` for a file that is not what the registry says.
+    fn open_puddles(&self, pool: Uuid, puddles: &[Uuid]) -> Result<Vec<PuddleGrant>>;
 
     /// Gives the pool back. The caller has drained every log that names it.
     ///

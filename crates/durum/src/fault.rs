@@ -140,7 +140,8 @@ impl<T: Send + Sync + 'static> OnceInProcess<T> {
         })
     }
 
-    fn known(&self) -> Option<&'static T> {
+    /// What was made. Async-signal-safe.
+    pub(crate) fn known(&self) -> Option<&'static T> {
         // SAFETY: null, or a leaked box.
         let known = unsafe { self.known.load(Ordering::Acquire).as_ref() }?;
         (known.0 == PROCESS.load(Ordering::Relaxed)).then_some(&known.1)

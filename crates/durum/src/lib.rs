@@ -54,6 +54,7 @@ mod checker;
 mod combine;
 mod contention;
 mod deferred;
+mod demand;
 mod described;
 mod engine;
 mod error;
@@ -91,8 +92,10 @@ mod tx;
 pub mod typed;
 mod updates;
 mod upkeep;
+mod userfaultfd;
 
 pub use combine::Concurrency;
+pub use demand::PuddleMapping;
 pub use described::{Described, Description, Walk};
 pub use durum_format::Uuid;
 pub use durum_format::log::Order;

@@ -159,6 +159,8 @@ pub(crate) struct Owner {
     pub(crate) beside: Option<Arc<Beside>>,
     /// What the engine of its pool keeps about it.
     pub(crate) kept: Option<Box<dyn Kept>>,
+    /// Its addresses were claimed for it: it has waited to be mapped.
+    pub(crate) is_claimed: bool,
 }
 
 impl Mapping {
@@ -188,7 +190,7 @@ impl Mapping {
             return Err(conflict(None));
         }
         // From the check to the entry in the table nobody else may map, or unmap, there.
-        let _changing = space.changing();
+        let mut changing = space.changing();
         if let Some(other) = space.occupant(address, size) {
             // SAFETY: a puddle in the table is alive while mapped.
             let path = unsafe { other.cast::<Mapping>().as_ref() }
@@ -197,6 +199,9 @@ impl Mapping {
                 .nth(2)
                 .map(Path::to_owned);
             return Err(conflict(path));
+        }
+        if !owner.is_claimed && space.is_claimed(&changing, address, size) {
+            return Err(conflict(None));
         }
         let file_id = rustix::fs::fstat(grant.file.as_fd())
             .map(|stat| (stat.st_dev, stat.st_ino))
@@ -213,19 +218,19 @@ impl Mapping {
                 space.need(start, size, store)?;
                 map_file(store, &grant.file, start, size, offset, flags, domain)
             };
-            at(home.unwrap_or(0), 0, flags)?;
-            if home.is_some() {
-                at(0, 0, PRIVATE)?;
+            if let Some(home) = home {
+                at(home, 0, flags)?;
             }
             if let Some(back) = owner.back {
                 at(back, size as u64, flags)?;
             }
-            match owner.beside {
-                Some(beside) => beside
+            if let Some(beside) = owner.beside {
+                beside
                     .need(address, size)
-                    .map_err(|refused| refused.error(store)),
-                None => Ok(()),
+                    .map_err(|refused| refused.error(store))?;
             }
+            // Last: a thread that has waited for it goes on, and finds all the rest.
+            at(0, 0, home.map_or(flags, |_| PRIVATE))
         };
         map().inspect_err(|_| {
             for distance in [Some(0), home, owner.back].into_iter().flatten() {
@@ -275,6 +280,9 @@ impl Mapping {
         let entry = Arc::as_ptr(&puddle).cast_mut();
         // SAFETY: it begins with the mapping, as the caller promises.
         unsafe { &*entry.cast::<Mapping>() }.enter(entry.cast());
+        if owner.is_claimed {
+            space.give_claim_back(&mut changing, address, size);
+        }
         Ok(puddle)
     }
 

@@ -8,6 +8,7 @@ use durum_service::EngineKind;
 
 use crate::addresses::Beside;
 use crate::combine::Concurrency;
+use crate::demand::PuddleMapping;
 use crate::memory;
 use crate::pages::PageTracking;
 
@@ -78,6 +79,9 @@ pub struct StoreOptions {
     /// (default), so that no commit waits for it. Without, commits do it. It starts with the first commits that need
     /// it, and ends when a pool is closed; the next commits start another one.
     pub checkpoint_thread: bool,
+    /// When puddles are mapped. Default: what the environment variable `DURUM_MAPPING` says (`eager`, `on-demand`,
+    /// `userfaultfd`, `signal`), and else [`PuddleMapping::Eager`].
+    pub mapping: Option<PuddleMapping>,
 }
 
 impl Default for StoreOptions {
@@ -91,6 +95,7 @@ impl Default for StoreOptions {
             buffered_window: Duration::from_millis(10),
             private_max: memory::quarter(),
             checkpoint_thread: true,
+            mapping: None,
         }
     }
 }
@@ -109,6 +114,7 @@ setters! {
     buffered_window(window: Duration);
     private_max(bytes: u64);
     checkpoint_thread(wanted: bool);
+    mapping(mapping: PuddleMapping);
     space(bytes: u64);
     growth(bytes: u64);
     base(base: u64);

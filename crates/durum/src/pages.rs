@@ -13,6 +13,7 @@ mod hold;
 mod protect;
 mod trap;
 mod userfault;
+mod way;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -20,6 +21,8 @@ use std::sync::atomic::Ordering;
 use crate::error::Result;
 use crate::mapping::Mapping;
 use crate::signals::Blocked;
+
+pub(crate) use way::Way;
 
 /// How sections find the pages that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -9,7 +9,7 @@ use durum_format::extent::{self, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
 use durum_service::EngineKind;
 
-use crate::alloc::{Grow, PoolHeap, Puddle, PuddleHeap, puddle_at};
+use crate::alloc::{Grow, PoolHeap, Puddle, PuddleHeap, puddle_at, puddle_needed_at};
 use crate::checker::Checker;
 use crate::combine::Combine;
 use crate::described::Described;
@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::fault::{check_forked, guarded};
 use crate::opened::{Durability, Pool, PoolInner, StoreInner, next_key};
 use crate::options::PoolOptions;
+use crate::pages::Way;
 use crate::primitive::locked;
 use crate::tx::{Transaction, Tx};
 
@@ -61,16 +62,25 @@ impl PoolInner {
             survive: options.survive_media_errors,
             beside: options.beside.clone(),
             heap: PoolHeap::new(options.growth_max, options.spare_max),
+            frontier: Arc::default(),
             combine: Combine::new(options.concurrency),
             root: Mutex::new(()),
             this: this.clone(),
             checker: options.check_stores.then(|| Mutex::new(Checker::default())),
         });
-        let mut puddles = Vec::with_capacity(grant.puddles.len());
-        for puddle in grant.puddles {
-            puddles.push(pool.map(puddle)?);
-        }
-        *pool.heap.puddles_mut() = puddles;
+        let mapper = pool.mapper();
+        let file = grant.root.file.clone();
+        let root = (mapper.map)(grant.root, false)?;
+        pool.heap.puddles_mut().push(root);
+        let way = match options.check_stores {
+            // The checker looks at all of a pool.
+            true => Way::Eager,
+            false => pool.store.way,
+        };
+        (pool.frontier.open(mapper, &file, grant.others, way)).inspect_err(|_| {
+            // A pool that was never open is not closed as one that was.
+            pool.heap.puddles_mut().clear();
+        })?;
         pool.after_commit();
         Ok(pool)
     }
@@ -278,17 +288,35 @@ impl Pool {
     /// The puddle of this pool that a range lies in. It lives while the store is open.
     fn puddle_holding(&self, range: &Range<usize>) -> Result<&Puddle> {
         let (address, len) = (range.start, range.len());
-        match self.puddle_at(address, len) {
+        match self.puddle_at(address, len)? {
             Some(puddle) => Ok(puddle),
             None => Err(Error::NotInPool { address, len }),
         }
     }
 
+    /// It is mapped if it was not yet.
     #[inline]
-    fn puddle_at(&self, address: usize, len: usize) -> Option<&Puddle> {
+    fn puddle_at(&self, address: usize, len: usize) -> Result<Option<&Puddle>> {
+        let Some(puddle) = puddle_needed_at(address)? else {
+            return Ok(None);
+        };
         // SAFETY: puddles live while their store is open, which the pool keeps open.
-        let puddle = unsafe { puddle_at(address)?.as_ref() };
-        (puddle.pool_key == self.inner.key && puddle.holds(address, len)).then_some(puddle)
+        let puddle = unsafe { puddle.as_ref() };
+        Ok((puddle.pool_key == self.inner.key && puddle.holds(address, len)).then_some(puddle))
+    }
+
+    /// Sees to it that the puddle is mapped that `[address, address + len)` lies in. For system calls: one that is
+    /// given an address in a puddle which is not mapped yet fails with EFAULT ([`PuddleMapping::OnDemand`]).
+    ///
+    /// [`PuddleMapping::OnDemand`]: crate::PuddleMapping::OnDemand
+    ///
+    /// # Errors
+    /// `NotInPool`; those of the puddle's file, and of mapping it.
+    pub fn touch<T>(&self, address: *const T, len: usize) -> Result<()> {
+        check_forked()?;
+        let start = address.addr();
+        let end = start.saturating_add(len);
+        self.puddle_holding(&(start..end)).map(drop)
     }
 
     /// Makes every transaction of the pool durable that has committed as
@@ -324,12 +352,18 @@ impl Pool {
     pub fn holding(address: usize) -> Result<Pool> {
         check_forked()?;
         let refused = Error::NotInPool { address, len: 1 };
-        let Some(puddle) = puddle_at(address) else {
+        let Some(puddle) = puddle_needed_at(address)? else {
             return Err(refused);
         };
         // SAFETY: puddles live while their store is open, and the caller keeps the pool open.
         let pool = PoolInner::of(unsafe { puddle.as_ref() });
         pool.map(|inner| Pool { inner }).ok_or(refused)
+    }
+
+    /// How many of its puddles are not mapped yet. For tests.
+    #[doc(hidden)]
+    pub fn puddles_waiting(&self) -> usize {
+        self.inner.frontier.left()
     }
 
     /// A number that no other opening of a pool in this process has.
@@ -344,7 +378,7 @@ impl Pool {
     #[inline]
     pub fn key_at(address: usize) -> Option<u64> {
         // SAFETY: puddles live while their store is open, as the caller knows.
-        let puddle = unsafe { puddle_at(address)?.as_ref() };
+        let puddle = unsafe { puddle_needed_at(address).ok()??.as_ref() };
         let is_of_pool = puddle.pool_key != 0 && puddle.holds(address, 1);
         is_of_pool.then_some(puddle.pool_key)
     }
@@ -360,7 +394,7 @@ impl Pool {
     /// programs that read pointers and lengths from a pool whose contents may be damaged, before they follow them.
     #[inline]
     pub fn holds(&self, address: *const u8, len: usize) -> bool {
-        self.puddle_at(address.addr(), len).is_some()
+        matches!(self.puddle_at(address.addr(), len), Ok(Some(_)))
     }
 
     /// The object of this pool whose bytes hold the address, which may point into its middle: allocated, or allocated
@@ -375,7 +409,7 @@ impl Pool {
     /// The caller knows that the object, if there is one, is not freed meanwhile.
     pub unsafe fn object_at(&self, address: *const u8) -> Result<Option<Extent>> {
         let address = address.addr();
-        let Some(puddle) = self.puddle_at(address, 1) else {
+        let Some(puddle) = self.puddle_at(address, 1)? else {
             return Ok(None);
         };
         let heap = self.inner.heap_of(puddle)?;
@@ -437,6 +471,7 @@ impl Pool {
     /// `DamagedHeap`, `Poisoned` when a puddle is read for the first time.
     pub fn usage(&self) -> Result<Usage> {
         check_forked()?;
+        self.inner.frontier.map_all()?;
         let puddles = self.inner.heap.puddles().clone();
         let mut usage = Usage {
             puddles: puddles.len(),

@@ -42,6 +42,15 @@ pub(crate) struct Blocked {
 }
 
 impl Blocked {
+    /// Blocks all but those that are raised by what the thread itself does, which have to come.
+    pub(crate) fn all() -> Self {
+        use libc::{SIG_BLOCK, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+        Self::all_but(
+            &[SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS],
+            SIG_BLOCK,
+        )
+    }
+
     /// Blocks all but `passing`: as `SIG_BLOCK` beside what is blocked already, as `SIG_SETMASK` instead.
     pub(crate) fn all_but(passing: &[c_int], how: c_int) -> Self {
         let mut before = MaybeUninit::zeroed();

@@ -20,6 +20,10 @@ const UNIT_LOG2: u32 = UNIT.trailing_zeros();
 /// What is entered for the addresses of a puddle: the space does not look at it.
 pub(crate) enum Entry {}
 
+/// Units of the first range whose puddles wait to be mapped: a bit for each.
+#[derive(Default)]
+pub(crate) struct Claims(Vec<u64>);
+
 /// One reserved range of addresses.
 pub(crate) struct Space {
     base: usize,
@@ -29,7 +33,7 @@ pub(crate) struct Space {
     /// `size >> UNIT_LOG2` entries; null where no puddle is mapped.
     table: NonNull<AtomicPtr<Entry>>,
     /// Held while puddles are mapped or unmapped.
-    change: Mutex<()>,
+    change: Mutex<Claims>,
 }
 
 // SAFETY: the table is a leaked mapping of atomics that is never unmapped.
@@ -84,7 +88,7 @@ impl Space {
             size,
             addresses,
             table,
-            change: Mutex::new(()),
+            change: Mutex::default(),
         }));
         SPACES[count].store(space, Ordering::Release);
         SPACE_COUNT.store(count + 1, Ordering::Release);
@@ -123,8 +127,42 @@ impl Space {
     }
 
     /// Keeps others from mapping and unmapping.
-    pub(crate) fn changing(&self) -> std::sync::MutexGuard<'_, ()> {
+    pub(crate) fn changing(&self) -> std::sync::MutexGuard<'_, Claims> {
         locked(&self.change)
+    }
+
+    /// Takes the addresses of puddles that will be mapped there later. False where another one has them.
+    pub(crate) fn claim(&self, address: usize, size: usize) -> bool {
+        let mut claims = self.changing();
+        if self.occupant(address, size).is_some() || self.is_claimed(&claims, address, size) {
+            return false;
+        }
+        claims
+            .0
+            .resize((self.size >> UNIT_LOG2).div_ceil(2 * 64), 0);
+        for unit in self.units(address, size) {
+            claims.0[unit / 64] |= 1 << (unit % 64);
+        }
+        true
+    }
+
+    /// The counterpart of `claim`, also for a part.
+    pub(crate) fn give_claim_back(&self, claims: &mut Claims, address: usize, size: usize) {
+        for unit in self.units(address, size) {
+            claims.0[unit / 64] &= !(1 << (unit % 64));
+        }
+    }
+
+    /// Whether any puddle waits to be mapped in `[address, address + size)`.
+    pub(crate) fn is_claimed(&self, claims: &Claims, address: usize, size: usize) -> bool {
+        let is_claimed = |word: &u64, unit: usize| word >> (unit % 64) & 1 == 1;
+        let mut units = self.units(address, size);
+        units.any(|unit| (claims.0.get(unit / 64)).is_some_and(|word| is_claimed(word, unit)))
+    }
+
+    fn units(&self, address: usize, size: usize) -> std::ops::Range<usize> {
+        let first = (address - self.base) >> UNIT_LOG2;
+        first..first + (size >> UNIT_LOG2)
     }
 
     #[inline]

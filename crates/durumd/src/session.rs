@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use durum_persist::file::MediaFile;
 use durum_protocol::frame::{Frame, Kind, REQUEST_MAX};
 use durum_protocol::message::{self, GREETING, VERSION, spec};
-use durum_protocol::{Answer, Failure, Grant, Hello, Request, Welcome};
+use durum_protocol::{Answer, Failure, Grant, Hello, Place, Request, Welcome};
 use durum_remote::peer::Peer;
 use durum_remote::socket::{Received, Socket};
 use durum_service::{
@@ -182,6 +182,14 @@ impl Session {
                 self.when_free(|client| client.open_pool(&name))
                     .map(pool_reply)
             }
+            Request::OpenPuddles { pool, puddles } => {
+                let opened = client.open_puddles(pool, &puddles)?;
+                let answer = Answer::Puddles(opened.iter().map(grant).collect());
+                Ok((
+                    answer,
+                    opened.into_iter().map(|puddle| puddle.file).collect(),
+                ))
+            }
             Request::ClosePool { pool } => done(match client.close_pool(pool) {
                 Err(Error::PoolNotOpen { .. }) if again => Ok(()),
                 closed => closed,
@@ -307,17 +315,20 @@ fn grant(puddle: &PuddleGrant) -> Grant {
 }
 
 fn pool_reply(pool: PoolGrant) -> Reply {
+    let others = pool.others.iter().map(|place| Place {
+        uuid: place.uuid,
+        address: place.address,
+        size: place.size,
+        kind: place.kind,
+    });
     let answer = Answer::Pool {
         uuid: pool.uuid,
         name: pool.name,
         engine: pool.engine,
-        root: pool.root_puddle,
-        puddles: pool.puddles.iter().map(grant).collect(),
+        root: grant(&pool.root),
+        others: others.collect(),
     };
-    (
-        answer,
-        pool.puddles.into_iter().map(|puddle| puddle.file).collect(),
-    )
+    (answer, vec![pool.root.file])
 }
 
 fn puddle_reply(puddle: PuddleGrant) -> Reply {

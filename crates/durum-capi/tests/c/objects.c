@@ -1,6 +1,9 @@
 /* Objects: root, allocation, freeing, persist. */
 #include "check.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 static void a_root_is_zeroed_kept_and_typed(void) {
     fixture f = fixture_new();
     cell *root = DURUM_ROOT(f.pool, cell);
@@ -211,6 +214,31 @@ static void room_behind_an_object_and_copies_of_strings(void) {
     fixture_close(&f);
 }
 
+static void a_touch_maps_for_system_calls(void) {
+    fixture f = fixture_new();
+    /* So large that it has a puddle of its own. */
+    char *object = (char *)durum_malloc(f.pool, NULL, 3 << 20);
+    CHECK(object != NULL);
+    fixture_close(&f);
+
+    CHECK(setenv("DURUM_MAPPING", "signal", 1) == 0);
+    f.store = durum_store_open(scratch("store"), NULL);
+    f.pool = durum_pool_open(f.store, "pool", NULL);
+    int ends[2];
+    CHECK(pipe(ends) == 0 && write(ends[1], "12345678", 8) == 8);
+    CHECK(read(ends[0], object, 4) == -1 && errno == EFAULT);
+    CHECK_CODE(durum_touch(object, 3 << 20), DURUM_OK);
+    CHECK(read(ends[0], object, 4) == 4 && memcmp(object, "1234", 4) == 0);
+    CHECK(close(ends[0]) == 0 && close(ends[1]) == 0);
+
+    CHECK_CODE(durum_touch(object, 0), DURUM_OK);
+    CHECK_CODE(durum_touch(NULL, 8), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_touch(ends, sizeof(ends)), DURUM_E_NOT_IN_POOL);
+    CHECK_CODE(durum_touch(object, (size_t)1 << 40), DURUM_E_NOT_IN_POOL);
+    fixture_close(&f);
+    CHECK(unsetenv("DURUM_MAPPING") == 0);
+}
+
 static void persist_wants_pool_memory(void) {
     fixture f = fixture_new();
     cell *root = DURUM_ROOT(f.pool, cell);
@@ -256,6 +284,7 @@ const test object_tests[] = {
      a_block_that_forgets_a_failed_allocation_aborts},
     {"room_behind_an_object_and_copies_of_strings", room_behind_an_object_and_copies_of_strings},
     {"persist_wants_pool_memory", persist_wants_pool_memory},
+    {"a_touch_maps_for_system_calls", a_touch_maps_for_system_calls},
     {"a_pool_grows_and_many_objects_keep_their_contents",
      a_pool_grows_and_many_objects_keep_their_contents},
     {NULL, NULL},

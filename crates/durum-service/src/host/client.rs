@@ -6,9 +6,10 @@ use std::sync::Arc;
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
+use rustix::io::Errno;
 
 use super::commit::{Away, Commit};
-use super::puddles::{NAME_TAKEN, NewPuddle, Registered, Removal, grant};
+use super::puddles::{NAME_TAKEN, NewPuddle, Registered, Removal, grant, place};
 use super::settle::{giving_up_of, is_twin};
 use super::{CreateOptions, Host, Open, OpenOptions};
 use crate::check::{Garbage, GarbageOptions};
@@ -22,7 +23,10 @@ use crate::model::{
 use crate::names;
 use crate::recovery::{apply, plan_twin};
 use crate::registry::contents::{Change, PoolRecord, PuddleRecord};
-use crate::service::Service;
+use crate::service::{PUDDLES_AT_ONCE, Service};
+
+/// So many files are opened before anybody asks whether the process may have so many.
+const FEW_FILES: usize = 16;
 
 /// A client of a store that this process hosts.
 ///
@@ -117,36 +121,55 @@ impl Service for Embedded {
         loop {
             let (away, seen) = self.host.leave(|open| self.openable(open, name))?;
             let (pool, record, registered) = &seen;
-            names::ensure_descriptors(&self.host.path, registered.len())?;
-            let mut puddles = Vec::with_capacity(registered.len());
-            for (uuid, puddle) in registered {
-                let file = files::open(&self.host.path, *uuid, puddle, true)
-                    .map_err(|error| files::of_pool(error, &self.host.path, name))?;
-                puddles.push(grant(*uuid, puddle, file));
-            }
+            names::ensure_descriptors(&self.host.path, 1)?;
+            let file = self.open_file(name, registered)?;
+            let root = grant(registered.0, &registered.1, file);
             if record.engine == EngineKind::Twin {
-                self.make_whole(&away, record.root_puddle, registered, name)?;
+                self.make_whole(&away, *pool, &root, name)?;
             }
             // The grant is durable before it is handed out: recovery writes only where a grant says so.
-            let is_as_seen = away.request(|open| {
-                let is_as_seen = self.openable(open, name)? == seen;
-                let mut changes = Vec::new();
-                if is_as_seen {
-                    changes = self.enter(open);
-                    changes.push(Change::PutGrant(self.id, *pool));
+            let others = away.request(|open| {
+                if self.openable(open, name)? != seen {
+                    return Ok((None, Commit::nothing()));
                 }
-                Ok((is_as_seen, Commit::addition(changes)))
+                let mut changes = self.enter(open);
+                changes.push(Change::PutGrant(self.id, *pool));
+                let mut others = open.contents.puddles_of(*pool);
+                others.retain(|(_, record)| !record.is_root);
+                let others: Vec<_> = others.iter().map(place).collect();
+                Ok((Some(others), Commit::addition(changes)))
             })?;
-            if is_as_seen {
+            if let Some(others) = others {
                 return Ok(PoolGrant {
                     uuid: *pool,
                     name: record.name.clone(),
                     engine: record.engine,
-                    root_puddle: record.root_puddle,
-                    puddles,
+                    root,
+                    others,
                 });
             }
         }
+    }
+
+    fn open_puddles(&self, pool: Uuid, puddles: &[Uuid]) -> Result<Vec<PuddleGrant>> {
+        if puddles.len() > PUDDLES_AT_ONCE {
+            return Err(refused(puddles[0], "too many are asked for at once"));
+        }
+        // Waits for nobody's commit, as `reopen_puddle`. Nobody else may remove a puddle of a pool that is open here.
+        let mut state = self.host.state();
+        let open = state.open(&self.host.path)?;
+        self.ensure_open(open, pool)?;
+        let wanted = puddles.iter().map(|uuid| {
+            let record = open.contents.puddle(&self.host.path, *uuid)?;
+            match record.owner == pool {
+                true => Ok((*uuid, *record)),
+                false => Err(refused(*uuid, "it belongs to another pool")),
+            }
+        });
+        let wanted = wanted.collect::<Result<Vec<Registered>>>()?;
+        let name = open.contents.pools.get(&pool).map(|pool| pool.name.clone());
+        drop(state);
+        self.open_files(&name.unwrap_or_default(), &wanted)
     }
 
     fn close_pool(&self, pool: Uuid) -> Result<()> {
@@ -357,8 +380,8 @@ impl Embedded {
             uuid: pool,
             name: name.to_owned(),
             engine: spec.engine,
-            root_puddle: root.uuid,
-            puddles: vec![root],
+            root,
+            others: Vec::new(),
         })
     }
 
@@ -427,17 +450,19 @@ impl Embedded {
         let Some((pool, record, registered)) = seen else {
             return Ok(None);
         };
-        let mut puddles = Vec::with_capacity(registered.len());
-        for (uuid, puddle) in &registered {
-            let file = files::open(&self.host.path, *uuid, puddle, true)?;
-            puddles.push(grant(*uuid, puddle, file));
-        }
+        let (root, others): (Vec<_>, Vec<_>) = registered
+            .into_iter()
+            .partition(|(_, record)| record.is_root);
+        let Some(root @ (uuid, puddle)) = root.first() else {
+            return Ok(None);
+        };
+        let file = self.open_file(&record.name, root)?;
         Ok(Some(PoolGrant {
             uuid: pool,
+            root: grant(*uuid, puddle, file),
             name: record.name,
             engine: record.engine,
-            root_puddle: record.root_puddle,
-            puddles,
+            others: others.iter().map(place).collect(),
         }))
     }
 
@@ -452,6 +477,31 @@ impl Embedded {
         };
         let file = files::open(&self.host.path, uuid, &record, true)?;
         Ok(Some(grant(uuid, &record, file)))
+    }
+
+    /// Opens and checks the file of a puddle of a pool.
+    fn open_file(&self, pool: &str, (uuid, record): &Registered) -> Result<MediaFile> {
+        files::open(&self.host.path, *uuid, record, true)
+            .map_err(|error| files::of_pool(error, &self.host.path, pool))
+    }
+
+    /// Opens and checks the files of puddles of a pool.
+    fn open_files(&self, pool: &str, puddles: &[Registered]) -> Result<Vec<PuddleGrant>> {
+        // It takes longer than to open a few.
+        if puddles.len() > FEW_FILES {
+            names::ensure_descriptors(&self.host.path, puddles.len())?;
+        }
+        let open = |registered: &Registered| {
+            let file = self.open_file(pool, registered)?;
+            Ok(grant(registered.0, &registered.1, file))
+        };
+        match puddles.iter().map(open).collect() {
+            Err(error) if is_out_of_descriptors(&error) => {
+                names::ensure_descriptors(&self.host.path, puddles.len())?;
+                puddles.iter().map(open).collect()
+            }
+            opened => opened,
+        }
     }
 
     fn has_open(&self, open: &Open, pool: Uuid) -> bool {
@@ -476,8 +526,8 @@ impl Embedded {
         }
     }
 
-    /// A pool that this client may open, and its puddles.
-    fn openable(&self, open: &Open, name: &str) -> Result<(Uuid, PoolRecord, Vec<Registered>)> {
+    /// A pool that this client may open, and its root puddle.
+    fn openable(&self, open: &Open, name: &str) -> Result<(Uuid, PoolRecord, Registered)> {
         let pool = self.host.pool_named(&open.contents, name)?;
         if let Some(note) = open.contents.quarantine_of(pool) {
             return Err(Error::quarantined(&self.host.path, name.to_owned(), note));
@@ -486,20 +536,23 @@ impl Embedded {
             .ensure_not(&self.host.path, &open.contents, pool)?;
         self.ensure_not_open(open, pool, "opened again")?;
         let record = open.contents.pools[&pool].clone();
-        Ok((pool, record, open.contents.puddles_of(pool)))
+        let root = *open.contents.puddle(&self.host.path, record.root_puddle)?;
+        let root = (record.root_puddle, root);
+        Ok((pool, record, root))
     }
 
     /// Recovers a Twin pool one of whose files was put back after all others were recovered.
     fn make_whole(
         &self,
         away: &Away<'_>,
-        root: Uuid,
-        registered: &[Registered],
+        pool: Uuid,
+        root: &PuddleGrant,
         name: &str,
     ) -> Result<()> {
+        let registered = away.look(|open| open.contents.puddles_of(pool))?;
         let path = &self.host.path;
         let refused = |error| files::of_pool(error, path, name);
-        let plan = plan_twin(path, registered, root).map_err(refused)?;
+        let plan = plan_twin(path, &registered, root).map_err(refused)?;
         if plan.twins.is_empty() {
             return Ok(());
         }
@@ -551,6 +604,11 @@ impl Embedded {
         self.host.is_not_at_work(self.id);
         Ok(())
     }
+}
+
+fn is_out_of_descriptors(error: &Error) -> bool {
+    let limit = Some(Errno::MFILE.raw_os_error());
+    matches!(error, Error::Io { source, .. } if source.raw_os_error() == limit)
 }
 
 fn refused(puddle: Uuid, reason: &'static str) -> Error {

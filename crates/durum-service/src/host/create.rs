@@ -45,11 +45,11 @@ impl Host {
     /// # let path = directory.path().join("store");
     /// let store = Embedded::create(&path, &CreateOptions::default())?;
     /// let pool = store.create_pool("words", &PoolSpec::new(EngineKind::Hybrid))?;
-    /// assert_eq!(pool.puddles.len(), 1);
+    /// assert!(pool.others.is_empty());
     /// store.close()?;
     ///
     /// let store = Embedded::open(&path, OpenOptions::default())?;
-    /// assert_eq!(store.open_pool("words")?.root_puddle, pool.root_puddle);
+    /// assert_eq!(store.open_pool("words")?.root.uuid, pool.root.uuid);
     /// store.close()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

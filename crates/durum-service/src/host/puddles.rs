@@ -8,7 +8,7 @@ use super::commit::Commit;
 use super::{Host, Open};
 use crate::error::{Error, Result};
 use crate::files;
-use crate::model::PuddleGrant;
+use crate::model::{PuddleGrant, PuddlePlace};
 use crate::names;
 use crate::registry::contents::{Change, PuddleRecord};
 
@@ -57,7 +57,8 @@ impl Host {
         } = new;
         let (away, (address, cursor, unlinked)) = self.leave(|open| {
             may_be(open)?;
-            if open.has_name(uuid) {
+            // A quarantined log that somebody has accepted is listed nowhere, and its file stays.
+            if open.has_name(uuid) || files::quarantine_path(&self.path, uuid).exists() {
                 return Err(Error::PuddleRefused {
                     uuid: uuid.to_string(),
                     reason: NAME_TAKEN,
@@ -172,5 +173,15 @@ pub(super) fn grant(uuid: Uuid, record: &PuddleRecord, file: MediaFile) -> Puddl
         kind: record.kind,
         is_root: record.is_root,
         file,
+    }
+}
+
+/// What a client gets to know of a puddle, without its file.
+pub(super) fn place((uuid, record): &Registered) -> PuddlePlace {
+    PuddlePlace {
+        uuid: *uuid,
+        address: record.address,
+        size: record.size,
+        kind: record.kind,
     }
 }

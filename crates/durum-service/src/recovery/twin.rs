@@ -18,7 +18,7 @@ use super::refused::Refusal;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files;
-use crate::model::EngineKind;
+use crate::model::{EngineKind, PuddleGrant};
 use crate::reading;
 use crate::registry::contents::{Contents, PuddleRecord};
 
@@ -75,10 +75,13 @@ pub(super) fn plan_twins(
 pub(crate) fn plan_twin(
     store: &Path,
     puddles: &[(Uuid, PuddleRecord)],
-    root: Uuid,
+    root: &PuddleGrant,
 ) -> Result<ClientPlan> {
     let mut plan = ClientPlan::default();
-    plan_pool(store, puddles, root, Access::Write, &mut plan)?;
+    // Of a pool whose copies are the same no other file is opened.
+    if read_state(&root.file)?.stage != Stage::Idle {
+        plan_pool(store, puddles, root.uuid, Access::Write, &mut plan)?;
+    }
     Ok(plan)
 }
 

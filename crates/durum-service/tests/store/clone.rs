@@ -6,8 +6,8 @@ use durum_service::{
 };
 
 use crate::support::{
-    Space, create, heap, node, node_type, open, place_object, put, root, scratch, snapshot, spec,
-    word,
+    Space, create, heap, node, node_type, open, open_all, place_object, put, root, scratch,
+    snapshot, spec, word,
 };
 
 #[test]
@@ -60,16 +60,18 @@ fn a_list_over_two_puddles_is_the_same_list_elsewhere() {
     assert_ne!(cloned.uuid, pool.uuid);
     assert!(
         cloned
-            .puddles
+            .others
             .iter()
-            .all(|puddle| { puddle.uuid != pool.root_puddle && puddle.uuid != more.uuid })
+            .map(|place| place.uuid)
+            .chain([cloned.root.uuid])
+            .all(|uuid| uuid != pool.root.uuid && uuid != more.uuid)
     );
-    let new_root = root(&cloned);
+    let cloned = open_all(&store, cloned);
+    let new_root = &cloned[0];
     assert_eq!(new_root.address, original.base + (1 << 39));
-    let new_more = cloned.puddles.iter().find(|p| !p.is_root).unwrap();
+    let new_more = cloned.iter().find(|p| !p.is_root).unwrap();
     let read = |address: u64| {
         let puddle = cloned
-            .puddles
             .iter()
             .find(|p| (p.address..p.address + p.size).contains(&address))
             .unwrap();

@@ -142,14 +142,14 @@ fn check_life(path: &Path, point: &CrashPoint<'_>) -> Result<(), String> {
     let mut named = 0;
     for pool in &pools {
         let grant = store.open_pool(&pool.name).map_err(text)?;
-        named += grant.puddles.len();
+        named += 1 + grant.others.len();
         if pool.name == "a" {
             let fewest = if noted("pool b").is_some() {
                 1
             } else {
                 noted("puddles of a").unwrap_or(1)
             };
-            if (grant.puddles.len() as u64) < fewest {
+            if (1 + grant.others.len() as u64) < fewest {
                 return Err("a puddle of pool a is gone".to_owned());
             }
         }

@@ -291,9 +291,9 @@ fn every_byte_of_a_puddle_header_is_guarded() {
     let path = directory.path().join("store");
     let store = create(&path);
     let pool = store.create_pool("a", &spec()).unwrap();
-    let file = path.join("puddles").join(pool.root_puddle.to_string());
+    let file = path.join("puddles").join(pool.root.uuid.to_string());
     store.close_pool(pool.uuid).unwrap();
-    let name = pool.root_puddle.to_string();
+    let name = pool.root.uuid.to_string();
     drop(pool);
     let handle = std::fs::OpenOptions::new()
         .read(true)

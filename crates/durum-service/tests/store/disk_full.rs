@@ -302,8 +302,5 @@ fn a_real_full_file_system_is_refused_and_recovers_when_something_is_deleted() {
     store.close().unwrap();
     drop(store);
     let store = open(&path);
-    assert_eq!(
-        store.open_pool("a").unwrap().puddles.len(),
-        puddles.len() + 1
-    );
+    assert_eq!(store.open_pool("a").unwrap().others.len(), puddles.len());
 }

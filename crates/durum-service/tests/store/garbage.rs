@@ -254,14 +254,16 @@ fn counts_are_compared_with_pointers() {
                 (puddle.address..puddle.address + puddle.size).contains(&address)
             }
         };
-        let puddle = pool.puddles.iter().find(holds(address)).unwrap();
+        let id = pool.uuid;
+        let puddles = crate::support::open_all(&store, pool);
+        let puddle = puddles.iter().find(holds(address)).unwrap();
         let counts = [u64::to_le_bytes(strong), u64::to_le_bytes(weak)].concat();
         put(puddle, address - puddle.address, &counts);
         assert!(matches!(
             store.find_garbage(&GarbageOptions::default()),
             Err(Error::PoolOpen { .. })
         ));
-        store.close_pool(pool.uuid).unwrap();
+        store.close_pool(id).unwrap();
         store.close().unwrap();
         let report = check(&path, &Default::default()).unwrap();
         let [finding] = &report.findings[..] else {

@@ -33,14 +33,15 @@ fn pools_and_types_are_found_again() {
     assert_ne!(store.info().client, info.client, "a client is one opening");
     let found = store.open_pool("words").unwrap();
     assert_eq!(found.uuid, pool.uuid);
-    assert_eq!(found.root_puddle, pool.root_puddle);
-    assert_eq!(found.puddles.len(), 2);
-    assert!(found.puddles.is_sorted_by_key(|puddle| puddle.address));
-    let again = found
-        .puddles
-        .iter()
-        .find(|puddle| puddle.uuid == more.uuid)
-        .unwrap();
+    assert_eq!(found.root.uuid, pool.root.uuid);
+    assert_eq!(found.others.len(), 1);
+    let place = found.others[0];
+    assert_eq!(
+        (place.uuid, place.address, place.size, place.kind),
+        (more.uuid, more.address, 2 * UNIT, PuddleKind::Data)
+    );
+    let again = store.open_puddles(found.uuid, &[more.uuid]).unwrap();
+    let again = again.first().unwrap();
     assert_eq!((again.address, again.size), (more.address, 2 * UNIT));
     assert!(!again.is_root && again.kind == PuddleKind::Data);
     assert_eq!(
@@ -67,7 +68,7 @@ fn addresses_begin_at_the_start_wrap_around_and_never_straddle_the_end() {
     let store = Embedded::create(&directory.path().join("store"), &options).unwrap();
     let pool = store.create_pool("a", &spec()).unwrap();
     let at = |address: u64| (address - options.base) / UNIT;
-    assert_eq!(at(pool.puddles[0].address), 6);
+    assert_eq!(at(pool.root.address), 6);
     let owner = PuddleOwner::Pool(pool.uuid);
     let data = PuddleKind::Data;
     let wide = store.create_puddle(owner, data, 3 * UNIT).unwrap();
@@ -103,7 +104,7 @@ fn two_stores_draw_different_starts() {
     let starts: std::collections::BTreeSet<u64> = (0..8)
         .map(|index| {
             let store = create(&directory.path().join(index.to_string()));
-            let address = store.create_pool("a", &spec()).unwrap().puddles[0].address;
+            let address = store.create_pool("a", &spec()).unwrap().root.address;
             assert_eq!(address % (1 << 30), 0);
             address
         })
@@ -123,7 +124,7 @@ fn misuse_is_refused_and_leaves_nothing_behind() {
         .unwrap();
     store.register_log_space(space.uuid).unwrap();
     let files = snapshot(&path).len();
-    let root = pool.root_puddle;
+    let root = pool.root.uuid;
     let of_pool = PuddleOwner::Pool(pool.uuid);
     let nobody = Uuid([9; 16]);
     let node = node_type();
@@ -385,4 +386,58 @@ fn a_path_that_no_store_can_have_is_told_with_what_to_do() {
     }
     assert!(!below.exists());
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+}
+
+#[test]
+fn files_of_puddles_are_opened_when_they_are_asked_for() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("a", &spec()).unwrap();
+    let owner = PuddleOwner::Pool(pool.uuid);
+    let more: Vec<_> = (0..3)
+        .map(|_| store.create_puddle(owner, PuddleKind::Data, UNIT).unwrap())
+        .map(|puddle| puddle.uuid)
+        .collect();
+    let b = store.create_pool("b", &spec()).unwrap();
+    store.close_pool(pool.uuid).unwrap();
+    let refusal = store.open_puddles(pool.uuid, &more).unwrap_err();
+    assert!(matches!(refusal, Error::PoolNotOpen { .. }), "{refusal}");
+
+    // A file that nobody asks for is not looked at.
+    let file = |uuid: Uuid| path.join("puddles").join(uuid.to_string());
+    let aside = directory.path().join("aside");
+    std::fs::rename(file(more[1]), &aside).unwrap();
+    let pool = store.open_pool("a").unwrap();
+    let places: Vec<_> = pool.others.iter().map(|place| place.uuid).collect();
+    assert_eq!(places, more, "in order of address");
+    let asked = [more[2], more[0]];
+    let opened = store.open_puddles(pool.uuid, &asked).unwrap();
+    let opened: Vec<_> = opened.iter().map(|puddle| puddle.uuid).collect();
+    assert_eq!(opened, asked, "in the order in which they were asked for");
+
+    let refusal = store.open_puddles(pool.uuid, &more).unwrap_err();
+    assert!(matches!(refusal, Error::FileMissing { .. }), "{refusal}");
+    assert!(refusal.to_string().contains("pool \"a\""), "{refusal}");
+    std::fs::write(file(more[1]), [7; 4096]).unwrap();
+    let refusal = store.open_puddles(pool.uuid, &more[1..2]).unwrap_err();
+    assert!(matches!(refusal, Error::Format { .. }), "{refusal}");
+    std::fs::rename(&aside, file(more[1])).unwrap();
+    assert_eq!(store.open_puddles(pool.uuid, &more).unwrap().len(), 3);
+
+    for (puddles, what) in [
+        (vec![b.root.uuid], "of another pool"),
+        (
+            vec![more[0]; durum_service::PUDDLES_AT_ONCE + 1],
+            "too many",
+        ),
+    ] {
+        let refusal = store.open_puddles(pool.uuid, &puddles).unwrap_err();
+        assert!(
+            matches!(refusal, Error::PuddleRefused { .. }),
+            "{what}: {refusal}"
+        );
+    }
+    let refusal = store.open_puddles(pool.uuid, &[pool.uuid]).unwrap_err();
+    assert!(matches!(refusal, Error::PuddleUnknown { .. }), "{refusal}");
 }

@@ -459,8 +459,21 @@ pub fn node(value: i64, next: u64) -> [u8; 16] {
 }
 
 pub fn root(pool: &PoolGrant) -> &PuddleGrant {
-    pool.puddles
-        .iter()
-        .find(|puddle| puddle.uuid == pool.root_puddle)
-        .unwrap()
+    &pool.root
+}
+
+/// Opens all puddles of a pool but its root.
+pub fn open_others(store: &Embedded, pool: &PoolGrant) -> durum_service::Result<Vec<PuddleGrant>> {
+    let all: Vec<_> = pool.others.iter().map(|place| place.uuid).collect();
+    let mut opened = Vec::new();
+    for some in all.chunks(durum_service::PUDDLES_AT_ONCE) {
+        opened.extend(store.open_puddles(pool.uuid, some)?);
+    }
+    Ok(opened)
+}
+
+/// Opens all puddles of a pool, the root first.
+pub fn open_all(store: &Embedded, pool: PoolGrant) -> Vec<PuddleGrant> {
+    let others = open_others(store, &pool).unwrap();
+    std::iter::once(pool.root).chain(others).collect()
 }

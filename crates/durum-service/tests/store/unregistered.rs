@@ -59,7 +59,7 @@ fn a_file_that_was_being_removed_goes_though_it_is_full() {
     let store = create(&path);
     let pool = store.create_pool("a", &spec()).unwrap();
     place_object(root(&pool), 0, node_type().id(), &[7; 16]);
-    let file = path.join("puddles").join(pool.root_puddle.to_string());
+    let file = path.join("puddles").join(pool.root.uuid.to_string());
     let kept = std::fs::read(&file).unwrap();
     store.close_pool(pool.uuid).unwrap();
     store.remove_pool("a").unwrap();

@@ -35,6 +35,12 @@ pub(crate) trait Ground {
     /// `StorageFull`, `AddressSpace` and others: nothing is left behind.
     fn make_puddle(&self, size: u64) -> Result<Arc<Puddle>>;
 
+    /// Maps one or more of its puddles that are not mapped yet. False: all are.
+    ///
+    /// # Errors
+    /// Those of its file, and of mapping it.
+    fn map_more(&self) -> Result<bool>;
+
     /// Unmaps and removes a puddle in which nothing lies.
     fn remove_puddle(&self, puddle: Arc<Puddle>);
 

@@ -72,6 +72,9 @@ pub(crate) trait Grow: Ground {
             if let Some(placed) = placed {
                 return Ok(placed);
             }
+            if self.map_more()? {
+                continue;
+            }
             let _once = contention::lock(&self.heap().resize);
             if self.heap().puddles().len() > known {
                 continue;
@@ -126,11 +129,15 @@ pub(crate) trait Grow: Ground {
 
     /// Adds puddles to `made` until at least `bytes` are free. Under the lock of `resize`.
     fn grow_to(&self, bytes: u64, made: &mut Vec<Arc<Puddle>>) -> Result<()> {
-        let known = self.heap().puddles().clone();
-        let mut free = 0;
-        for puddle in &known {
-            free += self.load_heap(puddle)?.allocatable_bytes() as u64;
-        }
+        let (mut free, mut seen) = (0, 0);
+        while {
+            let known: Vec<_> = self.heap().puddles()[seen..].to_vec();
+            for puddle in &known {
+                free += self.load_heap(puddle)?.allocatable_bytes() as u64;
+            }
+            seen += known.len();
+            free < bytes && self.map_more()?
+        } {}
         if free < bytes {
             self.check_space(bytes - free)?;
         }

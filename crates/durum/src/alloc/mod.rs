@@ -28,6 +28,6 @@ pub(crate) use ground::Ground;
 pub(crate) use growth::{FILLED_MIN, Grow};
 pub(crate) use heap::PuddleHeap;
 pub(crate) use pool::ThreadCache;
-pub(crate) use pool_heap::PoolHeap;
-pub(crate) use puddle::{Puddle, puddle_at, puddle_near_at};
+pub(crate) use pool_heap::{PoolHeap, Puddles};
+pub(crate) use puddle::{Puddle, puddle_at, puddle_near_at, puddle_needed_at};
 pub(crate) use reserve::{Allocation, AllocationMark, lone_room};

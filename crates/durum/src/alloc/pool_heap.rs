@@ -10,10 +10,14 @@ use super::slab::{Class, Slab};
 use crate::contention;
 use crate::steps;
 
+/// The puddles of a pool that are mapped.
+pub(crate) type Puddles = RwLock<Vec<Arc<Puddle>>>;
+
 /// What the threads of a pool share to allocate.
 #[derive(Debug, Default)]
 pub(crate) struct PoolHeap {
-    puddles: RwLock<Vec<Arc<Puddle>>>,
+    /// Shared with who maps puddles on demand, and keeps no pool open.
+    puddles: Arc<Puddles>,
     /// Bytes by which the pool grows at most, unless one object needs more.
     pub(super) growth_max: u64,
     /// Bytes of unused puddles that are kept.
@@ -47,6 +51,10 @@ impl PoolHeap {
 
     pub(crate) fn puddles_mut(&self) -> RwLockWriteGuard<'_, Vec<Arc<Puddle>>> {
         self.puddles.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn shared_puddles(&self) -> Arc<Puddles> {
+        self.puddles.clone()
     }
 
     /// A large object is about to be allocated together with its contents.

@@ -9,6 +9,7 @@ use durum_persist::domain::Domain;
 use durum_service::PuddleGrant;
 
 use super::heap::PuddleHeap;
+use crate::demand;
 use crate::error::Result;
 use crate::mapping::{Mapping, Owner};
 use crate::space::{Space, entry_at, entry_near_at};
@@ -58,6 +59,20 @@ impl Deref for Puddle {
 #[inline(always)]
 pub(crate) fn puddle_at(address: usize) -> Option<NonNull<Puddle>> {
     entry_at(address).map(NonNull::cast)
+}
+
+/// The same, mapped now if it was not yet.
+///
+/// # Errors
+/// Those of its file, and of mapping it.
+#[inline(always)]
+pub(crate) fn puddle_needed_at(address: usize) -> Result<Option<NonNull<Puddle>>> {
+    match puddle_at(address) {
+        None if demand::any_may_wait() => Ok(demand::map_at(address)?
+            .then(|| puddle_at(address))
+            .flatten()),
+        found => Ok(found),
+    }
 }
 
 /// The same, without a call: only if it lies in the first space, where it mostly does.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_service::EngineKind;
 
+use super::frontier::Frontier;
 use super::store::{SharedBias, StoreInner};
 use crate::addresses::Beside;
 use crate::alloc::{Allocation, BitChange, Bitmap, PoolHeap, Puddle, ThreadCache};
@@ -244,6 +245,7 @@ pub(crate) struct PoolInner {
     pub(crate) survive: bool,
     pub(crate) beside: Option<Arc<Beside>>,
     pub(crate) heap: PoolHeap,
+    pub(crate) frontier: Arc<Frontier>,
     pub(crate) combine: Combine,
     pub(crate) root: Mutex<()>,
     pub(crate) this: std::sync::Weak<PoolInner>,

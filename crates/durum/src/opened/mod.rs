@@ -2,9 +2,11 @@
 //! have in common. Nothing here knows any engine.
 //!
 //! [`store`] (an open store), [`engine`] (an open pool, what a transaction has gathered, and what an engine does about
-//! both), [`logs`] (where logs come from), [`pool`] (how a pool grows and closes).
+//! both), [`frontier`] (puddles that are not mapped yet), [`logs`] (where logs come from), [`pool`] (how a pool grows
+//! and closes).
 
 mod engine;
+mod frontier;
 mod logs;
 mod pool;
 mod store;

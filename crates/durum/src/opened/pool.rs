@@ -8,6 +8,7 @@ use std::sync::Arc;
 use durum_service::{PuddleGrant, PuddleOwner};
 
 use super::engine::{OfPool, PoolInner, SecondMapping};
+use super::frontier::Mapper;
 use super::store::StoreInner;
 use crate::alloc::{Ground, Grow, PoolHeap, Puddle};
 use crate::checker::{Pending, Subject};
@@ -19,30 +20,42 @@ use crate::primitive::locked;
 use crate::reading::is_reading;
 
 impl PoolInner {
-    pub(crate) fn map(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
-        let second = self.engine.second_mapping();
-        let second_range = self.store.info.space_size as usize;
-        let (address, size) = (grant.address as usize, grant.size as usize);
-        let owner = Owner {
-            store_key: self.store.key,
-            pool_key: self.key,
-            pool: self.this.clone(),
-            poison: self.poison.clone(),
-            survive: self.survive,
-            home: (second == SecondMapping::Home).then_some(second_range),
-            back: (second == SecondMapping::Back).then_some(second_range),
-            beside: self.beside.clone(),
-            kept: self.engine.keep_puddle(&self.store, address, size),
+    /// What it takes to map its puddles.
+    pub(crate) fn mapper(&self) -> Mapper {
+        let (engine, store, survive) = (self.engine, self.store.clone(), self.survive);
+        let (key, pool) = (self.key, self.this.clone());
+        let (poison, beside) = (self.poison.clone(), self.beside.clone());
+        let second = engine.second_mapping();
+        let second_range = store.info.space_size as usize;
+        let back = (second == SecondMapping::Back).then_some(second_range);
+        let map = move |grant: PuddleGrant, is_claimed| {
+            let (address, size) = (grant.address as usize, grant.size as usize);
+            let owner = Owner {
+                store_key: store.key,
+                pool_key: key,
+                pool: pool.clone(),
+                poison: poison.clone(),
+                survive,
+                home: (second == SecondMapping::Home).then_some(second_range),
+                back,
+                beside: beside.clone(),
+                kept: engine.keep_puddle(&store, address, size),
+                is_claimed,
+            };
+            let info = &store.info;
+            let puddle = Puddle::map(grant, owner, info.domain, store.space, &info.path)?;
+            engine.puddle_is_mapped(&store, &puddle);
+            Ok(puddle)
         };
-        let puddle = Puddle::map(
-            grant,
-            owner,
-            self.store.info.domain,
-            self.store.space,
-            &self.store.info.path,
-        )?;
-        self.engine.puddle_is_mapped(&self.store, &puddle);
-        Ok(puddle)
+        Mapper {
+            store: self.store.clone(),
+            pool: self.uuid,
+            poison: self.poison.clone(),
+            beside: self.beside.clone(),
+            back,
+            puddles: self.heap.shared_puddles(),
+            map: Box::new(map),
+        }
     }
 
     /// The open pool of this name, after any that is just being closed is.
@@ -222,10 +235,14 @@ impl Ground for PoolInner {
         let kind = self.kind.puddle_kind();
         let grant = self.store.service.create_puddle(owner, kind, size)?;
         let uuid = grant.uuid;
-        self.map(grant).inspect_err(|_| {
+        (self.mapper().map)(grant, false).inspect_err(|_| {
             // A puddle that nobody can use must not stay behind.
             let _ = self.store.service.remove_puddle(uuid);
         })
+    }
+
+    fn map_more(&self) -> Result<bool> {
+        self.frontier.map_more()
     }
 
     fn remove_puddle(&self, puddle: Arc<Puddle>) {
@@ -259,6 +276,7 @@ impl Drop for PoolInner {
             // Nothing of it is mapped here, and a thread that is not there may hold the locks.
             return;
         }
+        self.frontier.close();
         if self.check_usable().is_ok() {
             self.load_empty_heaps();
             self.give_back_unused(0, 0);

@@ -20,6 +20,7 @@ use crate::fault;
 use crate::gate::Gate;
 use crate::logs::Logs;
 use crate::options::StoreOptions;
+use crate::pages::Way;
 use crate::poison::Poison;
 use crate::primitive::{locked, waited};
 use crate::space::Space;
@@ -70,6 +71,8 @@ pub(crate) struct StoreInner {
     /// Asks threads to do something for what is kept.
     pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) options: StoreOptions,
+    /// How puddles of its pools are mapped.
+    pub(crate) way: Way,
     /// Every transaction of the store goes through it.
     pub(crate) gate: Arc<Gate>,
     pub(crate) closed: Arc<Closed>,
@@ -113,6 +116,7 @@ impl StoreInner {
             kept: ByStore::default(),
             upkeep: Arc::default(),
             options: options.clone(),
+            way: Way::choose(options.mapping),
             gate: Gate::new(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),

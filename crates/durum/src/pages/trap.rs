@@ -8,6 +8,7 @@ use rustix::mm::MprotectFlags;
 
 use super::hold;
 use super::protect::{is_repeated, protect};
+use crate::demand;
 use crate::error::{Error, Result};
 use crate::fault::forward;
 use crate::mapping::{Mapping, PAGE, mapping_at};
@@ -154,10 +155,16 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
         let Tracking { trap, hold, .. } = &puddle.tracking;
         match is_armed(trap) {
             true => admit(trap, puddle, address),
-            false => puddle.contains(address, 1) && hold::admit(hold, address),
+            false => {
+                puddle.contains(address, 1) && hold::admit(hold, address)
+                    // It came between the access and the signal.
+                    || hold.times.load(Ordering::Acquire) == 0
+                        && demand::may_have_been_mapped(address)
+                        && !is_repeated(address)
+            }
         }
     });
-    if !is_ours {
+    if !is_ours && !demand::admit(address) {
         // SAFETY: null, or a leaked box.
         let previous = unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() };
         forward(previous, signal, info, context);

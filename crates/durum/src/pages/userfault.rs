@@ -8,42 +8,20 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
-
-use rustix::mm::{UserfaultfdFlags, userfaultfd};
 
 use crate::error::{Error, Result};
 use crate::fault::OnceInProcess;
 use crate::mapping::Mapping;
+use crate::userfaultfd::{Accesses, Mode, Userfaultfd, ioctl};
 
-/// include/uapi/linux/userfaultfd.h
+/// include/uapi/linux/userfaultfd.h: holes in a mapping are protected, too.
+const UFFD_FEATURE_WP_UNPOPULATED: u64 = 1 << 13;
+const UFFD_FEATURE_WP_ASYNC: u64 = 1 << 15;
+
+/// include/uapi/linux/fs.h
 mod uapi {
-    pub(super) const UFFD_API: u64 = 0xaa;
-    /// Holes in a mapping are protected, too.
-    pub(super) const UFFD_FEATURE_WP_UNPOPULATED: u64 = 1 << 13;
-    pub(super) const UFFD_FEATURE_WP_ASYNC: u64 = 1 << 15;
-    pub(super) const UFFD_USER_MODE_ONLY: u32 = 1;
-    pub(super) const UFFDIO_REGISTER_MODE_WP: u64 = 1 << 1;
-    pub(super) const UFFDIO_API: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
-    pub(super) const UFFDIO_REGISTER: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
-
-    #[repr(C)]
-    pub(super) struct Api {
-        pub(super) api: u64,
-        pub(super) features: u64,
-        pub(super) ioctls: u64,
-    }
-
-    #[repr(C)]
-    pub(super) struct Register {
-        pub(super) start: u64,
-        pub(super) len: u64,
-        pub(super) mode: u64,
-        pub(super) ioctls: u64,
-    }
-
-    // include/uapi/linux/fs.h
     pub(super) const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
     pub(super) const PAGE_IS_WRITTEN: u64 = 1 << 1;
     /// Protects what was found.
@@ -76,46 +54,26 @@ mod uapi {
         pub(super) return_mask: u64,
     }
 
-    const _: () = assert!(size_of::<Api>() == 24);
-    const _: () = assert!(size_of::<Register>() == 32);
     const _: () = assert!(size_of::<Region>() == 24);
     const _: () = assert!(size_of::<Scan>() == 96);
 }
 
-use uapi::{Api, Region, Register, Scan};
+use uapi::{Region, Scan};
 
 /// Regions that one system call can tell.
 const REGIONS: usize = 256;
 
 /// What a process has, for all its stores.
 struct Kernel {
-    faults: OwnedFd,
+    faults: Userfaultfd,
     pagemap: File,
-}
-
-fn ioctl<T>(fd: RawFd, request: libc::Ioctl, argument: &mut T) -> io::Result<i32> {
-    // SAFETY: each caller passes the struct that the request is defined with, whose pointers, if it has any, are valid.
-    match unsafe { libc::ioctl(fd, request, std::ptr::from_mut(argument)) } {
-        -1 => Err(io::Error::last_os_error()),
-        result => Ok(result),
-    }
 }
 
 impl Kernel {
     fn open() -> io::Result<Self> {
-        // User mode only: anybody may have such a descriptor, and asynchronous protection handles the kernel's own
-        // writes all the same.
-        let flags = UserfaultfdFlags::CLOEXEC
-            | UserfaultfdFlags::NONBLOCK
-            | UserfaultfdFlags::from_bits_retain(uapi::UFFD_USER_MODE_ONLY);
-        // SAFETY: the descriptor is used for write protection only, which changes no contents.
-        let faults = unsafe { userfaultfd(flags) }?;
-        let mut api = Api {
-            api: uapi::UFFD_API,
-            features: uapi::UFFD_FEATURE_WP_ASYNC | uapi::UFFD_FEATURE_WP_UNPOPULATED,
-            ioctls: 0,
-        };
-        ioctl(faults.as_raw_fd(), uapi::UFFDIO_API, &mut api)?;
+        // Asynchronous protection handles the kernel's own writes all the same.
+        let features = UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED;
+        let faults = Userfaultfd::open(Accesses::Program, features)?;
         let pagemap = File::open("/proc/self/pagemap")?;
         Ok(Self { faults, pagemap })
     }
@@ -130,21 +88,6 @@ impl Kernel {
             };
             Error::system("opening a userfaultfd for write protection", source)
         })
-    }
-
-    fn register(&self, range: &Range<usize>) -> io::Result<()> {
-        let mut register = Register {
-            start: range.start as u64,
-            len: (range.end - range.start) as u64,
-            mode: uapi::UFFDIO_REGISTER_MODE_WP,
-            ioctls: 0,
-        };
-        ioctl(
-            self.faults.as_raw_fd(),
-            uapi::UFFDIO_REGISTER,
-            &mut register,
-        )?;
-        Ok(())
     }
 
     /// Protects all pages of a range, and adds those to `found` that were not.
@@ -193,7 +136,8 @@ pub(super) fn start(puddle: &Mapping, heap: Range<usize>, is_quiet: bool) -> Res
     let is_new = !is_registered.load(Ordering::Relaxed);
     if is_new {
         kernel
-            .register(&heap)
+            .faults
+            .register(&heap, Mode::WriteProtection)
             .map_err(|error| Error::system("watching a puddle's pages", error))?;
         is_registered.store(true, Ordering::Relaxed);
     }

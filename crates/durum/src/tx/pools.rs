@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::Tx;
-use crate::alloc::{Puddle, puddle_at};
+use crate::alloc::{Puddle, puddle_needed_at};
 use crate::error::{Error, Result, Step};
 use crate::fault::{check_forked, forked};
 use crate::opened::{PoolInner, PoolRef, TxState};
@@ -57,7 +57,7 @@ impl TxState {
     #[inline(always)]
     pub(super) fn touch(&mut self, tx: &Tx, address: usize, len: usize) -> Step<NonNull<Puddle>> {
         let refused = || Box::new(Error::NotInPool { address, len });
-        let pointer = puddle_at(address).ok_or_else(refused)?;
+        let pointer = puddle_needed_at(address)?.ok_or_else(refused)?;
         // SAFETY: puddles in the table live while their store is open; the transaction keeps its own store open, and
         // for another store's puddle only plain fields are read.
         let puddle = unsafe { pointer.as_ref() };

@@ -76,6 +76,8 @@ impl Section {
         let kept = OfPool::of(pool)?;
         // Before pages are protected: what is applied changes pages that nobody has written to.
         shared.apply_drawn(&pool.store)?;
+        // A change of one that is mapped later would not be noticed.
+        pool.frontier.map_all()?;
         let puddles = pool.heap.puddles();
         let mut section = Self {
             puddles: Vec::with_capacity(puddles.len()),

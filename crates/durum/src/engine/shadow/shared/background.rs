@@ -7,7 +7,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use durum_persist::count;
-use libc::{SIG_BLOCK, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
 
 use crate::opened::StoreInner;
 use crate::signals::Blocked;
@@ -40,10 +39,8 @@ impl Background {
         let stopped = Arc::new(AtomicBool::new(false));
         let (store, told) = (Arc::downgrade(store), stopped.clone());
         let thread = thread::Builder::new().name(name.into());
-        // It inherits the mask: the program's handlers run in the program's threads. Signals that are raised by what
-        // the thread does have to come.
-        let raised = [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS];
-        let blocked = Blocked::all_but(&raised, SIG_BLOCK);
+        // It inherits the mask: the program's handlers run in the program's threads.
+        let blocked = Blocked::all();
         let thread = thread.spawn(move || run(&store, &told, first, &mut step));
         drop(blocked);
         let thread = thread

@@ -1,0 +1,177 @@
+//! The thread that maps puddles for threads which are stopped at an access.
+//!
+//! Such a thread may hold any lock but a few (docs/internals/on-demand.md): the resolver takes no other, touches no
+//! memory of a pool, and logs nothing.
+
+use std::cell::Cell;
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MprotectFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::{any_may_wait, ask};
+use crate::fault::{OnceInProcess, forked};
+use crate::mapping::PAGE;
+use crate::primitive::{futex_wait, futex_wake};
+use crate::signals::Blocked;
+use crate::space::entry_at;
+use crate::userfaultfd::{Accesses, Mode, Userfaultfd};
+
+/// What a thread asks that is in a signal handler. It stays on its stack until the answer is there.
+struct Request {
+    address: usize,
+    answer: AtomicU32,
+}
+
+/// No answer yet.
+const ASKED: u32 = 0;
+const MAPPED: u32 = 1;
+const REFUSED: u32 = 2;
+
+/// What a process has of it.
+#[derive(Debug)]
+pub(crate) struct Resolver {
+    /// Where handlers write the addresses of their requests.
+    requests: OwnedFd,
+    faults: io::Result<(Arc<Userfaultfd>, Accesses)>,
+}
+
+static RESOLVER: OnceInProcess<io::Result<Resolver>> = OnceInProcess::new();
+
+thread_local! {
+    /// Const and without destructor: safe to touch in a signal handler.
+    static IS_RESOLVER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The resolver of this process; its thread is started by the first call.
+pub(crate) fn resolver() -> Result<&'static Resolver, &'static io::Error> {
+    RESOLVER.get_or_init(Resolver::start).as_ref()
+}
+
+impl Resolver {
+    fn start() -> io::Result<Self> {
+        let open = |accesses| Ok((Arc::new(Userfaultfd::open(accesses, 0)?), accesses));
+        let faults = open(Accesses::ProgramAndKernel).or_else(|_| open(Accesses::Program));
+        let (asked, requests) = pipe_with(PipeFlags::CLOEXEC)?;
+        let watched = faults.as_ref().ok().map(|(faults, _)| faults.clone());
+        let thread = std::thread::Builder::new().name("durum-resolver".into());
+        // The thread inherits the mask: the program's handlers run in the program's threads.
+        let _blocked = Blocked::all();
+        thread.spawn(move || run(&asked, watched.as_deref()))?;
+        Ok(Self { requests, faults })
+    }
+
+    /// Whose accesses a userfaultfd sees, if there is one.
+    pub(crate) fn accesses(&self) -> Result<Accesses, &io::Error> {
+        self.faults.as_ref().map(|(_, accesses)| *accesses)
+    }
+}
+
+fn run(asked: &OwnedFd, faults: Option<&Userfaultfd>) {
+    IS_RESOLVER.set(true);
+    let mut fds = vec![PollFd::new(asked, PollFlags::IN)];
+    fds.extend(faults.map(|faults| PollFd::new(faults, PollFlags::IN)));
+    loop {
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+            // The descriptors were closed by somebody whose they are not.
+            Err(_) => return,
+        }
+        if fds[0].revents().contains(PollFlags::IN) {
+            answer(asked);
+        }
+        if let Some(faults) = faults {
+            faults.stopped_at(|address| {
+                let page = address & !(PAGE - 1);
+                map(address);
+                // Also where nothing is mapped: then the access ends in a signal.
+                let _ = faults.wake(&(page..page + PAGE));
+            });
+        }
+    }
+}
+
+fn map(address: usize) -> bool {
+    ask(|waiting| Ok(waiting.map_for_access(address))).unwrap_or(false)
+}
+
+/// Does what handlers have asked for.
+fn answer(asked: &OwnedFd) {
+    let mut pointers = [0; 64 * size_of::<usize>()];
+    let Ok(len) = rustix::io::read(asked, &mut pointers) else {
+        return;
+    };
+    for pointer in pointers[..len].as_chunks().0 {
+        let pointer: *const Request =
+            std::ptr::with_exposed_provenance(usize::from_ne_bytes(*pointer));
+        // SAFETY: it stays where it is until it is answered.
+        let request = unsafe { &*pointer };
+        let answer = match map(request.address) {
+            true => MAPPED,
+            false => REFUSED,
+        };
+        request.answer.store(answer, Ordering::Release);
+        // The request may be gone by now; the kernel looks for sleepers at its address, and finds none or one that
+        // looks again.
+        futex_wake(&request.answer);
+    }
+}
+
+/// Whether something may have been mapped at an address since an access to it sent SIGSEGV. Async-signal-safe.
+pub(crate) fn may_have_been_mapped(address: usize) -> bool {
+    RESOLVER.known().is_some() && entry_at(address).is_some()
+}
+
+/// Has a puddle mapped that a thread has accessed; false if none waits there. For a handler of SIGSEGV:
+/// async-signal-safe, and leaves `errno` alone.
+pub(crate) fn admit(address: usize) -> bool {
+    if !any_may_wait() || forked() || IS_RESOLVER.get() {
+        return false;
+    }
+    let Some(Ok(resolver)) = RESOLVER.known() else {
+        return false;
+    };
+    let request = Request {
+        address,
+        answer: AtomicU32::new(ASKED),
+    };
+    let pointer = std::ptr::from_ref(&request).expose_provenance();
+    // A pipe takes so few bytes whole or not at all.
+    while let Err(errno) = rustix::io::write(&resolver.requests, &pointer.to_ne_bytes()) {
+        if errno != Errno::INTR {
+            return false;
+        }
+    }
+    while request.answer.load(Ordering::Acquire) == ASKED {
+        futex_wait(&request.answer, ASKED);
+    }
+    request.answer.load(Ordering::Acquire) == MAPPED
+}
+
+/// Makes a placeholder of reserved addresses: a thread that accesses it is stopped, until something is mapped there.
+pub(crate) fn put_placeholder(range: &Range<usize>) -> io::Result<()> {
+    let missing = || io::Error::from(io::ErrorKind::Unsupported);
+    let resolver = resolver().map_err(|_| missing())?;
+    let (faults, _) = resolver.faults.as_ref().map_err(|_| missing())?;
+    let start = std::ptr::with_exposed_provenance_mut(range.start);
+    // SAFETY: addresses that are reserved for a puddle, and where nothing is mapped.
+    unsafe {
+        rustix::mm::madvise(start, range.len(), Advice::LinuxDontFork)?;
+        // Where the program has locked its memory, the kernel would make pages now, and nobody would be stopped.
+        let _ = rustix::mm::munlock(start, range.len());
+    }
+    // Before anybody can access it.
+    faults.register(range, Mode::Missing)?;
+    // SAFETY: as above.
+    unsafe {
+        let access = MprotectFlags::READ | MprotectFlags::WRITE;
+        rustix::mm::mprotect(start, range.len(), access)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! Puddles are mapped when they are needed (docs/internals/on-demand.md): whoever needs one, in each way, on each
+//! engine and domain.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests use pools as programs do: their objects are live, and theirs alone"
+)]
+
+mod accesses;
+mod calls;
+mod crashes;
+mod fixture;
+mod missing;
+mod speed;
+#[path = "../support/mod.rs"]
+mod support;
