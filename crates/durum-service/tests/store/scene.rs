@@ -139,7 +139,12 @@ pub enum Fate {
 }
 
 pub fn fate(store: &Embedded, pool: &str) -> Fate {
-    match store.open_pool(pool) {
+    // A pool is open with its root puddle; the others are opened when they are needed.
+    let opened = store.open_pool(pool).and_then(|grant| {
+        let others: Vec<_> = grant.others.iter().map(|place| place.uuid).collect();
+        store.open_puddles(grant.uuid, &others)
+    });
+    match opened {
         Ok(_) => Fate::Opens,
         Err(Error::PoolQuarantined { pool: name, .. }) if name == pool => Fate::Quarantined,
         Err(Error::PoolRefused { pool: name, .. }) if name == pool => Fate::Refused,
