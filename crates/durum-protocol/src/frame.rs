@@ -50,11 +50,11 @@ pub struct Frame {
     pub number: u64,
     /// What the message is.
     pub kind: Kind,
-    /// Whether more parts follow.
+    /// Whether more parts follow; set by [`Frame::packets`].
     pub more: bool,
     /// Whether the request was sent before, and its answer may have been lost.
     pub again: bool,
-    /// The bytes of the whole message.
+    /// The bytes of the whole message; set by [`Frame::packets`].
     pub length: u32,
 }
 
@@ -90,6 +90,33 @@ pub enum FrameError {
 }
 
 impl Frame {
+    /// Of a request that is sent for the first time.
+    pub fn request(number: u64) -> Frame {
+        Frame {
+            number,
+            kind: Kind::Request,
+            more: false,
+            again: false,
+            length: 0,
+        }
+    }
+
+    /// Of the answer to this request.
+    pub fn answer(self) -> Frame {
+        Frame {
+            kind: Kind::Answer,
+            ..Frame::request(self.number)
+        }
+    }
+
+    /// Of a note.
+    pub fn note() -> Frame {
+        Frame {
+            kind: Kind::Note,
+            ..Frame::request(0)
+        }
+    }
+
     /// The bytes of a header.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];

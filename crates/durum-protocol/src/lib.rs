@@ -16,4 +16,4 @@ mod words;
 pub use address::Address;
 pub use failure::Failure;
 pub use frame::{Frame, FrameError, Kind, Parts};
-pub use message::{Answer, Call, Grant, Hello, Note, Place, Request, Welcome};
+pub use message::{Answer, Grant, Hello, Note, Request, Welcome};

@@ -4,13 +4,10 @@
 //! pools that a request makes are the client's choice, so that a request that is sent again, because its answer was
 //! lost, is done once.
 
-use std::path::PathBuf;
-
 use durum_format::puddle::PuddleKind;
 use durum_format::{EngineKind, Uuid};
-use durum_persist::domain::Domain;
 use durum_service::{
-    Garbage, PoolSpec, PoolSummary, PuddleOwner, RecoveryReport, RefusedPool, StoreInfo,
+    Garbage, PoolSummary, PuddleOwner, PuddlePlace, RecoveryReport, RefusedPool, StoreInfo,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,63 +42,8 @@ pub struct Welcome {
     pub version: u32,
     /// Of what the client offered, what the service can do, too.
     pub features: u64,
-    /// The store directory, for messages.
-    pub path: PathBuf,
-    /// The store.
-    pub uuid: Uuid,
-    /// Who the client is.
-    pub client: Uuid,
-    /// The first address of the puddle space.
-    pub base: u64,
-    /// The size of the puddle space in bytes.
-    pub space_size: u64,
-    /// Where the next puddle is placed, if there is room.
-    pub next_address: u64,
-    /// How a write becomes durable in the store.
-    pub domain: Domain,
-    /// The version of the store format.
-    pub format_version: u32,
-}
-
-impl Welcome {
-    /// What a service tells of its store.
-    pub fn new(info: StoreInfo) -> Welcome {
-        Welcome {
-            version: VERSION,
-            features: 0,
-            path: info.path,
-            uuid: info.uuid,
-            client: info.client,
-            base: info.base,
-            space_size: info.space_size,
-            next_address: info.next_address,
-            domain: info.domain,
-            format_version: info.format_version,
-        }
-    }
-
-    /// What a client knows of its store.
-    pub fn info(&self) -> StoreInfo {
-        StoreInfo {
-            path: self.path.clone(),
-            uuid: self.uuid,
-            client: self.client,
-            base: self.base,
-            space_size: self.space_size,
-            next_address: self.next_address,
-            domain: self.domain,
-            format_version: self.format_version,
-        }
-    }
-}
-
-/// A request with all that belongs to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// What is asked.
-    pub request: Request,
-    /// Whether it was asked before, and the answer may have been lost.
-    pub again: bool,
+    /// What the store is, and who the client is.
+    pub info: StoreInfo,
 }
 
 /// What a client asks. See the method of [`Service`](durum_service::Service) of the same name.
@@ -217,19 +159,6 @@ pub struct Grant {
     pub is_root: bool,
 }
 
-/// Where a puddle lies, of which no descriptor comes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// The puddle.
-    pub uuid: Uuid,
-    /// Where it is mapped, in every process.
-    pub address: u64,
-    /// Its size in bytes, header included.
-    pub size: u64,
-    /// What it holds.
-    pub kind: PuddleKind,
-}
-
 /// What the service answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // Each is the answer to the requests of its name.
@@ -250,7 +179,7 @@ pub enum Answer {
         engine: EngineKind,
         /// Its descriptor comes beside.
         root: Grant,
-        others: Vec<Place>,
+        others: Vec<PuddlePlace>,
     },
     Puddle(Grant),
     Puddles(Vec<Grant>),
@@ -288,13 +217,5 @@ pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, FrameError> 
     match rest.len() {
         0 => Ok(message),
         more => Err(refused(format!("{more} bytes are left over"))),
-    }
-}
-
-/// As a pool is asked for.
-pub fn spec(engine: EngineKind, root_size: u64) -> PoolSpec {
-    PoolSpec {
-        engine,
-        root_puddle_size: root_size,
     }
 }

@@ -9,9 +9,9 @@ use durum_persist::domain::Domain;
 use durum_protocol::frame::{ANSWER_MAX, FILES_MAX, HEADER, PACKET_MAX, REQUEST_MAX};
 use durum_protocol::message::{self, GREETING, Owner};
 use durum_protocol::{
-    Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Note, Parts, Place, Request, Welcome,
+    Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Note, Parts, Request, Welcome,
 };
-use durum_service::{Error, ErrorKind, PoolSummary};
+use durum_service::{Error, ErrorKind, PoolSummary, PuddlePlace, StoreInfo};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -72,7 +72,7 @@ fn answers() -> Vec<Answer> {
         kind: PuddleKind::Data,
         is_root: true,
     };
-    let place = Place {
+    let place = PuddlePlace {
         uuid: UUID,
         address: 1 << 44,
         size: 2 << 20,
@@ -87,9 +87,7 @@ fn answers() -> Vec<Answer> {
         bytes: 6 << 20,
         quarantine: None,
     };
-    let welcome = Welcome {
-        version: 1,
-        features: 0,
+    let info = StoreInfo {
         path: "/s".into(),
         uuid: UUID,
         client: UUID,
@@ -98,6 +96,11 @@ fn answers() -> Vec<Answer> {
         next_address: 1 << 44,
         domain: Domain::File,
         format_version: 1,
+    };
+    let welcome = Welcome {
+        version: 1,
+        features: 0,
+        info,
     };
     vec![
         Answer::Done,

@@ -16,13 +16,16 @@ use durum_format::Uuid;
 use durum_protocol::frame::{ANSWER_MAX, Frame, Kind};
 use durum_protocol::message::{self, GREETING, VERSION};
 use durum_protocol::{Answer, Hello, Request, Welcome};
-use durum_service::{Error, Liveness};
+use durum_service::{Error, Liveness, StoreInfo};
 
 use crate::peer::{Peer, USER_VARIABLE};
 use crate::socket::{Received, Socket};
 
 /// How many descriptors an answer may bring: those of all puddles of a pool.
 const FILES_MAX: usize = 1 << 20;
+
+/// How often a request is sent: something may be wrong with it that ends the service.
+const ATTEMPTS: usize = 5;
 
 /// How long a client waits for the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl Default for Waiting {
 pub(crate) struct Connection {
     socket: PathBuf,
     waiting: Waiting,
-    welcome: Welcome,
+    info: StoreInfo,
     next: AtomicU64,
     state: Mutex<State>,
 }
@@ -75,6 +78,8 @@ struct Line {
 struct Inbox {
     answers: HashMap<u64, Received>,
     is_being_read: bool,
+    /// Requests under way that may take long: those behind them wait as long.
+    long: usize,
 }
 
 /// What a new line begins with.
@@ -93,12 +98,12 @@ impl Connection {
             liveness: None,
             is_over: false,
         };
-        let welcome = greeted.welcome.clone();
+        let info = greeted.welcome.info.clone();
         let line = state.begin(socket, greeted)?;
         let connection = Arc::new(Connection {
             socket: socket.to_owned(),
             waiting,
-            welcome,
+            info,
             next: AtomicU64::new(2),
             state: Mutex::new(state),
         });
@@ -106,8 +111,8 @@ impl Connection {
         Ok(connection)
     }
 
-    pub(crate) fn welcome(&self) -> &Welcome {
-        &self.welcome
+    pub(crate) fn info(&self) -> &StoreInfo {
+        &self.info
     }
 
     /// Asks, and waits for the answer. A request whose answer is lost is sent again, marked so.
@@ -126,9 +131,8 @@ impl Connection {
             again: false,
             length: 0,
         };
-        let until = Instant::now() + self.waiting.service;
-        loop {
-            let line = self.line(until)?;
+        for _ in 0..ATTEMPTS {
+            let line = self.line(Instant::now() + self.waiting.service)?;
             match line.ask(frame, &message, is_long(request)) {
                 Ok(received) => return answer_of(&self.socket, received),
                 Err(error) => {
@@ -141,6 +145,7 @@ impl Connection {
                 }
             }
         }
+        Err(gone(&self.socket, "ends each connection before it answers"))
     }
 
     /// Ends the client: the service is told by the end of the lock, if it was not told before.
@@ -176,13 +181,13 @@ impl Connection {
             let mut state = self.state();
             if state.is_over {
                 return Err(Error::ClientUnknown {
-                    client: self.welcome.client.to_string(),
+                    client: self.info.client.to_string(),
                 });
             }
             if let Some(line) = &state.line {
                 return Ok(line.clone());
             }
-            let client = Some(self.welcome.client);
+            let client = Some(self.info.client);
             let begun = greet(&self.socket, client, self.waiting)
                 .and_then(|greeted| state.begin(&self.socket, greeted));
             match begun {
@@ -278,16 +283,10 @@ impl State {
         if let Some(file) = liveness {
             // The old one first: closing it afterwards would drop the new lock.
             self.liveness = None;
-            let held = Liveness::hold(welcome.client, file);
+            let held = Liveness::hold(welcome.info.client, file);
             self.liveness = Some(held.map_err(|error| lost(socket, &error))?);
         }
-        let frame = Frame {
-            number: 1,
-            kind: Kind::Request,
-            more: false,
-            again: false,
-            length: 0,
-        };
+        let frame = Frame::request(1);
         let ready = line.ask(frame, &message::encode(&Request::Ready), false);
         answer_of(socket, ready.map_err(|error| lost(socket, &error))?)?;
         let line = Arc::new(line);
@@ -303,9 +302,16 @@ impl Line {
             let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
             self.calls.send(frame, message, &[])?;
         }
+        self.inbox().long += usize::from(is_long);
+        let answer = self.wait_for(frame.number);
+        self.inbox().long -= usize::from(is_long);
+        answer
+    }
+
+    fn wait_for(&self, number: u64) -> io::Result<Received> {
         let mut inbox = self.inbox();
         loop {
-            if let Some(answer) = inbox.answers.remove(&frame.number) {
+            if let Some(answer) = inbox.answers.remove(&number) {
                 return Ok(answer);
             }
             if inbox.is_being_read {
@@ -324,7 +330,7 @@ impl Line {
             self.came.notify_all();
             match came {
                 Ok(Some(answer)) if answer.frame.kind == Kind::Answer => {
-                    if answer.frame.number == frame.number {
+                    if answer.frame.number == number {
                         return Ok(answer);
                     }
                     inbox.answers.insert(answer.frame.number, answer);
@@ -332,7 +338,7 @@ impl Line {
                 Ok(Some(_)) => {}
                 Ok(None) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !is_long {
+                    if inbox.long == 0 {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
                 }
@@ -384,13 +390,7 @@ fn greet(socket: &Path, client: Option<Uuid>, waiting: Waiting) -> Result<Greete
         features: 0,
         client,
     };
-    let frame = Frame {
-        number: 0,
-        kind: Kind::Request,
-        more: false,
-        again: false,
-        length: 0,
-    };
+    let frame = Frame::request(0);
     calls
         .send(frame, &message::encode(&hello), &[])
         .map_err(failed)?;

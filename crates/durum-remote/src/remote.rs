@@ -10,7 +10,7 @@ use durum_persist::file::MediaFile;
 use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
     Error, Garbage, GarbageOptions, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
-    PuddlePlace, RecoveryReport, RefusedPool, Result, Service, StoreInfo,
+    RecoveryReport, RefusedPool, Result, Service, StoreInfo, random_uuid,
 };
 
 use crate::connection::{Connection, Waiting, gone};
@@ -41,7 +41,7 @@ impl Remote {
     fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>)> {
         if self.owner != std::process::id() {
             return Err(Error::Forked {
-                store: self.connection.welcome().path.clone(),
+                store: self.connection.info().path.clone(),
             });
         }
         self.connection.call(request)
@@ -56,16 +56,13 @@ impl Remote {
     }
 
     fn strange(&self) -> Error {
-        gone(
-            &self.connection.welcome().path,
-            "answers what was not asked",
-        )
+        gone(&self.connection.info().path, "answers what was not asked")
     }
 
     fn file(&self, puddle: Uuid, descriptor: OwnedFd) -> Result<MediaFile> {
         let path = self
             .connection
-            .welcome()
+            .info()
             .path
             .join(format!("puddles/{puddle}"));
         MediaFile::received(descriptor, &path).map_err(|source| Error::Io {
@@ -100,18 +97,12 @@ impl Remote {
                 mut files,
             ) => {
                 let file = files.pop().ok_or_else(|| self.strange())?;
-                let others = others.into_iter().map(|place| PuddlePlace {
-                    uuid: place.uuid,
-                    address: place.address,
-                    size: place.size,
-                    kind: place.kind,
-                });
                 Ok(PoolGrant {
                     uuid,
                     name,
                     engine,
                     root: self.puddle(root, file)?,
-                    others: others.collect(),
+                    others,
                 })
             }
             _ => Err(self.strange()),
@@ -135,20 +126,9 @@ impl Drop for Remote {
     }
 }
 
-fn random_uuid() -> Result<Uuid> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Error::Io {
-        operation: "getting random numbers",
-        path: "/dev/urandom".into(),
-        offset: None,
-        source: std::io::Error::other(error.to_string()),
-    })?;
-    Ok(Uuid::from_random(bytes))
-}
-
 impl Service for Remote {
     fn info(&self) -> StoreInfo {
-        self.connection.welcome().info()
+        self.connection.info().clone()
     }
 
     fn recovery(&self) -> Result<RecoveryReport> {
@@ -201,7 +181,7 @@ impl Service for Remote {
         let pools = self.pools()?;
         let pool = pools.iter().find(|pool| pool.name == name);
         let pool = pool.ok_or_else(|| Error::PoolMissing {
-            store: self.connection.welcome().path.clone(),
+            store: self.connection.info().path.clone(),
             name: name.to_owned(),
         })?;
         self.done(&Request::RemovePool {

@@ -61,5 +61,6 @@ pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
     PuddlePlace, PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,
 };
+pub use names::random_uuid;
 pub use presence::{FileProblem, LostFile};
 pub use service::{PUDDLES_AT_ONCE, Service};

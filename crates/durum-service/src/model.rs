@@ -73,7 +73,7 @@ pub struct PoolGrant {
 }
 
 /// Where a puddle of a pool lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PuddlePlace {
     /// The puddle.
     pub uuid: Uuid,
@@ -86,7 +86,7 @@ pub struct PuddlePlace {
 }
 
 /// What a store is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreInfo {
     /// The store directory, absolute.
     pub path: PathBuf,

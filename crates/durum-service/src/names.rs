@@ -15,7 +15,10 @@ const DESCRIPTORS_SPARE: u64 = 64;
 const POOL_NAME_BYTES_MAX: usize = 255;
 
 /// A name that nothing else has.
-pub(crate) fn random_uuid() -> Result<Uuid> {
+///
+/// # Errors
+/// `Io` where no random numbers are to be had.
+pub fn random_uuid() -> Result<Uuid> {
     let mut bytes = [0; 16];
     random(&mut bytes)?;
     Ok(Uuid::from_random(bytes))

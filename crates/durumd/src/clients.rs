@@ -11,8 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
-use durum_protocol::frame::{Frame, Kind};
-use durum_protocol::{Note, message};
+use durum_protocol::{Frame, Note, message};
 use durum_remote::socket::Socket;
 use durum_service::{Error, Host, Result};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -41,6 +40,8 @@ struct Table {
     /// Clients that are being recovered, and how many were.
     recovering: HashSet<Uuid>,
     recovered: u64,
+    /// Clients that are gone and could not be recovered, and when that was tried.
+    stuck: HashMap<Uuid, Instant>,
     ends: bool,
 }
 
@@ -48,7 +49,7 @@ struct Table {
 struct Client {
     pid: u32,
     uid: Option<u32>,
-    pidfd: OwnedFd,
+    pidfd: Arc<OwnedFd>,
     /// Absent while it has no connection.
     line: Option<Arc<Line>>,
     /// When it was asked whether it is there.
@@ -66,14 +67,8 @@ pub(crate) struct Line {
 
 impl Line {
     fn tell(&self, note: &Note) -> bool {
-        let frame = Frame {
-            number: 0,
-            kind: Kind::Note,
-            more: false,
-            again: false,
-            length: 0,
-        };
-        self.bell.send(frame, &message::encode(note), &[]).is_ok()
+        let message = message::encode(note);
+        self.bell.send(Frame::note(), &message, &[]).is_ok()
     }
 
     fn end(&self) {
@@ -93,19 +88,34 @@ impl Clients {
             bell,
         });
         for (client, pid) in clients.host.served()? {
-            match open_process(pid) {
-                // Asked again: the number may have been given to another process meanwhile.
-                Ok(pidfd) if clients.host.process_of(client)? == Some(pid) => {
-                    tracing::info!(%client, pid, "a client of the service before lives");
-                    clients
-                        .table()
-                        .living
-                        .insert(client, Client::new(pid, None, pidfd));
-                }
-                _ => clients.recover(client),
-            }
+            clients.take_over(client, pid)?;
         }
         Ok(clients)
+    }
+
+    /// Knows a client of an earlier service, or recovers it if it is gone by now.
+    fn take_over(&self, client: Uuid, pid: u32) -> Result<()> {
+        let mut holder = Some(pid);
+        // One of a namespace that the service does not see was never let in. It got the lock from a client, whose pools
+        // are its own loss.
+        while let Some(pid) = holder.filter(|pid| *pid != 0) {
+            let opened = open_process(pid);
+            // Asked again: the number may have been given to another process meanwhile.
+            holder = self.host.process_of(client)?;
+            if holder != Some(pid) {
+                continue;
+            }
+            // Who lives and cannot be watched now is not recovered: it may be writing.
+            let pidfd = opened.map_err(|error| system("looking at a client that lives", error))?;
+            tracing::info!(%client, pid, "a client of the service before lives");
+            let known = Client::new(pid, None, pidfd);
+            self.table().living.insert(client, known);
+            return Ok(());
+        }
+        if !self.recover(client) {
+            self.table().stuck.insert(client, Instant::now());
+        }
+        Ok(())
     }
 
     /// Looks after the clients for as long as the service runs.
@@ -132,6 +142,7 @@ impl Clients {
         client: Uuid,
         peer: &durum_remote::peer::Peer,
         line: Arc<Line>,
+        is_new: bool,
         most: (usize, usize),
     ) -> Result<Arc<Mutex<()>>> {
         let holder = self.host.process_of(client)?;
@@ -155,7 +166,8 @@ impl Clients {
             }
             return Ok(known.turn.clone());
         }
-        if table.recovering.contains(&client) {
+        // It was recovered, since it was looked up.
+        if !is_new {
             return Err(Error::ClientUnknown {
                 client: client.to_string(),
             });
@@ -191,19 +203,22 @@ impl Clients {
             .is_some_and(|known| known.pid == pid)
     }
 
+    /// Whether this is still the connection of the client. To be asked in the client's turn: what an earlier connection
+    /// has left over must not be done after a later one has begun, nor after the client was recovered.
+    pub(crate) fn is_current(&self, client: Uuid, line: &Arc<Line>) -> bool {
+        let table = self.table();
+        let known = table.living.get(&client);
+        known
+            .and_then(|known| known.line.as_ref())
+            .is_some_and(|now| Arc::ptr_eq(now, line))
+    }
+
     /// The connection has ended.
     pub(crate) fn left(&self, client: Uuid, line: &Arc<Line>) {
-        let mut table = self.table();
-        if let Some(known) = table.living.get_mut(&client)
-            && known
-                .line
-                .as_ref()
-                .is_some_and(|now| Arc::ptr_eq(now, line))
-        {
-            // The bell stays open: it may be rung yet.
+        // The bell stays open: it may be rung yet.
+        if self.is_current(client, line) {
             line.calls.shut_down();
         }
-        drop(table);
         self.ring();
     }
 
@@ -261,25 +276,15 @@ impl Clients {
     }
 
     fn ring(&self) {
-        let frame = Frame {
-            number: 0,
-            kind: Kind::Note,
-            more: false,
-            again: false,
-            length: 0,
-        };
-        let _ = self.bell.0.send(frame, &[], &[]);
+        let _ = self.bell.0.send(Frame::note(), &[], &[]);
     }
 
     /// Until a process has ended, somebody has rung, or it is time.
     fn wait_for_a_reason(&self) {
-        // Duplicates: a client may end while they are polled.
+        // Held: a client may end while they are polled.
         let table = self.table();
-        let pidfds = table
-            .living
-            .values()
-            .filter_map(|client| client.pidfd.try_clone().ok());
-        let pidfds: Vec<OwnedFd> = pidfds.collect();
+        let pidfds = table.living.values().map(|client| client.pidfd.clone());
+        let pidfds: Vec<Arc<OwnedFd>> = pidfds.collect();
         drop(table);
         let Ok(bell) = self.bell.1.descriptor() else {
             return thread::sleep(TICK);
@@ -305,33 +310,48 @@ impl Clients {
             }
         }
         for id in gone {
-            let Some(client) = table.living.remove(&id) else {
-                continue;
-            };
-            table.recovering.insert(id);
-            let clients = self.clone();
-            let recover = move || {
-                if let Some(line) = &client.line {
-                    line.end();
-                }
-                // What it has asked for is done first: it may be making a puddle.
-                drop(client.turn.lock());
-                clients.recover(id);
-                let mut table = clients.table();
-                table.recovering.remove(&id);
-                table.recovered += 1;
-                clients.changed.notify_all();
-            };
-            if let Err(error) = thread::Builder::new()
-                .name("recover".to_owned())
-                .spawn(recover)
-            {
-                // The next start of the service does it.
-                tracing::error!(client = %id, %error, "a client that is gone cannot be recovered now");
-                table.recovering.remove(&id);
+            if let Some(client) = table.living.remove(&id) {
+                self.begin_recovery(&mut table, id, client.line, client.turn);
             }
         }
+        let again = table.stuck.extract_if(|_, tried| tried.elapsed() > GRACE);
+        for (id, _) in again.collect::<Vec<_>>() {
+            self.begin_recovery(&mut table, id, None, Arc::default());
+        }
         table
+    }
+
+    /// Recovers a client on a thread of its own; others go on.
+    fn begin_recovery(
+        self: &Arc<Self>,
+        table: &mut Table,
+        id: Uuid,
+        line: Option<Arc<Line>>,
+        turn: Arc<Mutex<()>>,
+    ) {
+        table.recovering.insert(id);
+        let clients = self.clone();
+        let recover = move || {
+            if let Some(line) = line {
+                line.end();
+            }
+            // What it has asked for is done first: it may be making a puddle.
+            drop(turn.lock());
+            let is_done = clients.recover(id);
+            let mut table = clients.table();
+            table.recovering.remove(&id);
+            match is_done {
+                true => table.recovered += 1,
+                false => drop(table.stuck.insert(id, Instant::now())),
+            }
+            clients.changed.notify_all();
+        };
+        let thread = thread::Builder::new().name("recover".to_owned());
+        if let Err(error) = thread.spawn(recover) {
+            tracing::error!(client = %id, %error, "a client that is gone cannot be recovered now");
+            table.recovering.remove(&id);
+            table.stuck.insert(id, Instant::now());
+        }
     }
 
     fn is_gone(&self, id: Uuid, client: &mut Client) -> bool {
@@ -361,7 +381,7 @@ impl Clients {
         }
     }
 
-    fn recover(&self, client: Uuid) {
+    fn recover(&self, client: Uuid) -> bool {
         let began = Instant::now();
         match self.host.recover_client(client) {
             Ok(report) => {
@@ -378,9 +398,11 @@ impl Clients {
                 if let Err(error) = self.host.forget_client(client) {
                     tracing::warn!(%client, "{error}");
                 }
+                true
             }
             Err(error) => {
-                tracing::error!(%client, "a client that is gone was not recovered: {error}")
+                tracing::error!(%client, "a client that is gone was not recovered: {error}");
+                false
             }
         }
     }
@@ -391,7 +413,7 @@ impl Client {
         Client {
             pid,
             uid,
-            pidfd,
+            pidfd: Arc::new(pidfd),
             line: None,
             asked: None,
             turn: Arc::default(),

@@ -55,6 +55,9 @@ pub(crate) const GREETING_TIME: Duration = Duration::from_secs(10);
 /// How long sending waits for a program that does not read.
 pub(crate) const SENDING_TIME: Duration = Duration::from_secs(10);
 
+/// How long ringing a bell waits. It holds a word or two that nobody has read: more is not worth waiting for.
+pub(crate) const BELL_TIME: Duration = Duration::from_millis(1);
+
 impl Options {
     pub(crate) fn start_logging(&self) {
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));

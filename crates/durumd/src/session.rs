@@ -4,18 +4,20 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use durum_format::Uuid;
 use durum_persist::file::MediaFile;
 use durum_protocol::frame::{Frame, Kind, REQUEST_MAX};
-use durum_protocol::message::{self, GREETING, VERSION, spec};
-use durum_protocol::{Answer, Failure, Grant, Hello, Place, Request, Welcome};
+use durum_protocol::message::{self, GREETING, VERSION};
+use durum_protocol::{Answer, Failure, Grant, Hello, Request, Welcome};
 use durum_remote::peer::Peer;
 use durum_remote::socket::{Received, Socket};
 use durum_service::{
-    Embedded, Error, GarbageOptions, PoolGrant, PuddleGrant, Result, Service as _,
+    Embedded, Error, GarbageOptions, PoolGrant, PoolSpec, PuddleGrant, RecoveryReport, Result,
+    Service as _,
 };
 
 use crate::clients::Line;
-use crate::options::{GREETING_TIME, SENDING_TIME};
+use crate::options::{BELL_TIME, GREETING_TIME, SENDING_TIME};
 use crate::service::{Service, refused};
 
 /// A client's connection, after it has said that it holds its lock.
@@ -72,15 +74,24 @@ impl Session {
                 return Err(io::Error::other(text));
             }
         };
+        let mut newcomer = Newcomer {
+            service,
+            client: Some(client.id()).filter(|_| hello.client.is_none()),
+        };
         let (bell, their_bell) = Socket::pair()?;
-        bell.wait_at_most(Some(SENDING_TIME), None)?;
-        let answer = message::encode(&Answer::Welcome(Welcome::new(client.info())));
+        // One who does not read what the bell says holds nobody up.
+        bell.wait_at_most(Some(BELL_TIME), None)?;
+        let answer = message::encode(&Answer::Welcome(Welcome {
+            version: VERSION,
+            features: 0,
+            info: client.info(),
+        }));
         let liveness = liveness.as_ref().map(MediaFile::as_fd);
         let files: Vec<BorrowedFd<'_>> = liveness
             .into_iter()
             .chain([their_bell.descriptor()?])
             .collect();
-        socket.send(reply_to(frame), &answer, &files)?;
+        socket.send(frame.answer(), &answer, &files)?;
         drop(files);
         drop(their_bell);
         // It takes its lock now.
@@ -95,11 +106,16 @@ impl Session {
             bell,
         });
         let most = (service.clients_max, service.clients_per_user);
-        let entered = service
-            .clients
-            .enter(client.id(), &peer, line.clone(), most);
+        let entered = service.clients.enter(
+            client.id(),
+            &peer,
+            line.clone(),
+            hello.client.is_none(),
+            most,
+        );
         match entered {
             Ok(turn) => {
+                newcomer.client = None;
                 line.calls.wait_at_most(Some(SENDING_TIME), None)?;
                 send(&line.calls, ready.frame, &(Answer::Done, Vec::new()))?;
                 Ok(Session {
@@ -117,9 +133,6 @@ impl Session {
                     ready.frame,
                     &(Answer::Failed(error.into()), Vec::new()),
                 )?;
-                if hello.client.is_none() {
-                    service.clients.has_ended(client.id());
-                }
                 Err(io::Error::other(text))
             }
         }
@@ -146,7 +159,15 @@ impl Session {
         let request: Request = message::decode(&received.bytes).map_err(io::Error::other)?;
         let turn = self.turn.clone();
         let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another one of the same client may have waited for its turn while this one was taken for gone.
+        if !self
+            .service
+            .clients
+            .is_current(self.client.id(), &self.line)
+        {
+            return Err(io::Error::other(
+                "another connection of the client has begun, or it is gone",
+            ));
+        }
         let reply = self.reply(request, received.frame.again);
         drop(turn);
         let reply =
@@ -172,7 +193,15 @@ impl Session {
                 if again && let Some(made) = client.pool_again(|uuid, _| uuid == pool)? {
                     return Ok(pool_reply(made));
                 }
-                let made = client.create_pool_as(pool, root, &name, &spec(engine, root_size));
+                let made = client.create_pool_as(
+                    pool,
+                    root,
+                    &name,
+                    &PoolSpec {
+                        engine,
+                        root_puddle_size: root_size,
+                    },
+                );
                 Ok(pool_reply(made?))
             }
             Request::OpenPool { name } => {
@@ -234,7 +263,7 @@ impl Session {
             Request::RefusedPools => alone(Answer::RefusedPools(client.refused_pools()?)),
             Request::GiveUp { name } => match client.give_up(&name) {
                 Err(Error::NothingKept { .. }) if again => {
-                    alone(Answer::Recovery(client.recovery()?))
+                    alone(Answer::Recovery(RecoveryReport::default()))
                 }
                 report => alone(Answer::Recovery(report?)),
             },
@@ -244,7 +273,7 @@ impl Session {
             }),
             Request::RetryQuarantined { name } => match client.retry_quarantined(&name) {
                 Err(Error::NothingKept { .. }) if again => {
-                    alone(Answer::Recovery(client.recovery()?))
+                    alone(Answer::Recovery(RecoveryReport::default()))
                 }
                 report => alone(Answer::Recovery(report?)),
             },
@@ -285,6 +314,20 @@ impl Drop for Session {
     }
 }
 
+/// A client that is not let in yet: nothing of it stays if it never is.
+struct Newcomer<'s> {
+    service: &'s Service,
+    client: Option<Uuid>,
+}
+
+impl Drop for Newcomer<'_> {
+    fn drop(&mut self) {
+        if let Some(client) = self.client {
+            self.service.host.dismiss(client);
+        }
+    }
+}
+
 /// Who the client is: a new one, or one that comes again.
 fn welcome(service: &Service, peer: &Peer, hello: &Hello) -> Result<(Embedded, Option<MediaFile>)> {
     let Some(known) = hello.client else {
@@ -315,18 +358,12 @@ fn grant(puddle: &PuddleGrant) -> Grant {
 }
 
 fn pool_reply(pool: PoolGrant) -> Reply {
-    let others = pool.others.iter().map(|place| Place {
-        uuid: place.uuid,
-        address: place.address,
-        size: place.size,
-        kind: place.kind,
-    });
     let answer = Answer::Pool {
         uuid: pool.uuid,
         name: pool.name,
         engine: pool.engine,
         root: grant(&pool.root),
-        others: others.collect(),
+        others: pool.others,
     };
     (answer, vec![pool.root.file])
 }
@@ -335,16 +372,7 @@ fn puddle_reply(puddle: PuddleGrant) -> Reply {
     (Answer::Puddle(grant(&puddle)), vec![puddle.file])
 }
 
-fn reply_to(frame: Frame) -> Frame {
-    Frame {
-        kind: Kind::Answer,
-        again: false,
-        more: false,
-        ..frame
-    }
-}
-
 fn send(socket: &Socket, frame: Frame, (answer, files): &Reply) -> io::Result<()> {
     let files: Vec<BorrowedFd<'_>> = files.iter().map(MediaFile::as_fd).collect();
-    socket.send(reply_to(frame), &message::encode(answer), &files)
+    socket.send(frame.answer(), &message::encode(answer), &files)
 }

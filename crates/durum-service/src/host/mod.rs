@@ -8,6 +8,7 @@
 mod client;
 mod commit;
 pub(crate) mod create;
+mod drawn;
 mod gone;
 pub(crate) mod open;
 mod puddles;

@@ -20,8 +20,22 @@ impl Host {
     /// `Closed`, `Poisoned`; `Io`.
     pub fn client_elsewhere(self: &Arc<Host>) -> Result<(Embedded, MediaFile)> {
         let client = self.client()?;
-        let file = liveness::make(&self.path, client.id())?;
-        Ok((client, file))
+        match liveness::make(&self.path, client.id()) {
+            Ok(file) => Ok((client, file)),
+            Err(error) => {
+                self.dismiss(client.id());
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets a client for which nothing was done yet.
+    pub fn dismiss(&self, client: Uuid) {
+        self.is_not_at_work(client);
+        if let Err(error) = liveness::forget(&self.path, client) {
+            // The next opener removes it.
+            tracing::warn!(%client, "{error}");
+        }
     }
 
     /// A client that lives and was known to an earlier service, or came by a connection that has ended.

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use durum_protocol::frame::{Frame, Kind};
+use durum_protocol::Frame;
 use durum_remote::socket::Socket;
 use durum_remote::{Remote, Waiting};
 use durum_service::{EngineKind, PoolSpec, PuddleKind, PuddleOwner, Service};
@@ -25,13 +25,7 @@ fn median(rounds: usize, mut round: impl FnMut()) -> Duration {
 /// An empty round trip of packets between two processes, with a poll at the one that answers.
 fn bare() -> Duration {
     let (here, there) = Socket::pair().unwrap();
-    let frame = Frame {
-        number: 1,
-        kind: Kind::Request,
-        more: false,
-        again: false,
-        length: 0,
-    };
+    let frame = Frame::request(1);
     // SAFETY: the child answers and ends, without anything that another thread of the parent may hold.
     let child = unsafe { libc::fork() };
     if child == 0 {

@@ -4,4 +4,5 @@
 mod costs;
 mod lives;
 mod parts;
+mod strangers;
 mod support;
