@@ -115,6 +115,7 @@ pub mod own;
 mod processor;
 pub mod record;
 mod recording;
+pub mod signals;
 pub mod simulate;
 mod state;
 #[doc(hidden)]

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
+use durum_persist::signals::Blocked;
 use durum_protocol::frame::{ANSWER_MAX, Frame, Kind};
 use durum_protocol::message::{self, GREETING, VERSION};
 use durum_protocol::{Answer, Hello, Request, Welcome};
@@ -216,6 +217,8 @@ impl Connection {
     /// again knows of the client, though that asks nothing.
     fn listen(self: &Arc<Self>, line: &Arc<Line>) {
         let (connection, bell) = (Arc::downgrade(self), line.bell.clone());
+        // The thread inherits the mask: the program's handlers run in the program's threads.
+        let _blocked = Blocked::all();
         let begun = thread::Builder::new()
             .name("durum-bell".to_owned())
             .spawn(move || attend(&connection, &bell));
@@ -226,7 +229,6 @@ impl Connection {
 }
 
 fn attend(connection: &Weak<Connection>, bell: &Socket) {
-    block_signals();
     // Whatever comes is a reason to come again.
     let _ = bell.receive(1024, 0);
     // A program that closes all descriptors is to have ended with that.
@@ -253,16 +255,6 @@ fn attend(connection: &Weak<Connection>, bell: &Socket) {
         drop(connection);
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_secs(2));
-    }
-}
-
-/// The program's signal handlers do not run on a thread that it does not know.
-fn block_signals() {
-    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the set is written before it is read, and the calls change this thread only.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 use crate::error::Result;
 use crate::mapping::Mapping;
-use crate::signals::Blocked;
+use durum_persist::signals::Blocked;
 
 pub(crate) use way::Way;
 

@@ -14,7 +14,8 @@ use crate::names;
 use crate::registry::contents::{Change, PoolRecord};
 
 impl Embedded {
-    /// As [`Service::create_pool`], with names that the caller has drawn: the pool's and its root puddle's.
+    /// As [`Service::create_pool`](crate::Service::create_pool), with names that the caller has drawn: the pool's and
+    /// its root puddle's.
     ///
     /// # Errors
     /// As there; `PuddleRefused` where anything has one of the names.
@@ -62,7 +63,7 @@ impl Embedded {
         })
     }
 
-    /// As [`Service::create_puddle`], with a name that the caller has drawn.
+    /// As [`Service::create_puddle`](crate::Service::create_puddle), with a name that the caller has drawn.
     ///
     /// # Errors
     /// As there; `PuddleRefused` where anything has the name.
@@ -113,7 +114,7 @@ impl Embedded {
     /// A pool that this client has opened or made already, for a request whose answer was lost.
     ///
     /// # Errors
-    /// As [`Service::open_pool`] for its files.
+    /// As [`Service::open_pool`](crate::Service::open_pool) for its files.
     pub fn pool_again(&self, is_it: impl Fn(Uuid, &str) -> bool) -> Result<Option<PoolGrant>> {
         let seen = self.host.request(|open| {
             let mut pools = open.contents.granted_pools(self.id);
@@ -146,7 +147,7 @@ impl Embedded {
     /// A puddle that this client has made already, for a request whose answer was lost.
     ///
     /// # Errors
-    /// As [`Service::open_pool`] for its file.
+    /// As [`Service::open_pool`](crate::Service::open_pool) for its file.
     pub fn puddle_again(&self, uuid: Uuid) -> Result<Option<PuddleGrant>> {
         let own = |open: &Open| Ok((self.own_puddle(open, uuid).ok(), Commit::nothing()));
         let Some(record) = self.host.request(own)? else {

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use durum_persist::signals::Blocked;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MprotectFlags};
@@ -19,7 +20,6 @@ use super::{any_may_wait, ask};
 use crate::fault::{OnceInProcess, forked};
 use crate::mapping::PAGE;
 use crate::primitive::{futex_wait, futex_wake};
-use crate::signals::Blocked;
 use crate::space::entry_at;
 use crate::userfaultfd::{Accesses, Mode, Userfaultfd};
 

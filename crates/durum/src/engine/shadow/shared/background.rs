@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use durum_persist::count;
+use durum_persist::signals::Blocked;
 
 use crate::opened::StoreInner;
-use crate::signals::Blocked;
 
 /// What a step of the work asks for.
 #[derive(Clone, Copy, Debug)]
