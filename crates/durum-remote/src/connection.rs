@@ -4,6 +4,7 @@
 //! second socket, the bell, brings what the service says unasked, to a thread that sleeps on it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,17 @@ struct State {
     liveness: Option<Liveness>,
     /// The client has ended, or the service knows it no more.
     is_over: bool,
+    when_lost: WhenLost,
+}
+
+/// Who wants to know that the service has taken this client for gone.
+#[derive(Default)]
+struct WhenLost(Option<Box<dyn FnOnce() + Send>>);
+
+impl fmt::Debug for WhenLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WhenLost").field(&self.0.is_some()).finish()
+    }
 }
 
 /// A connection, as long as it lasts.
@@ -98,6 +110,7 @@ impl Connection {
             line: None,
             liveness: None,
             is_over: false,
+            when_lost: WhenLost::default(),
         };
         let info = greeted.welcome.info.clone();
         let line = state.begin(socket, greeted)?;
@@ -147,6 +160,15 @@ impl Connection {
             }
         }
         Err(gone(&self.socket, "ends each connection before it answers"))
+    }
+
+    /// Has `tell` called when the service has taken this client for gone.
+    pub(crate) fn when_lost(&self, tell: Box<dyn FnOnce() + Send>) {
+        let mut state = self.state();
+        match state.is_over {
+            true => tell(),
+            false => state.when_lost = WhenLost(Some(tell)),
+        }
     }
 
     /// Ends the client: the service is told by the end of the lock, if it was not told before.
@@ -203,7 +225,12 @@ impl Connection {
                 }
                 Err(Error::ServiceGone { .. }) => {}
                 Err(error) => {
-                    state.is_over |= matches!(error, Error::ClientUnknown { .. });
+                    if matches!(error, Error::ClientUnknown { .. }) {
+                        state.is_over = true;
+                        if let Some(tell) = state.when_lost.0.take() {
+                            tell();
+                        }
+                    }
                     return Err(error);
                 }
             }

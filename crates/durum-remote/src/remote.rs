@@ -284,6 +284,10 @@ impl Service for Remote {
         }
     }
 
+    fn when_lost(&self, tell: Box<dyn FnOnce() + Send>) {
+        self.connection.when_lost(tell);
+    }
+
     fn close(&self) -> Result<()> {
         let closed = match self.done(&Request::Close) {
             // It has ended before.

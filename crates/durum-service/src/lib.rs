@@ -37,6 +37,7 @@ mod lock;
 mod model;
 mod names;
 mod presence;
+mod process;
 mod reading;
 mod recovery;
 mod registry;
@@ -56,7 +57,7 @@ pub use durum_format::puddle::PuddleKind;
 pub use error::{Error, ErrorKind, Result};
 pub use host::{CreateOptions, Embedded, Host, OpenOptions};
 pub use inspect::{PuddleView, ReadOnlyStore};
-pub use liveness::Liveness;
+pub use liveness::{Life, Liveness};
 pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
     PuddlePlace, PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,

@@ -7,6 +7,9 @@
 //!
 //! The client gets a descriptor for reading, and takes a read lock by it. It opens the file only once: closing any of
 //! its descriptors would drop the lock. So a service and its clients are never one process.
+//!
+//! A program may lose the lock by accident: it closes all its descriptors. So the service writes into the file which
+//! process it has seen with the lock. While that one lives, nobody takes the client for gone before it was asked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,12 +28,16 @@ use rustix::process::FlockType;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::lock::{self, Holder, StoreLock};
+use crate::process::Process;
 use crate::reading::{self, Role};
 
 /// The directory of the files, in the store.
 pub(crate) const CLIENTS_DIRECTORY: &str = "clients";
 
 const CLIENT: Site = Site("client's liveness file");
+
+/// The longest that a note of a process is.
+const NOTE_MAX: u64 = 256;
 
 const ROLE: Role = Role {
     structure: "the liveness lock of a client",
@@ -39,6 +46,28 @@ const ROLE: Role = Role {
 
 fn name_of(client: Uuid) -> PathBuf {
     Path::new(CLIENTS_DIRECTORY).join(client.to_string())
+}
+
+/// What is known of a client in another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// A process holds its lock: which one, where the system tells.
+    Certain(Option<u32>),
+    /// Nobody holds its lock, and the process lives that held it: it has lost the lock, or executes another program.
+    Doubtful(u32),
+    /// Its process has ended.
+    Gone,
+}
+
+impl Life {
+    /// The process that may be writing for the client, where one is known.
+    pub fn process(self) -> Option<u32> {
+        match self {
+            Life::Certain(pid) => pid,
+            Life::Doubtful(pid) => Some(pid),
+            Life::Gone => None,
+        }
+    }
 }
 
 /// Makes the file of a client, and gives the descriptor that the client takes its lock by.
@@ -94,20 +123,38 @@ impl Drop for Liveness {
     }
 }
 
-/// Who holds the lock of a client.
-pub(crate) fn holder(store: &Path, client: Uuid) -> Result<Holder> {
+/// Writes down which process was seen with the lock of a client.
+pub(crate) fn note(store: &Path, client: Uuid, pid: u32) -> Result<()> {
+    let file = reading::open(store, name_of(client), ROLE, true)?;
+    let process = Process::of(pid)
+        .map_err(|error| Error::io("looking at a process", Path::new("/proc"), error))?;
+    let written = file.write_all_at(format!("{process}\n").as_bytes(), 0);
+    written.map_err(|error| Error::io("writing it", file.path(), error))
+}
+
+/// Whether a client lives.
+pub(crate) fn life(store: &Path, client: Uuid) -> Result<Life> {
     let this = std::process::id();
     // Held while the file is opened: whoever takes the lock here meanwhile would lose it when we close the file.
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     if held.contains(&(this, client)) {
-        return Ok(Holder::Process(Some(this)));
+        return Ok(Life::Certain(Some(this)));
     }
     let file = match reading::open(store, name_of(client), ROLE, false) {
-        Err(Error::FileMissing { .. }) => return Ok(Holder::Nobody),
+        Err(Error::FileMissing { .. }) => return Ok(Life::Gone),
         opened => opened?,
     };
-    lock::holder(&file, FlockType::WriteLock)
-        .map_err(|errno| Error::io("asking for the lock", file.path(), errno.into()))
+    let holder = lock::holder(&file, FlockType::WriteLock)
+        .map_err(|errno| Error::io("asking for the lock", file.path(), errno.into()))?;
+    if let Holder::Process(pid) = holder {
+        return Ok(Life::Certain(pid));
+    }
+    let text = reading::bytes(&file, 0, reading::length(&file)?.min(NOTE_MAX))?;
+    let process = String::from_utf8_lossy(&text).parse::<Process>().ok();
+    Ok(match process {
+        Some(process) if process.lives() => Life::Doubtful(process.pid),
+        _ => Life::Gone,
+    })
 }
 
 /// The clients of which there are files, living or not.
@@ -126,19 +173,20 @@ pub(crate) fn known(store: &Path) -> Result<Vec<Uuid>> {
     Ok(known)
 }
 
-/// The clients that live, and their processes, where the system tells which.
-pub(crate) fn living(store: &Path) -> Result<BTreeMap<Uuid, Option<u32>>> {
+/// The clients that may live.
+pub(crate) fn living(store: &Path) -> Result<BTreeMap<Uuid, Life>> {
     let mut living = BTreeMap::new();
     for client in known(store)? {
-        if let Holder::Process(pid) = holder(store, client)? {
-            living.insert(client, pid);
+        match life(store, client)? {
+            Life::Gone => {}
+            lives => drop(living.insert(client, lives)),
         }
     }
     Ok(living)
 }
 
 /// Removes the files of clients that do not live.
-pub(crate) fn forget_others(store: &Path, living: &BTreeMap<Uuid, Option<u32>>) -> Result<()> {
+pub(crate) fn forget_others(store: &Path, living: &BTreeMap<Uuid, Life>) -> Result<()> {
     let known = known(store)?.into_iter();
     known
         .filter(|client| !living.contains_key(client))
@@ -149,7 +197,7 @@ pub(crate) fn forget_others(store: &Path, living: &BTreeMap<Uuid, Option<u32>>) 
 pub(crate) fn current_writer(store: &Path) -> Result<Holder> {
     Ok(match lock::current_writer(store)? {
         Holder::Nobody => match living(store)?.values().next() {
-            Some(pid) => Holder::Process(*pid),
+            Some(life) => Holder::Process(life.process()),
             None => Holder::Nobody,
         },
         held => held,
@@ -173,9 +221,9 @@ pub(crate) fn share(store: &Path) -> Result<Option<StoreLock>> {
 fn ensure_nobody(store: &Path) -> Result<()> {
     match living(store)?.values().next() {
         None => Ok(()),
-        Some(pid) => Err(Error::StoreServed {
+        Some(life) => Err(Error::StoreServed {
             path: store.to_owned(),
-            pid: *pid,
+            pid: life.process(),
         }),
     }
 }

@@ -158,6 +158,11 @@ pub trait Service: Send + Sync {
     /// As [`find_garbage`](crate::find_garbage); `PoolOpen`.
     fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage>;
 
+    /// Has `tell` called once the service knows this client no more, because it took it for gone: its pools were
+    /// recovered, and may be another's. Whatever the client writes from then on is lost, or torn. A service in this
+    /// process never calls it.
+    fn when_lost(&self, _tell: Box<dyn FnOnce() + Send>) {}
+
     /// Ends this client: its logs and log spaces are removed, the store is marked clean, the lock is given up.
     ///
     /// The caller has drained all its logs. Calling it again does nothing. Dropping the handle without

@@ -167,7 +167,7 @@ fn was_moved(store: &Path) -> bool {
 
 /// Whether nobody has written in a puddle: it is handed out after the registry names it, and then its user writes
 /// behind the part of the header that never changes. Before that a crash may leave any part of the header, and zeros.
-fn is_unfinished(store: &Path, uuid: Uuid) -> Result<bool> {
+pub(crate) fn is_unfinished(store: &Path, uuid: Uuid) -> Result<bool> {
     let role = Role {
         structure: "a puddle",
         cure: "restore a copy of the store",

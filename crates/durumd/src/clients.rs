@@ -2,7 +2,8 @@
 //!
 //! The lock of a client is the truth. Its pidfd and the end of its connection are reasons to look at the lock: after
 //! `exec` the pidfd says nothing, and after `fork` a child keeps the socket open. A client whose lock is free, and
-//! whose process lives, has perhaps lost it by accident: it is asked, and has [`GRACE`] to take it again.
+//! whose process lives, has perhaps lost it by accident: it is asked, and has [`GRACE`] to take it again. So has one
+//! that a service finds at its start without its lock: it comes by itself.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -13,12 +14,12 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_protocol::{Frame, Note, message};
 use durum_remote::socket::Socket;
-use durum_service::{Error, Host, Result};
+use durum_service::{Error, Host, Life, Result};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// How long a client that lost its lock has to take it again.
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// How often all locks are looked at.
 const TICK: Duration = Duration::from_millis(250);
@@ -87,28 +88,29 @@ impl Clients {
             changed: Condvar::new(),
             bell,
         });
-        for (client, pid) in clients.host.served()? {
-            clients.take_over(client, pid)?;
+        for (client, life) in clients.host.served()? {
+            clients.take_over(client, life)?;
         }
         Ok(clients)
     }
 
     /// Knows a client of an earlier service, or recovers it if it is gone by now.
-    fn take_over(&self, client: Uuid, pid: u32) -> Result<()> {
-        let mut holder = Some(pid);
+    fn take_over(&self, client: Uuid, mut life: Life) -> Result<()> {
         // One of a namespace that the service does not see was never let in. It got the lock from a client, whose pools
         // are its own loss.
-        while let Some(pid) = holder.filter(|pid| *pid != 0) {
+        while let Some(pid) = life.process() {
             let opened = open_process(pid);
             // Asked again: the number may have been given to another process meanwhile.
-            holder = self.host.process_of(client)?;
-            if holder != Some(pid) {
+            let now = self.host.life_of(client)?;
+            if now != life {
+                life = now;
                 continue;
             }
             // Who lives and cannot be watched now is not recovered: it may be writing.
             let pidfd = opened.map_err(|error| system("looking at a client that lives", error))?;
             tracing::info!(%client, pid, "a client of the service before lives");
-            let known = Client::new(pid, None, pidfd);
+            let mut known = Client::new(pid, None, pidfd);
+            known.asked = matches!(life, Life::Doubtful(_)).then(Instant::now);
             self.table().living.insert(client, known);
             return Ok(());
         }
@@ -145,18 +147,23 @@ impl Clients {
         is_new: bool,
         most: (usize, usize),
     ) -> Result<Arc<Mutex<()>>> {
-        let holder = self.host.process_of(client)?;
-        if holder != Some(peer.pid) {
+        let holder = match self.host.life_of(client)? {
+            Life::Certain(Some(pid)) if pid == peer.pid => None,
+            Life::Certain(Some(pid)) => Some(format!("process {pid}")),
+            Life::Certain(None) => Some("a process that the service does not see".to_owned()),
+            Life::Doubtful(_) | Life::Gone => Some("nobody".to_owned()),
+        };
+        if let Some(holder) = holder {
             return Err(Error::Told {
                 kind: durum_service::ErrorKind::User,
                 text: format!(
-                    "the liveness lock of process {} is held by {}: it has to be a record lock of that process, in the \
-                     service's pid namespace",
+                    "the liveness lock of process {} is held by {holder}: it has to be a record lock of that process, \
+                     in the service's pid namespace",
                     peer.pid,
-                    holder.map_or_else(|| "nobody".to_owned(), |pid| format!("process {pid}"))
                 ),
             });
         }
+        self.host.note_process(client, peer.pid)?;
         let mut table = self.table();
         if let Some(known) = table.living.get_mut(&client) {
             known.asked = None;
@@ -164,7 +171,10 @@ impl Clients {
             if let Some(old) = known.line.replace(line) {
                 old.end();
             }
-            return Ok(known.turn.clone());
+            let turn = known.turn.clone();
+            drop(table);
+            self.changed.notify_all();
+            return Ok(turn);
         }
         // It was recovered, since it was looked up.
         if !is_new {
@@ -236,17 +246,24 @@ impl Clients {
         self.table().recovered
     }
 
-    /// Looks who is gone, and waits until all those are recovered. Tells whether any were since there were so many:
-    /// then it is worth while to ask again for a pool that was somebody's.
+    /// Looks who is gone, and waits until all those are recovered; for those of whom it is not known it waits at most
+    /// twice [`GRACE`]. Tells whether any were recovered since there were so many: then it is worth while to ask again
+    /// for a pool that was somebody's.
     pub(crate) fn settle(self: &Arc<Self>, before: u64) -> bool {
+        let until = Instant::now() + 2 * GRACE;
         let mut table = self.look();
-        while !table.recovering.is_empty() {
-            table = self
-                .changed
-                .wait(table)
-                .unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut asked = table.living.values().filter_map(|client| client.asked);
+            let left = until.saturating_duration_since(Instant::now());
+            let wait = match (table.recovering.is_empty(), asked.next()) {
+                (false, _) => TICK,
+                // Until it is looked at again.
+                (true, Some(_)) if !left.is_zero() => TICK.min(left),
+                (true, _) => return table.recovered != before,
+            };
+            let waited = self.changed.wait_timeout(table, wait);
+            table = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        table.recovered != before
     }
 
     /// How many there are.
@@ -360,12 +377,12 @@ impl Clients {
         if poll(&mut process, Some(&now)).is_ok_and(|ended| ended > 0) {
             return true;
         }
-        match self.host.process_of(id) {
-            Ok(Some(_)) => {
+        match self.host.life_of(id) {
+            Ok(Life::Certain(_)) => {
                 client.asked = None;
                 false
             }
-            Ok(None) => match client.asked {
+            Ok(Life::Doubtful(_) | Life::Gone) => match client.asked {
                 Some(since) => since.elapsed() > GRACE,
                 None => {
                     client.asked = Some(Instant::now());

@@ -12,8 +12,8 @@ use durum_protocol::{Answer, Failure, Grant, Hello, Request, Welcome};
 use durum_remote::peer::Peer;
 use durum_remote::socket::{Received, Socket};
 use durum_service::{
-    Embedded, Error, GarbageOptions, PoolGrant, PoolSpec, PuddleGrant, RecoveryReport, Result,
-    Service as _,
+    Embedded, Error, GarbageOptions, Life, PoolGrant, PoolSpec, PuddleGrant, RecoveryReport,
+    Result, Service as _,
 };
 
 use crate::clients::Line;
@@ -190,8 +190,11 @@ impl Session {
                 engine,
                 root_size,
             } => {
-                if again && let Some(made) = client.pool_again(|uuid, _| uuid == pool)? {
-                    return Ok(pool_reply(made));
+                if again {
+                    if let Some(made) = client.pool_again(|uuid, _| uuid == pool)? {
+                        return Ok(pool_reply(made));
+                    }
+                    client.clear_attempt(root)?;
                 }
                 let made = client.create_pool_as(
                     pool,
@@ -242,8 +245,11 @@ impl Session {
                 kind,
                 size,
             } => {
-                if again && let Some(made) = client.puddle_again(puddle)? {
-                    return Ok(puddle_reply(made));
+                if again {
+                    if let Some(made) = client.puddle_again(puddle)? {
+                        return Ok(puddle_reply(made));
+                    }
+                    client.clear_attempt(puddle)?;
                 }
                 client
                     .create_puddle_as(puddle, owner.into(), kind, size)
@@ -340,9 +346,9 @@ fn welcome(service: &Service, peer: &Peer, hello: &Hello) -> Result<(Embedded, O
         });
     }
     let client = service.host.client_again(known)?;
-    let liveness = match service.host.process_of(known)? {
-        Some(_) => None,
-        None => Some(service.host.liveness_file(known)?),
+    let liveness = match service.host.life_of(known)? {
+        Life::Certain(_) => None,
+        Life::Doubtful(_) | Life::Gone => Some(service.host.liveness_file(known)?),
     };
     Ok((client, liveness))
 }

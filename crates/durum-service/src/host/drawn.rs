@@ -12,6 +12,7 @@ use crate::files;
 use crate::model::{PoolGrant, PoolSpec, PuddleGrant, PuddleOwner};
 use crate::names;
 use crate::registry::contents::{Change, PoolRecord};
+use crate::unregistered;
 
 impl Embedded {
     /// As [`Service::create_pool`](crate::Service::create_pool), with names that the caller has drawn: the pool's and
@@ -155,5 +156,25 @@ impl Embedded {
         };
         let file = files::open(&self.host.path, uuid, &record, true)?;
         Ok(Some(grant(uuid, &record, file)))
+    }
+
+    /// Removes the file that an attempt to make a puddle has left, if the registry does not name it and nobody has
+    /// written in it: for a request whose answer was lost, before it is done again.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn clear_attempt(&self, uuid: Uuid) -> Result<()> {
+        let is_known = |open: &Open| {
+            let is_known = open.contents.puddles.contains_key(&uuid);
+            Ok((is_known, Commit::nothing()))
+        };
+        if self.host.request(is_known)? {
+            return Ok(());
+        }
+        match unregistered::is_unfinished(&self.host.path, uuid) {
+            Ok(true) => files::remove(&self.host.path, uuid),
+            Ok(false) | Err(Error::FileMissing { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -7,8 +7,7 @@ use durum_persist::file::MediaFile;
 
 use super::{Embedded, Host};
 use crate::error::{Error, Result};
-use crate::liveness;
-use crate::lock::Holder;
+use crate::liveness::{self, Life};
 
 impl Host {
     /// Lets a client in another process use the store, once it holds its lock: it is to take a [`Liveness`] by the
@@ -59,26 +58,33 @@ impl Host {
         liveness::make(&self.path, client)
     }
 
-    /// The process that holds the lock of a client; `Some(0)` where the system does not tell which it is.
+    /// Whether a client lives.
     ///
     /// # Errors
     /// `Io`.
-    pub fn process_of(&self, client: Uuid) -> Result<Option<u32>> {
-        Ok(match liveness::holder(&self.path, client)? {
-            Holder::Nobody => None,
-            Holder::Process(pid) => Some(pid.unwrap_or(0)),
-        })
+    pub fn life_of(&self, client: Uuid) -> Result<Life> {
+        liveness::life(&self.path, client)
     }
 
-    /// The clients that are at work here, each with the process that holds its lock; none of this process.
+    /// Writes down which process holds the lock of a client, as the caller has seen: should it lose the lock, nobody
+    /// takes it for gone unasked.
     ///
     /// # Errors
     /// `Io`.
-    pub fn served(&self) -> Result<Vec<(Uuid, u32)>> {
-        let living = liveness::living(&self.path)?.into_iter();
-        Ok(living
-            .map(|(client, pid)| (client, pid.unwrap_or(0)))
-            .collect())
+    pub fn note_process(&self, client: Uuid, pid: u32) -> Result<()> {
+        liveness::note(&self.path, client, pid)
+    }
+
+    /// The clients that are at work here, and whether they live; none of this process.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`; `Io`.
+    pub fn served(&self) -> Result<Vec<(Uuid, Life)>> {
+        let at_work = self.state().open(&self.path)?.at_work.clone();
+        let served = at_work.into_iter();
+        served
+            .map(|client| Ok((client, self.life_of(client)?)))
+            .collect()
     }
 
     /// Forgets the file of a client that is gone, after it has ended or was recovered.

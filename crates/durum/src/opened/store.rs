@@ -100,6 +100,15 @@ impl StoreInner {
         let space = Space::reserve(info.base, info.space_size, &info.path)?;
         space.prepare_growth(info.next_address, options.growth, &info.path)?;
         let private = matches!(info.domain, Domain::File);
+        let poison = Arc::new(Poison::default());
+        let (lost, path) = (poison.clone(), info.path.clone());
+        service.when_lost(Box::new(move || {
+            lost.set(
+                &path,
+                0,
+                "the service took this program for gone, and its pools may be another's",
+            );
+        }));
         fault::store_opens();
         Ok(Arc::new(Self {
             key: next_key(),
@@ -107,7 +116,7 @@ impl StoreInner {
             info,
             space,
             private,
-            poison: Arc::new(Poison::default()),
+            poison,
             retired: Mutex::new(Vec::new()),
             pools: Mutex::new(HashMap::new()),
             pool_closed: Condvar::new(),

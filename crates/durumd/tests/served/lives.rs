@@ -150,3 +150,66 @@ fn a_program_that_closes_all_its_descriptors_is_known_again_and_loses_nothing() 
     writer.kill();
     assert_eq!(next.ask("open pool"), "10 10");
 }
+
+#[test]
+fn a_program_that_closes_its_descriptors_while_the_service_is_away_is_not_taken_for_gone() {
+    let mut served = Served::start();
+    let (mut writer, mut executes) = (served.client("writer"), served.client("executes"));
+    let mut next = served.client("next");
+    for client in [&mut writer, &mut executes, &mut next] {
+        client.expect("here");
+    }
+    assert_eq!(writer.ask("open pool"), "0 0");
+    assert_eq!(executes.ask("open other"), "0 0");
+    assert_eq!(writer.ask("add 5"), "5");
+    assert_eq!(executes.ask("add 6"), "6");
+    served.kill();
+    assert_eq!(writer.ask("closefrom"), "closed all");
+    // One that has ended as a program, in a process that lives, comes never again.
+    assert_eq!(executes.ask("exec"), "executes");
+    assert_eq!(writer.ask("add 5"), "10");
+    // Nobody can tell without the service.
+    let refused =
+        durum_service::Embedded::open(&served.store(), durum_service::OpenOptions::default());
+    assert!(
+        matches!(refused, Err(durum_service::Error::StoreServed { .. })),
+        "{refused:?}"
+    );
+    served.start_again();
+    assert!(next.ask("open pool").contains("used by another program"));
+    assert_eq!(writer.ask("add 5"), "15");
+    // Who asks waits until it is known.
+    assert_eq!(next.ask("open other"), "6 6");
+    writer.kill();
+    assert_eq!(next.ask("open pool"), "15 15");
+}
+
+#[test]
+fn a_program_that_was_taken_for_gone_is_told_and_commits_nothing_more() {
+    for engine in ["shadow", "hybrid", "twin"] {
+        let served = Served::start();
+        let (mut writer, mut next) = (
+            served.client_on("writer", engine),
+            served.client_on("next", engine),
+        );
+        writer.expect("here");
+        next.expect("here");
+        assert_eq!(writer.ask("open pool"), "0 0");
+        assert_eq!(writer.ask("add 5"), "5");
+        // It does not answer when it is asked where its lock is.
+        assert_eq!(writer.ask("closefrom stop"), "closed all");
+        assert_eq!(next.ask("open pool"), "5 5", "{engine}");
+        // SAFETY: the process is a child of this one, and not waited for.
+        let goes_on = unsafe { libc::kill(writer.process.id() as i32, libc::SIGCONT) };
+        assert_eq!(goes_on, 0);
+        let mut said = String::new();
+        until("it is told", || {
+            said = writer.ask("add 1");
+            said.parse::<u64>().is_err()
+        });
+        assert!(
+            said.contains("took this program for gone"),
+            "{engine}: {said}"
+        );
+    }
+}

@@ -2,7 +2,9 @@
 //! [`part`](parts) to play.
 
 mod costs;
+mod killer;
 mod lives;
 mod parts;
+mod steps;
 mod strangers;
 mod support;

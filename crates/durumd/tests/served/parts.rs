@@ -37,17 +37,15 @@ impl Counters {
         unsafe { (self.at.read_volatile(), self.at.add(1).read_volatile()) }
     }
 
-    fn add(&self) {
-        self.pool
-            .transaction(|tx| -> durum::Result<()> {
-                let (one, other) = self.values();
-                // SAFETY: as above.
-                unsafe {
-                    tx.set(self.at, one + 1)?;
-                    tx.set(self.at.add(1), other + 1)
-                }
-            })
-            .unwrap();
+    fn add(&self) -> durum::Result<()> {
+        self.pool.transaction(|tx| {
+            let (one, other) = self.values();
+            // SAFETY: as above.
+            unsafe {
+                tx.set(self.at, one + 1)?;
+                tx.set(self.at.add(1), other + 1)
+            }
+        })
     }
 }
 
@@ -76,10 +74,11 @@ fn client() {
             },
             "add" => {
                 let counters = counters.as_ref().unwrap();
-                for _ in 0..words[1].parse::<u64>().unwrap() {
-                    counters.add();
+                let times = 0..words[1].parse::<u64>().unwrap();
+                match times.into_iter().try_for_each(|_| counters.add()) {
+                    Ok(()) => say(counters.values().0),
+                    Err(error) => say(error),
                 }
-                say(counters.values().0);
             }
             "grow" => {
                 let pool = &counters.as_ref().unwrap().pool;
@@ -102,6 +101,10 @@ fn client() {
                     Ok(())
                 });
             }
+            "remove" => match store.remove_pool(words[1]) {
+                Ok(()) => say("removed"),
+                Err(error) => say(error),
+            },
             "close" => {
                 counters = None;
                 say("closed");
@@ -132,6 +135,10 @@ fn client() {
                     unsafe { libc::close(fd) };
                 }
                 say("closed all");
+                if words.get(1) == Some(&"stop") {
+                    // SAFETY: it stops this process, until somebody lets it go on.
+                    unsafe { libc::raise(libc::SIGSTOP) };
+                }
             }
             other => panic!("{part} does not know {other}"),
         }

@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::killer::Killer;
+
 /// The variables by which a client is told what to do.
 pub const PART: &str = "DURUM_TEST_PART";
 pub const STORE: &str = "DURUM_TEST_STORE";
 pub const ENGINE: &str = "DURUM_TEST_ENGINE_OF_POOL";
+
+const BINARY: &str = env!("CARGO_BIN_EXE_durumd");
 
 /// A store, and the service that is started for it.
 pub struct Served {
@@ -43,19 +47,53 @@ impl Served {
     }
 
     pub fn start_again(&mut self) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_durumd"));
-        command
-            .arg("--store")
-            .arg(self.store())
-            .arg("--socket")
-            .arg(self.socket());
-        let log = self.directory.path().join("log");
-        let log = std::fs::File::options().create(true).append(true).open(log);
-        command.stderr(log.unwrap());
-        self.service = Some(command.spawn().unwrap());
-        until("the service listens", || {
-            durum_remote::socket::Socket::connect(&self.socket()).is_ok()
+        self.service = Some(spawn(&mut Command::new(BINARY), self.directory.path()));
+        listens(&self.socket());
+    }
+
+    /// Does something while the service is killed before its step of a number, and started again at once. Tells how
+    /// many steps it began, if it was not killed: then it ends in order, and is started again, too.
+    pub fn killed_before(&mut self, number: u64, what: impl FnOnce()) -> Option<u64> {
+        let service = self.service.take().unwrap();
+        let killer = Killer::before_step(number, service.id());
+        self.follow(service, killer, what)
+    }
+
+    /// Starts the service, which is killed before its step of a number, if it begins so many until it listens.
+    pub fn killed_at_its_start(&mut self, number: u64) -> Option<u64> {
+        let mut held_back = Command::new("sh");
+        held_back.args(["-c", "kill -STOP $$; exec \"$0\" \"$@\""]);
+        let service = spawn(held_back.arg(BINARY), self.directory.path());
+        let stat = format!("/proc/{}/stat", service.id());
+        until("it waits", || {
+            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
         });
+        let killer = Killer::before_step(number, service.id());
+        let socket = self.socket();
+        self.follow(service, killer, || listens(&socket))
+    }
+
+    fn follow(&mut self, mut service: Child, killer: Killer, what: impl FnOnce()) -> Option<u64> {
+        let pid = service.id() as i32;
+        let place = self.directory.path().to_owned();
+        let Killer { aim, follows } = killer;
+        let starts_again = std::thread::spawn(move || {
+            // First: whoever waits for a process that another thread follows takes its stops away.
+            follows.join().unwrap();
+            // That thread has waited for its end, too.
+            let _ = service.wait();
+            let service = spawn(&mut Command::new(BINARY), &place);
+            listens(&place.join("sock"));
+            service
+        });
+        what();
+        let steps = aim.disarm();
+        if steps.is_some() {
+            // SAFETY: the process is a child of the test; it ends for no other reason.
+            unsafe { libc::kill(pid, libc::SIGTERM) };
+        }
+        self.service = Some(starts_again.join().unwrap());
+        steps
     }
 
     pub fn kill(&mut self) {
@@ -103,6 +141,28 @@ impl Served {
             says: BufReader::new(says),
         }
     }
+}
+
+/// Starts the service of a place by a command.
+fn spawn(command: &mut Command, place: &Path) -> Child {
+    let log = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(place.join("log"));
+    command
+        .arg("--store")
+        .arg(place.join("store"))
+        .arg("--socket")
+        .arg(place.join("sock"))
+        .stderr(log.unwrap())
+        .spawn()
+        .unwrap()
+}
+
+fn listens(socket: &Path) {
+    until("the service listens", || {
+        durum_remote::socket::Socket::connect(socket).is_ok()
+    });
 }
 
 impl Drop for Served {
