@@ -3,6 +3,10 @@
 use std::io::BufRead;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use durum::{Engine, Pool, PoolOptions, Store, StoreOptions};
 
@@ -25,6 +29,9 @@ struct Counters {
     pool: Pool,
     at: *mut u64,
 }
+
+// SAFETY: the place is the pool's, which any thread may use, and one does at a time.
+unsafe impl Send for Counters {}
 
 impl Counters {
     fn of(pool: Pool) -> Counters {
@@ -52,13 +59,16 @@ impl Counters {
 #[test]
 #[ignore = "it is a client that other tests start"]
 fn client() {
-    let part = std::env::var(PART).unwrap();
+    let Ok(part) = std::env::var(PART) else {
+        return;
+    };
     let store = match Store::open(std::env::var(STORE).unwrap(), StoreOptions::new()) {
-        Ok(store) => store,
+        Ok(store) => Arc::new(store),
         Err(error) => return say(format!("no store: {error}")),
     };
     let options = PoolOptions::new().engine(engine());
     let mut counters = None;
+    let (stops, mut work) = (Arc::new(AtomicBool::new(false)), None::<JoinHandle<u64>>);
     say("here");
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
@@ -80,6 +90,39 @@ fn client() {
                     Err(error) => say(error),
                 }
             }
+            // Works until it is told to stop, and opens another pool now and then.
+            "work" => {
+                let opened = store.open_or_create_pool(words[1], options.clone());
+                let (store, options, side) =
+                    (store.clone(), options.clone(), format!("{}-side", words[1]));
+                let stop = stops.clone();
+                work = Some(std::thread::spawn(move || {
+                    let counters = Counters::of(opened.unwrap());
+                    for round in 0_u64.. {
+                        counters.add().unwrap();
+                        if round % 16 == 0 {
+                            say(format!("did {}", counters.values().0));
+                        }
+                        if round % 64 == 63 {
+                            drop(store.open_or_create_pool(&side, options.clone()).unwrap());
+                        }
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                    let (one, other) = counters.values();
+                    assert_eq!(one, other);
+                    one
+                }));
+            }
+            "stop" => {
+                stops.store(true, Ordering::Relaxed);
+                match work.take().unwrap().join() {
+                    Ok(value) => say(format!("worked {value}")),
+                    Err(_) => say("failed"),
+                }
+            }
             "grow" => {
                 let pool = &counters.as_ref().unwrap().pool;
                 match pool.reserve(words[1].parse::<u64>().unwrap()) {
@@ -95,7 +138,7 @@ fn client() {
                     unsafe { tx.set(counters.at, 1 << 40)? };
                     say("half");
                     loop {
-                        std::thread::sleep(std::time::Duration::from_secs(1));
+                        std::thread::sleep(Duration::from_secs(1));
                     }
                     #[allow(unreachable_code)]
                     Ok(())
@@ -144,5 +187,5 @@ fn client() {
         }
     }
     drop(counters);
-    store.close().unwrap();
+    Arc::into_inner(store).unwrap().close().unwrap();
 }

@@ -1,6 +1,6 @@
 //! A service that a test starts, kills and starts again, and clients in processes of their own.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -71,6 +71,11 @@ impl Served {
         let killer = Killer::before_step(number, service.id());
         let socket = self.socket();
         self.follow(service, killer, || listens(&socket))
+    }
+
+    /// The process of the service.
+    pub fn pid(&self) -> u32 {
+        self.service.as_ref().unwrap().id()
     }
 
     fn follow(&mut self, mut service: Child, killer: Killer, what: impl FnOnce()) -> Option<u64> {
@@ -195,6 +200,14 @@ impl Client {
                 return said.to_owned();
             }
         }
+    }
+
+    /// What it has said last that nobody has heard, after its end.
+    pub fn last_words(&mut self) -> Option<String> {
+        let lines = self.says.by_ref().lines().map_while(Result::ok);
+        lines
+            .filter_map(|line| line.split("client: ").nth(1).map(str::to_owned))
+            .last()
     }
 
     pub fn expect(&mut self, said: &str) {
