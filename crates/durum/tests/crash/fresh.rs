@@ -330,20 +330,25 @@ fn large_objects_that_were_persisted_before_their_commit_are_whole() {
     PERSISTED.survives_on_lines();
 }
 
-#[test]
-fn no_step_that_lets_objects_go_home_is_redundant() {
-    for (step, runs) in [
-        (WRITE_BACK, &[CHANGED_SINCE, TWO_THREADS, FILLED][..]),
-        (FREED, &[SAME_PLACE]),
-        (ANY_PLACE, &[BUFFERED, WRITTEN, SECTIONS]),
-    ] {
-        for run in runs {
-            assert!(
-                is_noticed(Medium::Lines, step, run),
-                "nobody notices that {:?} is left out of {:?}",
-                step.0,
-                run.name
-            );
+/// Each takes a minute: `ci/campaigns.sh` runs them.
+mod canaries {
+    use super::*;
+
+    #[test]
+    fn no_step_that_lets_objects_go_home_is_redundant() {
+        for (step, runs) in [
+            (WRITE_BACK, &[CHANGED_SINCE, TWO_THREADS, FILLED][..]),
+            (FREED, &[SAME_PLACE]),
+            (ANY_PLACE, &[BUFFERED, WRITTEN, SECTIONS]),
+        ] {
+            for run in runs {
+                assert!(
+                    is_noticed(Medium::Lines, step, run),
+                    "nobody notices that {:?} is left out of {:?}",
+                    step.0,
+                    run.name
+                );
+            }
         }
     }
 }
