@@ -39,7 +39,7 @@ test-dax: ## power cuts of a virtual machine with ext4-DAX; ROUNDS=N chooses how
 test-disk: ## power cuts of a virtual machine with ext4 on a disk that loses what is in its write cache
 	@ci/power.sh disk
 
-install: ## libraries, headers, pkg-config and CMake files, commands, to PREFIX (and DESTDIR)
+install: ## libraries, headers, pkg-config and CMake files, commands, durumd with its systemd units, to PREFIX (and DESTDIR)
 	@ci/install.sh
 
 durumcc: ## the compiler of NVL-C with libdurum, its headers and commands, to PREFIX

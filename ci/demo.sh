@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the `durum` command and runs `durum demo` with the arguments given. Without arguments it then shows durumcc:
-# the matrix multiplication of examples/nvl is killed and goes on, and gives what plain C gives.
+# Builds the `durum` command and durumd, and runs `durum demo` with the arguments given. Without arguments it then shows
+# durumcc: the matrix multiplication of examples/nvl is killed and goes on, and gives what plain C gives.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -10,7 +10,8 @@ case $# in
 0) ci/deps.sh build compiler ;;
 *) ci/deps.sh build ;;
 esac
-cargo build --release -p durum-cli --bin durum
+# `durum demo --daemon` starts the service that lies beside it.
+cargo build --release -p durum-cli --bin durum -p durumd --bin durumd
 cargo run --release --quiet -p durum-cli --bin durum -- demo "$@"
 [ $# = 0 ] || exit 0
 

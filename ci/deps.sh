@@ -66,6 +66,7 @@ compiler /usr/lib/llvm-19/lib/clang/19/lib/linux libclang-rt-19-dev
 aarch64 aarch64-linux-gnu-gcc           gcc-aarch64-linux-gnu
 aarch64 /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross
 aarch64 qemu-aarch64-static             qemu-user-static
+service systemd-analyze                 systemd
 power   qemu-system-x86_64              qemu-system-x86
 power   /var/lib/dpkg/info/busybox-static.list busybox-static
 power   cpio                            cpio

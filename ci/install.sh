@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and installs the libraries, their headers, pkg-config and CMake files, and the commands `durum` and
-# `durum-kv-bench`.
+# Builds and installs the libraries, their headers, pkg-config and CMake files, the commands `durum` and
+# `durum-kv-bench`, and durumd with its systemd units.
 #
 #   PREFIX=/usr/local DESTDIR= ci/install.sh [--profile PROFILE]
 #
@@ -34,7 +34,7 @@ dev | test) built=$CARGO_TARGET_DIR/debug ;;
 esac
 case $profile in
 test) build_for_tests ;;
-*) cargo build --quiet --profile "$profile" -p durum-capi -p durum-kv-capi -p durum-kv-bench -p durum-cli ;;
+*) cargo build --quiet --profile "$profile" -p durum-capi -p durum-kv-capi -p durum-kv-bench -p durum-cli -p durumd ;;
 esac
 
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"/\1/p' Cargo.toml)
@@ -94,6 +94,8 @@ if compgen -G 'docs/man/*.1' >/dev/null; then
     install -d "$DESTDIR$PREFIX/share/man/man1"
     install -m 644 docs/man/*.1 "$DESTDIR$PREFIX/share/man/man1/"
 fi
+PREFIX=$PREFIX DESTDIR=$DESTDIR ci/install-service.sh "$built"
+[ "$profile" != release ] || ! command -v strip >/dev/null || strip --strip-debug "$DESTDIR$PREFIX/bin/durumd"
 say "installed durum $version to $target"
 if [ -z "$DESTDIR" ]; then
     # The linker's cache is root's; elsewhere programs are told by the environment where the library is.

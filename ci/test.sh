@@ -24,6 +24,7 @@ beside rust-docs ci/test-rust.sh docs
 beside kv-c-api ci/test-kv.sh
 beside power-cuts ci/judge.sh
 beside house-rules ci/tidy.sh --self-test
+beside service-units ci/test-service.sh
 all_end
 
 # Tests are counted from the runners' closing lines; a failed step counts even if it printed none.

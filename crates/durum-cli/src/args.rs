@@ -74,6 +74,12 @@ pub enum Command {
         A database is a directory, the store that it lies in. Only one program has it open at a time; opening it recovers what a program that died has left."
     )]
     Kv(kv::Kv),
+    /// Show what a service does: clients, requests, recoveries
+    #[command(
+        after_help = "Examples:\n  durum top localhost:9464\n  durum top /run/durum/metrics.sock --once --json\n\n\
+        The address is that of `durumd --metrics`. Of times the bounds are known that they did not exceed, each twice the one below."
+    )]
+    Top(Top),
     /// Count words while being killed again and again, and compare with a plain count
     #[command(
         after_help = "Examples:\n  durum demo\n  durum demo --kills 20 --store /mnt/pmem/demo book.txt\n\n\
@@ -230,6 +236,21 @@ pub struct Rm {
 }
 
 #[derive(Debug, Args)]
+pub struct Top {
+    /// Where the service shows its metrics: HOST:PORT, or the path of a socket
+    pub address: String,
+    /// Show it once, and end
+    #[arg(long)]
+    pub once: bool,
+    /// Seconds between two looks
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = seconds)]
+    pub interval: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct Demo {
     /// Texts to count, files or directories [default: /usr/share/common-licenses, ./README.md and ./docs]
     pub files: Vec<PathBuf>,
@@ -251,6 +272,9 @@ pub struct Demo {
     /// Draws the moments of the kills; a run prints its own [default: random]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Start a service, durumd, and let the worker use the store by it; the service recovers what the worker leaves
+    #[arg(long)]
+    pub daemon: bool,
     /// Keep the store
     #[arg(long)]
     pub keep: bool,
@@ -285,6 +309,14 @@ fn depth(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(depth) if depth <= 500 => Ok(depth),
         _ => Err("give a number up to 500".into()),
+    }
+}
+
+/// A time that is worth while to wait.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("give a number from 0.1 to 3600".into()),
     }
 }
 

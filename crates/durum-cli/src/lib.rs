@@ -3,8 +3,8 @@
 //!
 //! `docs/how-to/cli.md` tells what each subcommand prints. Reading order: `args` (what may be asked for), `failure`
 //! (how it can go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects
-//! through their type descriptors), `kv` (databases of durum-kv), `demo` (the word count that is killed again and
-//! again; `demo/map.rs` is an example of the untyped API).
+//! through their type descriptors), `top` (what a service does), `kv` (databases of durum-kv), `demo` (the word count
+//! that is killed again and again; `demo/map.rs` is an example of the untyped API).
 
 #![warn(clippy::unwrap_used)]
 
@@ -18,6 +18,7 @@ mod kv;
 pub mod manual;
 mod output;
 mod progress;
+mod top;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -72,6 +73,7 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Clone(options) => commands::clone::run(options, out),
         Command::Rm(options) => commands::rm::run(options, out),
         Command::Kv(options) => kv::run(options, out),
+        Command::Top(options) => top::run(options, out),
         Command::Demo(options) => demo::run(options, out),
         Command::Manual(options) => manual::run(options, out),
     }

@@ -7,9 +7,10 @@ mod common;
 // What the fuzzer calls, so that a corpus is replayed without a nightly toolchain.
 #[path = "../../../fuzz/src/lib.rs"]
 mod fuzz;
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
 
 use std::fs;
-use std::path::PathBuf;
 
 use common::{LogWriter, uuid};
 use durum_format::catalog::{
@@ -28,6 +29,7 @@ use durum_format::twin::{self, SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage
 use durum_format::types::type_id;
 use durum_format::{DEFAULT_BASE, EngineKind, SPACE_SIZE, UNIT};
 use fuzz::TARGETS;
+use replay::{corpus, corpus_dir, first_failure, hex_of};
 
 const TYPES: [&str; 4] = [
     "u64\n",
@@ -360,27 +362,6 @@ fn registry_changes() -> Vec<Change> {
     ]
 }
 
-fn corpus_dir(target: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(target)
-}
-
-fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
-    let mut files: Vec<_> = fs::read_dir(corpus_dir(target))
-        .unwrap()
-        .map(|file| file.unwrap().path())
-        .map(|path| {
-            (
-                path.file_name().unwrap().to_string_lossy().into_owned(),
-                fs::read(&path).unwrap(),
-            )
-        })
-        .collect();
-    files.sort();
-    files
-}
-
 /// Seeds are small images of version 1: a changed one is a changed layout.
 #[test]
 fn seeds_on_disk_are_those_that_this_build_makes() {
@@ -412,80 +393,10 @@ fn no_input_of_the_corpora_makes_a_parser_fail() {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
-
-fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
-    const NUMBERS: [u64; 8] = [0, 1, 2, 0x7f, 0xff, 0xffff, u32::MAX as u64, u64::MAX];
-    let at = random.below(input.len());
-    let len = random.below(16).min(input.len() - at);
-    match random.below(8) {
-        0 | 1 if at < input.len() => input[at] ^= 1 << random.below(8),
-        2 if at < input.len() => input[at] = random.next() as u8,
-        3 => {
-            let number = NUMBERS[random.below(NUMBERS.len())].to_le_bytes();
-            let width = [1, 2, 4, 8][random.below(4)].min(input.len() - at);
-            input[at..at + width].copy_from_slice(&number[..width]);
-        }
-        4 => drop(input.drain(at..at + len)),
-        5 => {
-            let copy = input[at..at + len].to_vec();
-            let to = random.below(input.len());
-            input.splice(to..to, copy);
-        }
-        6 => input.truncate(at),
-        _ => {
-            let from = random.below(other.len());
-            let piece = &other[from..(from + len.max(1)).min(other.len())];
-            let end = (at + piece.len()).min(input.len());
-            input.splice(at..end, piece.iter().copied());
-        }
-    }
-}
-
-/// The first of at least `least` mutations at which `function` fails, with what it was made of. As many are tried as
-/// take about half a second. The same in each run: a failure is found again by running the test again.
-fn first_failure(
-    target: &str,
-    function: fn(&[u8]),
-    least: usize,
-) -> Option<(usize, String, Vec<u8>)> {
-    let corpus = corpus(target);
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let start = std::time::Instant::now();
-    for count in 0..200_000 {
-        if count >= least && start.elapsed().as_millis() > 500 {
-            break;
-        }
-        let (name, seed) = &corpus[random.below(corpus.len())];
-        let (_, other) = &corpus[random.below(corpus.len())];
-        let mut input = seed.clone();
-        for _ in 0..=random.below(6) {
-            mutate(&mut input, other, &mut random);
-        }
-        if std::panic::catch_unwind(|| function(&input)).is_err() {
-            return Some((count, name.clone(), input));
-        }
-    }
-    None
-}
-
 #[test]
 fn no_mutation_of_the_corpora_makes_a_parser_fail() {
     for (target, function) in TARGETS {
-        if let Some((count, name, input)) = first_failure(target, function, 2_000) {
+        if let Some((count, name, input)) = first_failure(&corpus(target), function, 2_000) {
             panic!("{target}: mutation {count}, of {name}: {}", hex_of(&input));
         }
     }
@@ -499,9 +410,5 @@ fn a_parser_that_trusts_a_length_is_caught() {
             assert!(data.len() > usize::from(*len) / 8, "length beyond the end");
         }
     };
-    assert!(first_failure("log_entries", trusting, 20_000).is_some());
-}
-
-fn hex_of(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    assert!(first_failure(&corpus("log_entries"), trusting, 20_000).is_some());
 }

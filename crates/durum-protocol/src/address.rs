@@ -72,6 +72,41 @@ impl Address {
     }
 }
 
+/// Where a service tells how it does.
+///
+/// ```
+/// use durum_protocol::address::MetricsAddress;
+/// assert_eq!(MetricsAddress::parse("localhost:9464"), MetricsAddress::Tcp("localhost:9464".into()));
+/// assert_eq!(MetricsAddress::parse("/run/durum/m.sock"), MetricsAddress::Unix("/run/durum/m.sock".into()));
+/// assert_eq!(MetricsAddress::parse("unix:m.sock"), MetricsAddress::Unix("m.sock".into()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MetricsAddress {
+    /// A host and a port.
+    Tcp(String),
+    /// The path of a socket.
+    Unix(PathBuf),
+}
+
+impl MetricsAddress {
+    /// A path has a `/` in it, or `unix:` before it; all else is `HOST:PORT`.
+    pub fn parse(text: &str) -> MetricsAddress {
+        match text.strip_prefix("unix:") {
+            Some(path) => MetricsAddress::Unix(path.into()),
+            None if text.contains('/') => MetricsAddress::Unix(text.into()),
+            None => MetricsAddress::Tcp(text.to_owned()),
+        }
+    }
+
+    /// The path of the socket, if it is one.
+    pub fn path(self) -> Option<PathBuf> {
+        match self {
+            MetricsAddress::Tcp(_) => None,
+            MetricsAddress::Unix(path) => Some(path),
+        }
+    }
+}
+
 fn default_socket() -> PathBuf {
     let named = std::env::var_os(SOCKET_VARIABLE).filter(|named| !named.is_empty());
     named.map_or_else(|| PathBuf::from(DEFAULT_SOCKET), PathBuf::from)

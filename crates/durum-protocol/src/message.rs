@@ -10,6 +10,7 @@ use durum_service::{
     Garbage, PoolSummary, PuddleOwner, PuddlePlace, RecoveryReport, RefusedPool, StoreInfo,
 };
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::failure::Failure;
 use crate::frame::FrameError;
@@ -47,7 +48,8 @@ pub struct Welcome {
 }
 
 /// What a client asks. See the method of [`Service`](durum_service::Service) of the same name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")] // How metrics name it.
 #[allow(missing_docs)] // What each means is told there.
 pub enum Request {
     /// Nothing; the service answers.

@@ -32,7 +32,7 @@ const ATTEMPTS: usize = 5;
 /// How long a client waits for the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// For a service that has ended to come back.
+    /// For a service that has ended to come back, or to let the client in again; and for the client's end.
     pub service: Duration,
     /// For an answer that needs no long work.
     pub answer: Duration,
@@ -55,6 +55,8 @@ pub(crate) struct Connection {
     info: StoreInfo,
     next: AtomicU64,
     state: Mutex<State>,
+    /// Somebody has greeted, or the client is over.
+    greeted: Condvar,
 }
 
 #[derive(Debug)]
@@ -62,6 +64,9 @@ struct State {
     /// Absent while the service is away.
     line: Option<Arc<Line>>,
     liveness: Option<Liveness>,
+    /// A thread greets the service, and has the state meanwhile no more than others: a client can end while a service
+    /// that is stuck keeps it waiting.
+    is_greeting: bool,
     /// The client has ended, or the service knows it no more.
     is_over: bool,
     when_lost: WhenLost,
@@ -105,23 +110,24 @@ struct Greeted {
 impl Connection {
     /// Comes to the service as a new client.
     pub(crate) fn open(socket: &Path, waiting: Waiting) -> Result<Arc<Connection>, Error> {
-        let greeted = greet(socket, None, waiting)?;
-        let mut state = State {
+        // One that starts may be recovering others before it lets anybody in.
+        let greeted = greet(socket, None, waiting.answer)?;
+        let state = State {
             line: None,
             liveness: None,
+            is_greeting: false,
             is_over: false,
             when_lost: WhenLost::default(),
         };
-        let info = greeted.welcome.info.clone();
-        let line = state.begin(socket, greeted)?;
         let connection = Arc::new(Connection {
             socket: socket.to_owned(),
             waiting,
-            info,
+            info: greeted.welcome.info.clone(),
             next: AtomicU64::new(2),
             state: Mutex::new(state),
+            greeted: Condvar::new(),
         });
-        connection.listen(&line);
+        connection.begin(greeted)?;
         Ok(connection)
     }
 
@@ -147,6 +153,11 @@ impl Connection {
         };
         for _ in 0..ATTEMPTS {
             let line = self.line(Instant::now() + self.waiting.service)?;
+            if matches!(request, Request::Close) {
+                // Of one who does not answer soon enough, the service hears by the end of the lock.
+                let limit = Some(self.waiting.service);
+                let _ = line.calls.wait_at_most(limit, limit);
+            }
             match line.ask(frame, &message, is_long(request)) {
                 Ok(received) => return answer_of(&self.socket, received),
                 Err(error) => {
@@ -179,6 +190,13 @@ impl Connection {
             line.end();
         }
         state.liveness = None;
+        self.greeted.notify_all();
+    }
+
+    fn over(&self) -> Error {
+        Error::ClientUnknown {
+            client: self.info.client.to_string(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -197,26 +215,34 @@ impl Connection {
         }
     }
 
-    /// The line, a new one if need be.
+    /// The line, a new one if need be. An attempt that has begun may end after the time.
     fn line(self: &Arc<Self>, until: Instant) -> Result<Arc<Line>, Error> {
         let mut pause = Duration::from_millis(5);
         loop {
             let mut state = self.state();
             if state.is_over {
-                return Err(Error::ClientUnknown {
-                    client: self.info.client.to_string(),
-                });
+                return Err(self.over());
             }
             if let Some(line) = &state.line {
                 return Ok(line.clone());
             }
+            let left = until.saturating_duration_since(Instant::now());
+            if state.is_greeting {
+                if left.is_zero() {
+                    return Err(gone(&self.socket, "does not answer"));
+                }
+                drop(self.greeted.wait_timeout(state, left));
+                continue;
+            }
+            state.is_greeting = true;
+            drop(state);
+            let greeting = Greeting(self);
             let client = Some(self.info.client);
-            let begun = greet(&self.socket, client, self.waiting)
-                .and_then(|greeted| state.begin(&self.socket, greeted));
+            let begun = greet(&self.socket, client, self.waiting.service)
+                .and_then(|greeted| self.begin(greeted));
+            drop(greeting);
             match begun {
                 Ok(line) => {
-                    drop(state);
-                    self.listen(&line);
                     tracing::info!(socket = %self.socket.display(), "known to the service again");
                     return Ok(line);
                 }
@@ -225,19 +251,60 @@ impl Connection {
                 }
                 Err(Error::ServiceGone { .. }) => {}
                 Err(error) => {
-                    if matches!(error, Error::ClientUnknown { .. }) {
+                    let mut state = self.state();
+                    // Not where the client itself has ended meanwhile.
+                    if !state.is_over && matches!(error, Error::ClientUnknown { .. }) {
                         state.is_over = true;
                         if let Some(tell) = state.when_lost.0.take() {
                             tell();
                         }
                     }
+                    drop(state);
                     return Err(error);
                 }
             }
-            drop(state);
             thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(200));
         }
+    }
+
+    /// Takes a new line into use: the lock is held before the service is told that it is.
+    fn begin(self: &Arc<Self>, greeted: Greeted) -> Result<Arc<Line>, Error> {
+        let Greeted {
+            line,
+            welcome,
+            liveness,
+        } = greeted;
+        if let Some(file) = liveness {
+            let mut state = self.state();
+            // A client that has ended meanwhile takes no lock any more.
+            if state.is_over {
+                return Err(self.over());
+            }
+            // The old one first: closing it afterwards would drop the new lock.
+            state.liveness = None;
+            let held = Liveness::hold(welcome.info.client, file);
+            state.liveness = Some(held.map_err(|error| lost(&self.socket, &error))?);
+        }
+        let frame = Frame::request(1);
+        let ready = line.ask(frame, &message::encode(&Request::Ready), false);
+        answer_of(
+            &self.socket,
+            ready.map_err(|error| lost(&self.socket, &error))?,
+        )?;
+        let limit = Some(self.waiting.answer);
+        let set = line.calls.wait_at_most(limit, limit);
+        set.map_err(|error| lost(&self.socket, &error))?;
+        let line = Arc::new(line);
+        let mut state = self.state();
+        if state.is_over {
+            line.end();
+            return Err(self.over());
+        }
+        state.line = Some(line.clone());
+        drop(state);
+        self.listen(&line);
+        Ok(line)
     }
 
     /// Has a thread sleep on the bell of a line. When the line ends it comes again, so that a service that was started
@@ -291,26 +358,13 @@ impl Drop for Connection {
     }
 }
 
-impl State {
-    /// Takes a new line into use: the lock is held before the service is told that it is.
-    fn begin(&mut self, socket: &Path, greeted: Greeted) -> Result<Arc<Line>, Error> {
-        let Greeted {
-            line,
-            welcome,
-            liveness,
-        } = greeted;
-        if let Some(file) = liveness {
-            // The old one first: closing it afterwards would drop the new lock.
-            self.liveness = None;
-            let held = Liveness::hold(welcome.info.client, file);
-            self.liveness = Some(held.map_err(|error| lost(socket, &error))?);
-        }
-        let frame = Frame::request(1);
-        let ready = line.ask(frame, &message::encode(&Request::Ready), false);
-        answer_of(socket, ready.map_err(|error| lost(socket, &error))?)?;
-        let line = Arc::new(line);
-        self.line = Some(line.clone());
-        Ok(line)
+/// A thread greets the service until this is dropped.
+struct Greeting<'c>(&'c Connection);
+
+impl Drop for Greeting<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_greeting = false;
+        self.0.greeted.notify_all();
     }
 }
 
@@ -385,9 +439,9 @@ fn is_long(request: &Request) -> bool {
 }
 
 /// Connects, and says who comes.
-fn greet(socket: &Path, client: Option<Uuid>, waiting: Waiting) -> Result<Greeted, Error> {
+fn greet(socket: &Path, client: Option<Uuid>, limit: Duration) -> Result<Greeted, Error> {
     let failed = |error: io::Error| lost(socket, &error);
-    let calls = Socket::connect(socket).map_err(failed)?;
+    let calls = Socket::connect_within(socket, Some(limit)).map_err(failed)?;
     let peer = Peer::of(&calls).map_err(failed)?;
     if !peer.may_serve() {
         return Err(Error::Told {
@@ -400,8 +454,6 @@ fn greet(socket: &Path, client: Option<Uuid>, waiting: Waiting) -> Result<Greete
             ),
         });
     }
-    let limit = Some(waiting.answer);
-    calls.wait_at_most(limit, limit).map_err(failed)?;
     let hello = Hello {
         greeting: GREETING,
         from: VERSION,

@@ -41,7 +41,17 @@ impl Socket {
     /// # Errors
     /// As the system says.
     pub fn connect(path: &Path) -> io::Result<Socket> {
+        Socket::connect_within(path, None)
+    }
+
+    /// Connects to a service that takes the connection within this time: one that is stuck takes none once as many wait
+    /// as may. Sending and receiving then wait as long.
+    ///
+    /// # Errors
+    /// As the system says; `WouldBlock` after the time.
+    pub fn connect_within(path: &Path, limit: Option<Duration>) -> io::Result<Socket> {
         let socket = Socket::new()?;
+        socket.wait_at_most(limit, limit)?;
         rustix::net::connect(socket.fd.get()?, &SocketAddrUnix::new(path)?)?;
         Ok(socket)
     }

@@ -57,7 +57,7 @@ pub use durum_format::puddle::PuddleKind;
 pub use error::{Error, ErrorKind, Result};
 pub use host::{CreateOptions, Embedded, Host, OpenOptions};
 pub use inspect::{PuddleView, ReadOnlyStore};
-pub use liveness::{Life, Liveness};
+pub use liveness::{Life, Liveness, Watched};
 pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
     PuddlePlace, PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,

@@ -132,6 +132,43 @@ pub(crate) fn note(store: &Path, client: Uuid, pid: u32) -> Result<()> {
     written.map_err(|error| Error::io("writing it", file.path(), error))
 }
 
+/// A client's file, kept open to be looked at again and again. Not for the client's own process, which would lose its
+/// lock with the descriptor.
+#[derive(Debug)]
+pub struct Watched {
+    client: Uuid,
+    /// Absent where there is none, or where this process holds the lock.
+    file: Option<MediaFile>,
+}
+
+impl Watched {
+    pub(crate) fn open(store: &Path, client: Uuid) -> Result<Watched> {
+        let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match held.contains(&(std::process::id(), client)) {
+            true => None,
+            false => match reading::open(store, name_of(client), ROLE, false) {
+                Err(Error::FileMissing { .. }) => None,
+                opened => Some(opened?),
+            },
+        };
+        Ok(Watched { client, file })
+    }
+
+    /// Whether the client lives.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn life(&self) -> Result<Life> {
+        let this = std::process::id();
+        let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.contains(&(this, self.client)) {
+            return Ok(Life::Certain(Some(this)));
+        }
+        drop(held);
+        self.file.as_ref().map_or(Ok(Life::Gone), told_by)
+    }
+}
+
 /// Whether a client lives.
 pub(crate) fn life(store: &Path, client: Uuid) -> Result<Life> {
     let this = std::process::id();
@@ -144,12 +181,17 @@ pub(crate) fn life(store: &Path, client: Uuid) -> Result<Life> {
         Err(Error::FileMissing { .. }) => return Ok(Life::Gone),
         opened => opened?,
     };
-    let holder = lock::holder(&file, FlockType::WriteLock)
+    told_by(&file)
+}
+
+/// What a client's file tells of it.
+fn told_by(file: &MediaFile) -> Result<Life> {
+    let holder = lock::holder(file, FlockType::WriteLock)
         .map_err(|errno| Error::io("asking for the lock", file.path(), errno.into()))?;
     if let Holder::Process(pid) = holder {
         return Ok(Life::Certain(pid));
     }
-    let text = reading::bytes(&file, 0, reading::length(&file)?.min(NOTE_MAX))?;
+    let text = reading::bytes(file, 0, reading::length(file)?.min(NOTE_MAX))?;
     let process = String::from_utf8_lossy(&text).parse::<Process>().ok();
     Ok(match process {
         Some(process) if process.lives() => Life::Doubtful(process.pid),

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,9 +15,14 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_protocol::{Frame, Note, message};
 use durum_remote::socket::Socket;
-use durum_service::{Error, Host, Life, Result};
-use rustix::event::{PollFd, PollFlags, poll};
+use durum_service::{Error, Host, Life, Result, Watched};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::audit;
+use crate::metrics::Metrics;
 
 /// How long a client that lost its lock has to take it again.
 const GRACE: Duration = Duration::from_secs(5);
@@ -28,12 +34,21 @@ const TICK: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct Clients {
     host: Arc<Host>,
+    metrics: Arc<Metrics>,
     table: Mutex<Table>,
     /// A client was recovered, or came again.
     changed: Condvar,
-    /// Whoever has a reason to look says so.
-    bell: (Socket, Socket),
+    /// Tells which process has ended, by its number, and that somebody rings.
+    events: OwnedFd,
+    /// Whoever has a reason to look at all says so.
+    bell: OwnedFd,
+    began: Instant,
+    /// When all were looked at, in milliseconds since the begin.
+    looked: AtomicU64,
 }
+
+/// Stands for the bell among the numbers of processes.
+const BELL: u64 = 0;
 
 #[derive(Debug, Default)]
 struct Table {
@@ -50,13 +65,34 @@ struct Table {
 struct Client {
     pid: u32,
     uid: Option<u32>,
-    pidfd: Arc<OwnedFd>,
+    pidfd: OwnedFd,
+    lock: Watched,
     /// Absent while it has no connection.
     line: Option<Arc<Line>>,
     /// When it was asked whether it is there.
     asked: Option<Instant>,
     /// Held while a request of it is under way: requests of an earlier connection end first.
     turn: Arc<Mutex<()>>,
+}
+
+/// What is left of a client that is gone, as far as it is known.
+#[derive(Default)]
+struct Gone {
+    pid: Option<u32>,
+    uid: Option<u32>,
+    line: Option<Arc<Line>>,
+    turn: Arc<Mutex<()>>,
+}
+
+impl From<Client> for Gone {
+    fn from(client: Client) -> Gone {
+        Gone {
+            pid: Some(client.pid),
+            uid: client.uid,
+            line: client.line,
+            turn: client.turn,
+        }
+    }
 }
 
 /// The connection of a client.
@@ -80,13 +116,17 @@ impl Line {
 
 impl Clients {
     /// The clients that an earlier service left, if they live.
-    pub(crate) fn new(host: Arc<Host>) -> Result<Arc<Clients>> {
-        let bell = Socket::pair().map_err(|error| system("making a socket pair", error))?;
+    pub(crate) fn new(host: Arc<Host>, metrics: Arc<Metrics>) -> Result<Arc<Clients>> {
+        let (events, bell) = events().map_err(|error| system("making descriptors", error))?;
         let clients = Arc::new(Clients {
             host,
+            metrics,
             table: Mutex::default(),
             changed: Condvar::new(),
+            events,
             bell,
+            began: Instant::now(),
+            looked: AtomicU64::new(0),
         });
         for (client, life) in clients.host.served()? {
             clients.take_over(client, life)?;
@@ -109,12 +149,11 @@ impl Clients {
             // Who lives and cannot be watched now is not recovered: it may be writing.
             let pidfd = opened.map_err(|error| system("looking at a client that lives", error))?;
             tracing::info!(%client, pid, "a client of the service before lives");
-            let mut known = Client::new(pid, None, pidfd);
+            let mut known = Client::new(pid, None, pidfd, self.host.watch(client)?);
             known.asked = matches!(life, Life::Doubtful(_)).then(Instant::now);
-            self.table().living.insert(client, known);
-            return Ok(());
+            return self.insert(&mut self.table(), client, known);
         }
-        if !self.recover(client) {
+        if !self.recover(client, &Gone::default()) {
             self.table().stuck.insert(client, Instant::now());
         }
         Ok(())
@@ -125,8 +164,16 @@ impl Clients {
         let clients = self.clone();
         let watch = move || {
             while !clients.table().ends {
-                clients.wait_for_a_reason();
-                drop(clients.look());
+                match clients.wait_for_a_reason() {
+                    Reason::Processes(ended) => {
+                        drop(clients.look(|_, client| ended.contains(&client.pid)));
+                    }
+                    Reason::Any => {
+                        drop(clients.look(|_, _| true));
+                        let now = clients.began.elapsed().as_millis() as u64;
+                        clients.looked.store(now, Ordering::Relaxed);
+                    }
+                }
             }
         };
         thread::Builder::new()
@@ -147,7 +194,8 @@ impl Clients {
         is_new: bool,
         most: (usize, usize),
     ) -> Result<Arc<Mutex<()>>> {
-        let holder = match self.host.life_of(client)? {
+        let lock = self.host.watch(client)?;
+        let holder = match lock.life()? {
             Life::Certain(Some(pid)) if pid == peer.pid => None,
             Life::Certain(Some(pid)) => Some(format!("process {pid}")),
             Life::Certain(None) => Some("a process that the service does not see".to_owned()),
@@ -168,6 +216,7 @@ impl Clients {
         if let Some(known) = table.living.get_mut(&client) {
             known.asked = None;
             known.uid = Some(peer.uid);
+            known.lock = lock;
             if let Some(old) = known.line.replace(line) {
                 old.end();
             }
@@ -195,13 +244,20 @@ impl Clients {
         }
         let pidfd = open_process(peer.pid)
             .map_err(|error| system("looking at the client's process", error))?;
-        let mut new = Client::new(peer.pid, Some(peer.uid), pidfd);
+        let mut new = Client::new(peer.pid, Some(peer.uid), pidfd, lock);
         new.line = Some(line);
         let turn = new.turn.clone();
-        table.living.insert(client, new);
-        drop(table);
-        self.ring();
+        self.insert(&mut table, client, new)?;
         Ok(turn)
+    }
+
+    /// Whoever waits for events hears from now on when the client's process ends.
+    fn insert(&self, table: &mut Table, id: Uuid, client: Client) -> Result<()> {
+        let data = EventData::new_u64(client.pid.into());
+        epoll::add(&self.events, &client.pidfd, data, EventFlags::IN)
+            .map_err(|errno| system("listening for the end of a client", errno.into()))?;
+        table.living.insert(id, client);
+        Ok(())
     }
 
     /// Whether the client lives and its process is this one: it may come again.
@@ -224,12 +280,12 @@ impl Clients {
     }
 
     /// The connection has ended.
-    pub(crate) fn left(&self, client: Uuid, line: &Arc<Line>) {
+    pub(crate) fn left(self: &Arc<Self>, client: Uuid, line: &Arc<Line>) {
         // The bell stays open: it may be rung yet.
         if self.is_current(client, line) {
             line.calls.shut_down();
         }
-        self.ring();
+        drop(self.look(|id, _| *id == client));
     }
 
     /// The client has ended in order.
@@ -251,7 +307,7 @@ impl Clients {
     /// for a pool that was somebody's.
     pub(crate) fn settle(self: &Arc<Self>, before: u64) -> bool {
         let until = Instant::now() + 2 * GRACE;
-        let mut table = self.look();
+        let mut table = self.look(|_, _| true);
         loop {
             let mut asked = table.living.values().filter_map(|client| client.asked);
             let left = until.saturating_duration_since(Instant::now());
@@ -266,10 +322,10 @@ impl Clients {
         }
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
+    /// How many live, and how many are being recovered.
+    pub(crate) fn counts(&self) -> (usize, usize) {
         let table = self.table();
-        table.living.len() + table.recovering.len()
+        (table.living.len(), table.recovering.len())
     }
 
     /// Tells all that the service ends.
@@ -292,69 +348,66 @@ impl Clients {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether all clients were looked at within this time.
+    pub(crate) fn are_watched(&self, limit: Duration) -> bool {
+        let looked = Duration::from_millis(self.looked.load(Ordering::Relaxed));
+        self.began.elapsed().saturating_sub(looked) <= limit
+    }
+
     fn ring(&self) {
-        let _ = self.bell.0.send(Frame::note(), &[], &[]);
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// Until a process has ended, somebody has rung, or it is time.
-    fn wait_for_a_reason(&self) {
-        // Held: a client may end while they are polled.
-        let table = self.table();
-        let pidfds = table.living.values().map(|client| client.pidfd.clone());
-        let pidfds: Vec<Arc<OwnedFd>> = pidfds.collect();
-        drop(table);
-        let Ok(bell) = self.bell.1.descriptor() else {
-            return thread::sleep(TICK);
-        };
-        let bell = PollFd::from_borrowed_fd(bell, PollFlags::IN);
-        let pidfds = pidfds.iter().map(|fd| PollFd::new(fd, PollFlags::IN));
-        let mut all: Vec<PollFd<'_>> = std::iter::once(bell).chain(pidfds).collect();
-        let tick = rustix::event::Timespec::try_from(TICK).ok();
-        if poll(&mut all, tick.as_ref()).is_ok_and(|ready| ready > 0)
-            && all.first().is_some_and(|bell| !bell.revents().is_empty())
-        {
-            let _ = self.bell.1.receive(1024, 0);
+    /// Waits until a process has ended, somebody has rung, or it is time.
+    fn wait_for_a_reason(&self) -> Reason {
+        let mut events = Vec::with_capacity(64);
+        let tick = Timespec::try_from(TICK).ok();
+        let came = epoll::wait(&self.events, spare_capacity(&mut events), tick.as_ref());
+        if came.is_err() {
+            thread::sleep(TICK);
         }
+        let numbers = events.iter().map(|event| event.data.u64());
+        let numbers: HashSet<u64> = numbers.collect();
+        if numbers.is_empty() || numbers.contains(&BELL) || !self.are_watched(TICK) {
+            let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
+            return Reason::Any;
+        }
+        let pids = numbers.into_iter().map(|number| number as u32);
+        Reason::Processes(pids.collect())
     }
 
-    /// Has all who are gone recovered.
-    fn look(self: &Arc<Self>) -> MutexGuard<'_, Table> {
+    /// Has all of these recovered who are gone.
+    fn look(self: &Arc<Self>, whom: impl Fn(&Uuid, &Client) -> bool) -> MutexGuard<'_, Table> {
         let mut table = self.table();
         let mut gone = Vec::new();
         for (id, client) in &mut table.living {
-            if self.is_gone(*id, client) {
+            if whom(id, client) && is_gone(*id, client) {
                 gone.push(*id);
             }
         }
         for id in gone {
             if let Some(client) = table.living.remove(&id) {
-                self.begin_recovery(&mut table, id, client.line, client.turn);
+                self.begin_recovery(&mut table, id, client.into());
             }
         }
         let again = table.stuck.extract_if(|_, tried| tried.elapsed() > GRACE);
         for (id, _) in again.collect::<Vec<_>>() {
-            self.begin_recovery(&mut table, id, None, Arc::default());
+            self.begin_recovery(&mut table, id, Gone::default());
         }
         table
     }
 
     /// Recovers a client on a thread of its own; others go on.
-    fn begin_recovery(
-        self: &Arc<Self>,
-        table: &mut Table,
-        id: Uuid,
-        line: Option<Arc<Line>>,
-        turn: Arc<Mutex<()>>,
-    ) {
+    fn begin_recovery(self: &Arc<Self>, table: &mut Table, id: Uuid, gone: Gone) {
         table.recovering.insert(id);
         let clients = self.clone();
         let recover = move || {
-            if let Some(line) = line {
+            if let Some(line) = &gone.line {
                 line.end();
             }
             // What it has asked for is done first: it may be making a puddle.
-            drop(turn.lock());
-            let is_done = clients.recover(id);
+            drop(gone.turn.lock());
+            let is_done = clients.recover(id, &gone);
             let mut table = clients.table();
             table.recovering.remove(&id);
             match is_done {
@@ -371,37 +424,14 @@ impl Clients {
         }
     }
 
-    fn is_gone(&self, id: Uuid, client: &mut Client) -> bool {
-        let mut process = [PollFd::new(&client.pidfd, PollFlags::IN)];
-        let now = rustix::event::Timespec::default();
-        if poll(&mut process, Some(&now)).is_ok_and(|ended| ended > 0) {
-            return true;
-        }
-        match self.host.life_of(id) {
-            Ok(Life::Certain(_)) => {
-                client.asked = None;
-                false
-            }
-            Ok(Life::Doubtful(_) | Life::Gone) => match client.asked {
-                Some(since) => since.elapsed() > GRACE,
-                None => {
-                    client.asked = Some(Instant::now());
-                    // Where no thread of it sleeps on the bell any more, nobody can be asked.
-                    let line = client.line.as_ref();
-                    line.is_some_and(|line| !line.tell(&Note::AreYouThere))
-                }
-            },
-            Err(error) => {
-                tracing::warn!(client = %id, "{error}");
-                false
-            }
-        }
-    }
-
-    fn recover(&self, client: Uuid) -> bool {
+    fn recover(&self, client: Uuid, gone: &Gone) -> bool {
         let began = Instant::now();
-        match self.host.recover_client(client) {
+        let recovered = self.host.recover_client(client);
+        self.metrics
+            .recovered(recovered.as_ref().ok(), began.elapsed());
+        match recovered {
             Ok(report) => {
+                audit::recovered(client, gone.pid, gone.uid, &report);
                 tracing::info!(
                     %client,
                     logs = report.logs,
@@ -425,17 +455,61 @@ impl Clients {
     }
 }
 
+/// Why somebody is to be looked at.
+enum Reason {
+    /// These processes have ended.
+    Processes(HashSet<u32>),
+    /// It is time, or somebody has rung.
+    Any,
+}
+
 impl Client {
-    fn new(pid: u32, uid: Option<u32>, pidfd: OwnedFd) -> Client {
+    fn new(pid: u32, uid: Option<u32>, pidfd: OwnedFd, lock: Watched) -> Client {
         Client {
             pid,
             uid,
-            pidfd: Arc::new(pidfd),
+            pidfd,
+            lock,
             line: None,
             asked: None,
             turn: Arc::default(),
         }
     }
+}
+
+fn is_gone(id: Uuid, client: &mut Client) -> bool {
+    let mut process = [PollFd::new(&client.pidfd, PollFlags::IN)];
+    let now = Timespec::default();
+    if poll(&mut process, Some(&now)).is_ok_and(|ended| ended > 0) {
+        return true;
+    }
+    match client.lock.life() {
+        Ok(Life::Certain(_)) => {
+            client.asked = None;
+            false
+        }
+        Ok(Life::Doubtful(_) | Life::Gone) => match client.asked {
+            Some(since) => since.elapsed() > GRACE,
+            None => {
+                client.asked = Some(Instant::now());
+                // Where no thread of it sleeps on the bell any more, nobody can be asked.
+                let line = client.line.as_ref();
+                line.is_some_and(|line| !line.tell(&Note::AreYouThere))
+            }
+        },
+        Err(error) => {
+            tracing::warn!(client = %id, "{error}");
+            false
+        }
+    }
+}
+
+/// What tells of events, and the bell that is among them.
+fn events() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    epoll::add(&events, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
+    Ok((events, bell))
 }
 
 fn open_process(pid: u32) -> std::io::Result<OwnedFd> {

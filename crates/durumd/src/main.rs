@@ -1,15 +1,21 @@
 //! `durumd`: one store for many programs.
 //!
 //! Reading order: [`options`], [`serve`] (who comes), [`session`] (what a connection asks), [`clients`] (who lives, and
-//! what happens when one is gone).
+//! what happens when one is gone). Around it: [`sandbox`] (what the service gives up), [`audit`] and [`metrics`] (what
+//! it tells), [`watchdog`] (whether it goes on).
 
 #![warn(clippy::unwrap_used)]
 
+mod audit;
 mod clients;
+mod metrics;
 mod options;
+mod sandbox;
 mod serve;
 mod service;
 mod session;
+mod sockets;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -19,6 +25,10 @@ use crate::options::Options;
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if options.sandbox_calls {
+        println!("{}", sandbox::calls::names().join("\n"));
+        return ExitCode::SUCCESS;
+    }
     options.start_logging();
     match serve::run(&options) {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,7 +12,28 @@ use tracing_subscriber::EnvFilter;
 /// Programs open it as `durum:` (the default socket), or as `durum+unix:PATH`. A pool is one program's at a time. When
 /// a program is gone, its transactions are completed or undone, while others go on.
 #[derive(Debug, Parser)]
-#[command(name = "durumd", version)]
+#[command(
+    name = "durumd",
+    version,
+    after_help = "\
+Who may come: root, the service's own user, and those named with --user. A program that shares the service's user can \
+open the store's files itself, so a user of its own is better: durum, which programs trust. \
+DURUM_SERVICE_USER names another one to them.\n\n\
+systemd: `systemctl enable --now durumd.socket` starts the service when the first program comes, as user durum, with \
+the store in /var/lib/durum. More options go to DURUMD_OPTIONS in /etc/default/durumd. `systemctl enable --now \
+durumd-metrics.socket` serves metrics at 127.0.0.1:9464. The service tells systemd that it is ready, and feeds its \
+watchdog while requests are answered and clients looked after.\n\n\
+SIGTERM and SIGINT: nothing new is granted, programs keep what they have mapped, and the service ends; with --drain \
+when all programs have closed the store. A service that is killed loses nothing: programs go on, and come again by \
+themselves when it is started again.\n\n\
+Log: lines on standard error. Events of the target audit tell who (uid, pid, client) was admitted, and what was opened, \
+created, removed, recovered or refused; RUST_LOG=warn,audit=info keeps these when all else is silent.\n\n\
+Sandbox: before it reads what clients have written, the service gives up all files but the store and its sockets \
+(Landlock, Linux 5.19), and all system calls but those it makes (seccomp). What it tries beside them is an error with \
+EPERM, which the kernel logs. Where the kernel has neither, the log says so.\n\n\
+Files: /run/durum/durum.sock, /var/lib/durum, /etc/default/durumd.\n\n\
+See also: durum(1), durum-top(1)."
+)]
 pub(crate) struct Options {
     /// The store directory; it is made if nothing is there
     #[arg(long, value_name = "DIR")]
@@ -35,6 +56,18 @@ pub(crate) struct Options {
     /// Say whether the store could be served, and exit
     #[arg(long)]
     pub(crate) check_config: bool,
+    /// Serve metrics for Prometheus there: HOST:PORT, or the path of a socket; http://HOST:PORT/metrics
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics: Option<String>,
+    /// Do not give up what the service has no need of: files beside the store (Landlock), other system calls (seccomp)
+    #[arg(long)]
+    pub(crate) no_sandbox: bool,
+    /// Try whether the service gives that up on this machine, and exit
+    #[arg(long)]
+    pub(crate) check_sandbox: bool,
+    /// List the system calls that the service keeps, and exit
+    #[arg(long, hide = true)]
+    pub(crate) sandbox_calls: bool,
     /// How the log is written, to standard error; RUST_LOG chooses what
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log: LogFormat,
@@ -68,5 +101,37 @@ impl Options {
             LogFormat::Text => log.with_ansi(false).init(),
             LogFormat::Json => log.json().init(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `DURUM_WRITE_MANUAL=1 cargo test -p durumd manual` writes it anew.
+    #[test]
+    fn the_manual_page_is_current() {
+        use clap::CommandFactory;
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/man/durumd.8");
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Options::command())
+            .section("8")
+            .source(concat!("durum ", env!("CARGO_PKG_VERSION")))
+            .manual("durum")
+            .date("")
+            .render(&mut page)
+            .unwrap();
+        // What stands below the options of `--help`.
+        let page = String::from_utf8(page)
+            .unwrap()
+            .replace(".SH EXTRA\n", ".SH NOTES\n");
+        if std::env::var_os("DURUM_WRITE_MANUAL").is_some() {
+            std::fs::write(path, &page).unwrap();
+        }
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            found == page,
+            "docs/man/durumd.8 is not current: DURUM_WRITE_MANUAL=1 writes it anew"
+        );
     }
 }

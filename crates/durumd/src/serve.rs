@@ -1,23 +1,25 @@
 //! Opens the store, listens, and ends in order.
 
-use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use durum_protocol::address::MetricsAddress;
 use durum_remote::socket::Socket;
 use durum_service::{CreateOptions, Error, Host, OpenOptions, Result};
+use rustix::process::{Resource, Rlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::clients::{Clients, system};
+use crate::metrics::{Metrics, http};
 use crate::options::Options;
 use crate::service::{Service, refused};
 use crate::session::Session;
+use crate::{sandbox, sockets, watchdog};
 
 /// How many connections may wait to greet, beside those of clients.
 const STRANGERS_MAX: usize = 256;
@@ -48,37 +50,76 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     // Blocked before there are threads: the one that waits for signals gets them.
     let mut signals =
         Signals::new([SIGTERM, SIGINT]).map_err(|error| system("waiting for signals", error))?;
-    let host = open(&options.store)?;
-    let clients = Clients::new(host.clone())?;
-    let (socket, is_own) = listen(&options.socket)?;
-    clients
-        .watch()
-        .map_err(|error| system("starting a thread", error))?;
+    raise_descriptors();
+    make_if_missing(&options.store)?;
+    let given = sockets::given()?;
+    let at = options.metrics.as_deref().map(MetricsAddress::parse);
+    let shown = match &at {
+        Some(address) => Some(sockets::metrics(address)?),
+        None => given.metrics,
+    };
+    let mut own: Vec<PathBuf> = Vec::new();
+    own.extend(given.clients.is_none().then(|| options.socket.clone()));
+    own.extend(at.and_then(|address| address.path()));
+    // From here on bytes are read that clients have written.
+    match options.no_sandbox {
+        true => tracing::warn!("no sandbox: all that this user may do is within reach"),
+        false => sandbox::narrow(&options.store, &own),
+    }
+    if options.check_sandbox {
+        return check_sandbox(&options.store);
+    }
+    let host = Host::open(
+        &options.store,
+        OpenOptions {
+            is_service: true,
+            ..OpenOptions::default()
+        },
+    )?;
+    let metrics = Arc::new(Metrics::new());
+    let clients = Clients::new(host.clone(), metrics.clone())?;
+    let socket = match given.clients {
+        Some(socket) => socket,
+        None => sockets::listen(&options.socket)?,
+    };
+    let starting = |error| system("starting a thread", error);
+    clients.watch().map_err(starting)?;
     let service = Arc::new(Service {
         host: host.clone(),
         clients: clients.clone(),
+        metrics,
         users: options.users.clone(),
         clients_max: options.clients_max,
         clients_per_user: options.clients_per_user,
         connections: AtomicUsize::new(0),
+        is_shared: AtomicBool::new(false),
     });
     say_what_is_not_safe(&service);
+    if let Some(listener) = shown {
+        let service = service.clone();
+        http::serve(listener, move || service.shown()).map_err(starting)?;
+    }
+    watchdog::begin(host.clone(), clients.clone()).map_err(starting)?;
     let accepting = service.clone();
     thread::Builder::new()
         .name("accept".to_owned())
         .spawn(move || accept(&accepting, &socket))
-        .map_err(|error| system("starting a thread", error))?;
+        .map_err(starting)?;
     tracing::info!(store = %options.store.display(), socket = %options.socket.display(), "serving");
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     signals.forever().next();
-    tracing::info!(clients = clients.count(), drain = options.drain, "ending");
+    tracing::info!(
+        clients = clients.counts().0,
+        drain = options.drain,
+        "ending"
+    );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-    if is_own {
+    for socket in own {
         // Nobody new comes.
-        let _ = std::fs::remove_file(&options.socket);
+        let _ = std::fs::remove_file(socket);
     }
     if options.drain {
-        while clients.count() > 0 && signals.pending().next().is_none() {
+        while clients.counts() != (0, 0) && signals.pending().next().is_none() {
             thread::sleep(Duration::from_millis(50));
         }
     }
@@ -86,60 +127,47 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     host.close()
 }
 
-/// Opens the store, or makes it where nothing is.
-fn open(path: &Path) -> Result<Arc<Host>> {
-    let open = OpenOptions {
-        is_service: true,
-        ..OpenOptions::default()
-    };
-    match Host::open(path, open.clone()) {
-        Err(Error::StoreMissing {
-            can_be_made: true, ..
-        }) => {
+/// Makes the store where nothing is.
+fn make_if_missing(path: &Path) -> Result<()> {
+    match Host::create(path, &CreateOptions::default()) {
+        // Whatever is there, opening it tells what it is.
+        Err(Error::StoreExists { .. }) => Ok(()),
+        made => {
+            made?.close()?;
             // Nobody but the service opens its files.
-            Host::create(path, &CreateOptions::default())?.close()?;
             let private = std::fs::Permissions::from_mode(0o700);
             std::fs::set_permissions(path, private)
-                .map_err(|error| system("making the store private", error))?;
-            Host::open(path, open)
+                .map_err(|error| system("making the store private", error))
         }
-        opened => opened,
     }
 }
 
-/// The socket that the system gave, or one that is made. Tells whether it is our own.
-fn listen(path: &Path) -> Result<(Socket, bool)> {
-    let failed = |source| Error::Io {
-        operation: "listening",
-        path: path.to_owned(),
-        offset: None,
-        source,
+/// Each client takes a few descriptors: as many may be open as the system allows.
+fn raise_descriptors() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
     };
-    let mut given = sd_notify::listen_fds().map_err(failed)?;
-    if let Some(fd) = given.next() {
-        // SAFETY: the system opened it for this process, and nobody else here uses it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        return Ok((Socket::over(fd).map_err(failed)?, false));
+    if let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
     }
-    match Socket::listen(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            // What a service left that was killed: the lock of the store says that there is no other one. One of
-            // another store is listening.
-            match Socket::connect(path) {
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-                _ => return Err(failed(error)),
-            }
-            std::fs::remove_file(path).map_err(failed)?;
-            Socket::listen(path).map_err(failed)
-        }
-        made => made.map_err(failed),
+}
+
+fn check_sandbox(store: &Path) -> Result<()> {
+    let tried = sandbox::probe::all(store);
+    for one in &tried {
+        let outcome = if one.is_refused {
+            "refused"
+        } else {
+            "POSSIBLE"
+        };
+        println!("{outcome}: {}", one.what);
     }
-    .and_then(|socket| {
-        // Rights are checked for each connection.
-        let open = std::fs::Permissions::from_mode(0o666);
-        std::fs::set_permissions(path, open).map_err(failed)?;
-        Ok((socket, true))
-    })
+    match tried.iter().all(|one| one.is_refused) {
+        true => Ok(()),
+        false => Err(refused("the sandbox does not hold".to_owned())),
+    }
 }
 
 fn say_what_is_not_safe(service: &Service) {
@@ -167,6 +195,7 @@ fn accept(service: &Arc<Service>, socket: &Socket) {
         let most = service.clients_max + STRANGERS_MAX;
         if service.connections.fetch_add(1, Ordering::Relaxed) >= most {
             service.connections.fetch_sub(1, Ordering::Relaxed);
+            service.metrics.refused("crowd");
             tracing::warn!(most, "a connection is refused: there are too many");
             continue;
         }

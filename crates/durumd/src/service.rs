@@ -1,22 +1,29 @@
 //! What all connections share, and whom it admits.
 
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use durum_format::Uuid;
 use durum_remote::peer::Peer;
 use durum_service::{Error, ErrorKind, Host};
 
+use crate::audit;
 use crate::clients::Clients;
+use crate::metrics::{Metrics, Now};
 
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) host: Arc<Host>,
     pub(crate) clients: Arc<Clients>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) users: Vec<u32>,
     pub(crate) clients_max: usize,
     pub(crate) clients_per_user: usize,
     pub(crate) connections: AtomicUsize,
+    /// Whether a program of the service's own user has come: that is told once.
+    pub(crate) is_shared: AtomicBool,
 }
 
 impl Service {
@@ -24,6 +31,40 @@ impl Service {
     pub(crate) fn admits(&self, peer: &Peer) -> bool {
         let own = rustix::process::geteuid().as_raw();
         peer.uid == 0 || peer.uid == own || self.users.contains(&peer.uid)
+    }
+
+    /// A program is let in.
+    pub(crate) fn let_in(&self, client: Uuid, peer: &Peer, is_new: bool) {
+        audit::admitted(client, peer, is_new);
+        let is_own = peer.uid == rustix::process::geteuid().as_raw();
+        if is_own && !self.is_shared.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                uid = peer.uid,
+                pid = peer.pid,
+                "a program of the service's own user is let in: nothing keeps the store's files from it"
+            );
+        }
+    }
+
+    /// A program is not let in. The error ends its connection.
+    pub(crate) fn turned_away(&self, peer: &Peer, reason: &'static str, why: &str) -> io::Error {
+        self.metrics.refused(reason);
+        audit::not_admitted(peer, why);
+        io::Error::other(why.to_owned())
+    }
+
+    /// The metrics as text.
+    pub(crate) fn shown(&self) -> String {
+        let (clients, recovering) = self.clients.counts();
+        // A store that answers nothing any more is told by its log, and by the watchdog.
+        let (pools, store_bytes) = self.host.size().unwrap_or_default();
+        self.metrics.text(Now {
+            clients,
+            recovering,
+            connections: self.connections.load(Ordering::Relaxed),
+            pools,
+            store_bytes,
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
@@ -16,7 +17,9 @@ use durum_service::{
     Result, Service as _,
 };
 
+use crate::audit::{self, Deed};
 use crate::clients::Line;
+use crate::metrics;
 use crate::options::{BELL_TIME, GREETING_TIME, SENDING_TIME};
 use crate::service::{Service, refused};
 
@@ -24,6 +27,7 @@ use crate::service::{Service, refused};
 pub(crate) struct Session {
     service: Arc<Service>,
     client: Embedded,
+    peer: Peer,
     line: Arc<Line>,
     turn: Arc<Mutex<()>>,
     has_ended: bool,
@@ -44,22 +48,25 @@ impl Session {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
         let frame = received.frame;
-        let hello: Hello = message::decode(&received.bytes).map_err(io::Error::other)?;
-        if hello.greeting != GREETING {
-            return Err(io::Error::other("it does not greet as a client does"));
-        }
+        let hello: Result<Hello, _> = message::decode(&received.bytes);
+        let Some(hello) = hello.ok().filter(|hello| hello.greeting == GREETING) else {
+            return Err(service.turned_away(
+                &peer,
+                "greeting",
+                "it does not greet as a client does",
+            ));
+        };
         if hello.from > VERSION || hello.to < VERSION {
             let answer = Answer::OtherVersion {
                 from: VERSION,
                 to: VERSION,
             };
             send(&socket, frame, &(answer, Vec::new()))?;
-            return Err(io::Error::other(format!(
-                "it speaks versions {} to {}",
-                hello.from, hello.to
-            )));
+            let why = format!("it speaks versions {} to {}", hello.from, hello.to);
+            return Err(service.turned_away(&peer, "version", &why));
         }
-        let welcomed = match service.admits(&peer) {
+        let is_admitted = service.admits(&peer);
+        let welcomed = match is_admitted {
             true => welcome(service, &peer, &hello),
             false => Err(refused(format!(
                 "user {} may not use this store; start the service with --user {0}",
@@ -69,9 +76,10 @@ impl Session {
         let (client, liveness) = match welcomed {
             Ok(welcomed) => welcomed,
             Err(error) => {
-                let text = error.to_string();
+                let reason = if is_admitted { "unknown" } else { "user" };
+                let away = service.turned_away(&peer, reason, &error.to_string());
                 send(&socket, frame, &(Answer::Failed(error.into()), Vec::new()))?;
-                return Err(io::Error::other(text));
+                return Err(away);
             }
         };
         let mut newcomer = Newcomer {
@@ -116,24 +124,26 @@ impl Session {
         match entered {
             Ok(turn) => {
                 newcomer.client = None;
+                service.let_in(client.id(), &peer, hello.client.is_none());
                 line.calls.wait_at_most(Some(SENDING_TIME), None)?;
                 send(&line.calls, ready.frame, &(Answer::Done, Vec::new()))?;
                 Ok(Session {
                     service: service.clone(),
                     client,
+                    peer,
                     line,
                     turn,
                     has_ended: false,
                 })
             }
             Err(error) => {
-                let text = error.to_string();
+                let away = service.turned_away(&peer, "entry", &error.to_string());
                 send(
                     &line.calls,
                     ready.frame,
                     &(Answer::Failed(error.into()), Vec::new()),
                 )?;
-                Err(io::Error::other(text))
+                Err(away)
             }
         }
     }
@@ -156,7 +166,9 @@ impl Session {
         if received.frame.kind != Kind::Request {
             return Err(io::Error::other("it sends what is no request"));
         }
+        let began = Instant::now();
         let request: Request = message::decode(&received.bytes).map_err(io::Error::other)?;
+        let (kind, deed) = (metrics::kind(&request), Deed::of(&request));
         let turn = self.turn.clone();
         let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         if !self
@@ -172,7 +184,15 @@ impl Session {
         drop(turn);
         let reply =
             reply.unwrap_or_else(|error| (Answer::Failed(Failure::from(error)), Vec::new()));
-        send(&self.line.calls, received.frame, &reply)
+        if let Some(deed) = deed {
+            deed.tell(self.client.id(), &self.peer, &reply.0);
+        }
+        let sent = send(&self.line.calls, received.frame, &reply)?;
+        let metrics = &self.service.metrics;
+        metrics.transferred(received.bytes.len(), sent);
+        let has_failed = matches!(reply.0, Answer::Failed(_));
+        metrics.answered(kind, began.elapsed(), has_failed);
+        Ok(())
     }
 
     fn reply(&mut self, request: Request, again: bool) -> Result<Reply> {
@@ -294,6 +314,7 @@ impl Session {
                 client.close()?;
                 self.has_ended = true;
                 self.service.clients.has_ended(client.id());
+                audit::ended(client.id(), &self.peer);
                 alone(Answer::Done)
             }
         }
@@ -378,7 +399,10 @@ fn puddle_reply(puddle: PuddleGrant) -> Reply {
     (Answer::Puddle(grant(&puddle)), vec![puddle.file])
 }
 
-fn send(socket: &Socket, frame: Frame, (answer, files): &Reply) -> io::Result<()> {
+/// Sends an answer; how many bytes it has.
+fn send(socket: &Socket, frame: Frame, (answer, files): &Reply) -> io::Result<usize> {
     let files: Vec<BorrowedFd<'_>> = files.iter().map(MediaFile::as_fd).collect();
-    socket.send(frame.answer(), &message::encode(answer), &files)
+    let message = message::encode(answer);
+    socket.send(frame.answer(), &message, &files)?;
+    Ok(message.len())
 }

@@ -10,6 +10,7 @@ use durum::{Store, StoreOptions};
 use durum_service::{Embedded, OpenOptions, Service};
 use indicatif::ProgressBar;
 
+use super::daemon::Daemon;
 use super::pool::DemoPool;
 use super::process::Worker;
 use super::random::Random;
@@ -38,15 +39,24 @@ pub(crate) fn run(options: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let place = Place::choose(options)?;
     interrupt::watch();
+    let daemon = match options.daemon {
+        true => Some(Daemon::start(&place.store)?),
+        false => None,
+    };
     let mut demo = Killer {
         options,
         text: Arc::new(text),
-        store: place.store.clone(),
+        store: daemon
+            .as_ref()
+            .map_or_else(|| place.store.clone(), Daemon::address),
+        daemon,
         random: Random::new(seed),
         bar: progress::bar(0, "[{bar:30}] {msg}"),
         report: Report::new(seed, options.threads, place.store.clone()),
     };
     let result = demo.go();
+    // It ends before its store goes.
+    drop(demo.daemon.take());
     demo.bar.finish_and_clear();
     match &result {
         Ok(()) => print(&demo.report, options.json, place.is_kept, out)?,
@@ -121,7 +131,9 @@ impl Place {
 struct Killer<'a> {
     options: &'a Demo,
     text: Arc<Text>,
+    /// How workers name the store.
     store: PathBuf,
+    daemon: Option<Daemon>,
     random: Random,
     bar: ProgressBar,
     report: Report,
@@ -133,7 +145,9 @@ impl Killer<'_> {
         self.report.files = self.text.files as u64;
         self.report.text_bytes = self.text.bytes.len() as u64;
         self.report.plain_time = plain_time;
-        Store::open_or_create(&self.store, StoreOptions::new())?.close()?;
+        if self.daemon.is_none() {
+            Store::open_or_create(&self.store, StoreOptions::new())?.close()?;
+        }
         self.check_text()?;
         let delays = self.draw_delays();
         let time: Duration = delays.iter().map(|(_, delay)| delay).sum();
@@ -214,6 +228,13 @@ impl Killer<'_> {
     /// Recovery by the service: this process has no worker threads, no mapping, no pointer into the pool.
     fn recover(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
+        if let Some(daemon) = &mut self.daemon {
+            // Whoever opens the pool waits until it is recovered.
+            drop(DemoPool::open_existing(&self.store)?);
+            let time = began.elapsed();
+            self.report.add_recovery(&daemon.recovered()?, time);
+            return Ok(());
+        }
         let service = Embedded::open(&self.store, OpenOptions::default())?;
         let report = service.recovery_report().clone();
         service.close()?;
@@ -260,7 +281,7 @@ impl Killer<'_> {
             "interrupted; the store is consistent: {} counted, equal to plain memory; \
              `durum demo --store {}` goes on from there",
             count(verdict.counted, "word"),
-            self.store.display()
+            self.report.store().display()
         )))
     }
 }

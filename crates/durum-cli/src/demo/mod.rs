@@ -1,9 +1,10 @@
 //! `durum demo`: counts words while being killed, and proves that no count was lost or doubled.
 //!
 //! [`killer`] is the process that the user starts: it kills [`worker`], recovers the store by the service alone, and
-//! starts the next one ([`process`]). [`map`] is the persistent hash map, [`pool`] its pool's root, [`text`] what a
-//! word is, [`verify`] the comparison.
+//! starts the next one ([`process`]); or has a service recover it that it starts ([`daemon`]). [`map`] is the
+//! persistent hash map, [`pool`] its pool's root, [`text`] what a word is, [`verify`] the comparison.
 
+mod daemon;
 mod interrupt;
 mod killer;
 mod map;

@@ -1,7 +1,7 @@
 //! What a run of the demo has shown, as a table and as JSON.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use durum::RecoveryReport;
@@ -45,6 +45,10 @@ impl Report {
             store,
             ..Self::default()
         }
+    }
+
+    pub(super) fn store(&self) -> &Path {
+        &self.store
     }
 
     pub(super) fn add_run(&mut self, run: &Stopped) {

@@ -12,6 +12,7 @@
 
 use std::mem;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
 use durum_format::Uuid;
@@ -83,6 +84,16 @@ impl Group {
         self.decided == self.came
     }
 
+    /// The ticket of the last commit that came.
+    pub(super) fn came(&self) -> u64 {
+        self.came
+    }
+
+    /// Whether it is known what became of all commits up to a ticket.
+    pub(super) fn is_decided(&self, ticket: u64) -> bool {
+        self.decided >= ticket
+    }
+
     /// What became of a ticket; `None` while it waits.
     fn outcome(&mut self, ticket: u64) -> Option<Result<(), Failure>> {
         if self.decided < ticket {
@@ -95,7 +106,7 @@ impl Group {
 
 impl Open {
     /// Lets a commit wait for the next leader. Its ticket.
-    fn enqueue(&mut self, commit: Commit) -> u64 {
+    pub(super) fn enqueue(&mut self, commit: Commit) -> u64 {
         if !commit.changes.is_empty() {
             self.contents.commit(&commit.changes);
         }
@@ -330,7 +341,9 @@ impl Host {
     /// Runs `work` on the open store while nobody makes a commit, waits for one, or works on files.
     pub(super) fn undisturbed<T>(&self, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         let mut state = self.quiet(self.state())?;
+        self.is_at_long_work.store(true, Ordering::Relaxed);
         let result = state.open(&self.path).and_then(work);
+        self.is_at_long_work.store(false, Ordering::Relaxed);
         state.note_poison();
         result
     }

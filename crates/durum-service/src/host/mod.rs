@@ -3,7 +3,7 @@
 //! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`gone`] does so for one client
 //! while others work, [`settle`] does what a person decides about the rest, [`client`] answers a client, [`puddles`]
 //! makes and removes puddles, [`commit`] is the way of every change: requests that come at the same time share a
-//! registry commit.
+//! registry commit. [`pulse`] tells whether all of that goes on.
 
 mod client;
 mod commit;
@@ -12,12 +12,14 @@ mod drawn;
 mod gone;
 pub(crate) mod open;
 mod puddles;
+mod pulse;
 mod recover;
 mod served;
 mod settle;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use durum_format::Uuid;
@@ -99,6 +101,8 @@ pub struct Host {
     state: Mutex<State>,
     /// A commit is decided, or a request under way or a client's recovery has ended.
     changed: Condvar,
+    /// Somebody has the state for as long as it takes: not forgotten, but at work.
+    is_at_long_work: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -209,6 +213,7 @@ impl Host {
                 poisoned: None,
             }),
             changed: Condvar::new(),
+            is_at_long_work: AtomicBool::new(false),
         })
     }
 

@@ -7,7 +7,7 @@ use durum_persist::file::MediaFile;
 
 use super::{Embedded, Host};
 use crate::error::{Error, Result};
-use crate::liveness::{self, Life};
+use crate::liveness::{self, Life, Watched};
 
 impl Host {
     /// Lets a client in another process use the store, once it holds its lock: it is to take a [`Liveness`] by the
@@ -64,6 +64,14 @@ impl Host {
     /// `Io`.
     pub fn life_of(&self, client: Uuid) -> Result<Life> {
         liveness::life(&self.path, client)
+    }
+
+    /// For one who asks often whether a client lives: its file is opened once.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn watch(&self, client: Uuid) -> Result<Watched> {
+        Watched::open(&self.path, client)
     }
 
     /// Writes down which process holds the lock of a client, as the caller has seen: should it lose the lock, nobody

@@ -1,11 +1,16 @@
 //! Programs that share a store by `durumd`. Each client is a process of its own: this binary, started again with a
 //! [`part`](parts) to play.
 
+mod audit;
 mod campaign;
 mod costs;
 mod killer;
 mod lives;
+mod metrics;
 mod parts;
+mod sandbox;
 mod steps;
 mod strangers;
+mod stuck;
 mod support;
+mod watchdog;

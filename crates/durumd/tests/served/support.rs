@@ -18,6 +18,8 @@ const BINARY: &str = env!("CARGO_BIN_EXE_durumd");
 pub struct Served {
     directory: tempfile::TempDir,
     service: Option<Child>,
+    arguments: Vec<String>,
+    environment: Vec<(&'static str, String)>,
 }
 
 impl Served {
@@ -26,12 +28,37 @@ impl Served {
     }
 
     pub fn start_in(place: &Path) -> Served {
-        let mut served = Served {
-            directory: tempfile::tempdir_in(place).unwrap(),
-            service: None,
-        };
+        let mut served = Served::prepare(place);
         served.start_again();
         served
+    }
+
+    /// Nothing is started yet.
+    pub fn prepare(place: &Path) -> Served {
+        Served {
+            directory: tempfile::tempdir_in(place).unwrap(),
+            service: None,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        }
+    }
+
+    /// The service gets these arguments, too.
+    pub fn with(mut self, arguments: &[&str]) -> Served {
+        self.arguments
+            .extend(arguments.iter().map(|argument| argument.to_string()));
+        self
+    }
+
+    /// The service gets this variable.
+    pub fn with_variable(mut self, name: &'static str, value: &str) -> Served {
+        self.environment.push((name, value.to_owned()));
+        self
+    }
+
+    /// A path beside the store.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     pub fn store(&self) -> PathBuf {
@@ -47,7 +74,11 @@ impl Served {
     }
 
     pub fn start_again(&mut self) {
-        self.service = Some(spawn(&mut Command::new(BINARY), self.directory.path()));
+        let mut command = Command::new(BINARY);
+        command
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        self.service = Some(spawn(&mut command, self.directory.path()));
         listens(&self.socket());
     }
 
@@ -99,6 +130,12 @@ impl Served {
         }
         self.service = Some(starts_again.join().unwrap());
         steps
+    }
+
+    /// Sends a signal to the service.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the process is ours, and not waited for yet.
+        assert_eq!(unsafe { libc::kill(self.pid() as i32, signal) }, 0);
     }
 
     pub fn kill(&mut self) {

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# durumd as `make install` installs it: systemd accepts its units, its user and its directories, and calls the service
+# safe; no capability is left to it. Nothing is started: that takes a machine that systemd has booted.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+# One order for all that is compared.
+export LC_ALL=C.UTF-8
+
+need_cargo
+ci/deps.sh service || { say "systemd-analyze is not here, and cannot be installed: the units are not checked" && exit 77; }
+[ $# -gt 0 ] || build_for_tests
+built=${1:-$CARGO_TARGET_DIR/debug}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+PREFIX=$work/usr DESTDIR= ci/install-service.sh "$built"
+units=$work/usr/lib/systemd/system
+
+# Of what systemd says nothing but our units is meant; a warning is a fault, too.
+sound() {
+    local said
+    said=$(systemd-analyze verify --man=no "$units"/durumd* 2>&1) || { printf '%s\n' "$said" && return 1; }
+    if grep -F "$units" <<<"$said"; then return 1; fi
+}
+# 20 stands for 2.0.
+safe() { systemd-analyze security --offline=true --threshold=20 --no-pager "$units/durumd.service"; }
+# "✓" stands before a capability that is not there.
+no_capability() {
+    local capabilities
+    capabilities=$(safe | grep -F 'CapabilityBoundingSet=~')
+    [ "$(wc -l <<<"$capabilities")" -ge 20 ] && ! grep -v '^✓' <<<"$capabilities"
+}
+user() { systemd-sysusers --root="$work" --dry-run "$work/usr/lib/sysusers.d/durumd.conf" 2>&1 | grep -F "user 'durum'"; }
+directories() {
+    mkdir -p "$work/etc" && printf 'durum:x:990:990::/:/bin/false\n' >"$work/etc/passwd"
+    printf 'durum:x:990:\n' >"$work/etc/group"
+    systemd-tmpfiles --root="$work" --create "$work/usr/lib/tmpfiles.d/durumd.conf"
+    [ "$(stat -c %a "$work/run/durum" "$work/var/lib/durum" | tr '\n' ' ')" = "755 700 " ]
+}
+runs() { "$work/usr/bin/durumd" --version | grep -F 'durumd '; }
+# What the service allows itself, the unit allows it, too.
+calls() {
+    local allowed
+    allowed=$(allowed_by_unit)
+    "$work/usr/bin/durumd" --store . --sandbox-calls | sort >"$work/calls"
+    [ -s "$work/calls" ] && ! comm -23 "$work/calls" <(printf '%s\n' "$allowed") | grep .
+}
+# The system calls of the unit's filter, groups resolved.
+allowed_by_unit() {
+    local line filter=() without=()
+    while IFS= read -r line; do
+        case $line in
+        "~"*) read -ra without <<<"${line#\~}" ;;
+        *) read -ra filter <<<"$line" ;;
+        esac
+    done < <(sed -n 's/^SystemCallFilter=//p' "$units/durumd.service")
+    comm -23 <(names "${filter[@]}" @default | sort -u) <(names "${without[@]}" | sort -u)
+}
+names() { # names GROUP|CALL...
+    local name
+    for name in "$@"; do
+        case $name in
+        @*)
+            local parts=()
+            mapfile -t parts < <(systemd-analyze syscall-filter "$name" | sed -n 's/^    \([@a-z0-9_-]*\)$/\1/p')
+            names "${parts[@]}"
+            ;;
+        *) printf '%s\n' "$name" ;;
+        esac
+    done
+}
+
+# The commands of the tutorial. Root lets two users play the two, else one plays both.
+tutorial() {
+    local place one other
+    place=$(mktemp -d -p /dev/shm) && chmod 755 "$place"
+    if [ "$(id -u)" = 0 ]; then one=12001 other=12002; else one=$(id -u) other=$one; fi
+    install -m 755 "$built/durum" "$built/durumd" "$work/usr/bin/" && chmod 755 "$work"
+    {
+        printf 'set -euxo pipefail\nset -m\n'
+        printf 'PLACE=%q ONE=%q OTHER=%q PATH=%q:$PATH\n' "$place" "$one" "$other" "$work/usr/bin"
+        cat <<'AS'
+as() { if [ "$(id -u)" = "$1" ]; then "${@:2}"; else setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; fi; }
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+AS
+        sed -n '/^```sh$/,/^```$/{/^```/d;p}' docs/tutorials/service.md
+    } >"$work/tutorial.sh"
+    local rc=0
+    (cd "$place" && bash "$work/tutorial.sh" >"$work/said") || rc=$?
+    cat "$work/said"
+    rm -rf "$place"
+    [ "$rc" = 0 ] && grep -qx blue "$work/said" && grep -qx $'grass\tgreen' "$work/said" &&
+        grep -q '^all .* counts equal' "$work/said" && grep -q '^durumd [0-9]' "$work/said"
+}
+
+check "units are sound" sound
+check "exposure is at most 2.0" safe
+check "no capability" no_capability
+check "sysusers.d" user
+check "tmpfiles.d" directories
+check "durumd runs" runs
+check "system calls" calls
+check "docs/tutorials/service.md" tutorial
+say "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,75 @@
+//! Who was let in, and what was done for whom: events of the target `audit`, which `RUST_LOG=warn,audit=info` keeps
+//! when all else is silent. Texts that a client has chosen are quoted, so that a line stays a line.
+
+use durum_format::Uuid;
+use durum_protocol::{Answer, Request};
+use durum_remote::peer::Peer;
+use durum_service::RecoveryReport;
+
+/// A client is let in, for the first time or again.
+pub(crate) fn admitted(client: Uuid, peer: &Peer, is_new: bool) {
+    let event = match is_new {
+        true => "admitted",
+        false => "admitted again",
+    };
+    tracing::info!(target: "audit", event, uid = peer.uid, pid = peer.pid, %client);
+}
+
+/// Somebody is not let in.
+pub(crate) fn not_admitted(peer: &Peer, why: &str) {
+    tracing::warn!(target: "audit", event = "not admitted", uid = peer.uid, pid = peer.pid, ?why);
+}
+
+/// A client has ended in order.
+pub(crate) fn ended(client: Uuid, peer: &Peer) {
+    tracing::info!(target: "audit", event = "ended", uid = peer.uid, pid = peer.pid, %client);
+}
+
+/// A client is gone, and its logs are replayed.
+pub(crate) fn recovered(client: Uuid, pid: Option<u32>, uid: Option<u32>, report: &RecoveryReport) {
+    tracing::info!(
+        target: "audit",
+        event = "recovered",
+        uid,
+        pid,
+        %client,
+        rolled_back = report.rolled_back,
+        rolled_forward = report.rolled_forward,
+        quarantined = report.quarantined.len(),
+    );
+}
+
+/// What a request does to a pool, if somebody may want to know of it afterwards: the event's name, and the pool.
+pub(crate) struct Deed {
+    event: &'static str,
+    pool: String,
+}
+
+impl Deed {
+    pub(crate) fn of(request: &Request) -> Option<Deed> {
+        let (event, pool) = match request {
+            Request::CreatePool { name, .. } => ("created", name),
+            Request::OpenPool { name } => ("opened", name),
+            Request::RemovePool { name, .. } => ("removed", name),
+            Request::GiveUp { name } => ("given up", name),
+            Request::AcceptQuarantined { name } => ("accepted as it is", name),
+            Request::RetryQuarantined { name } => ("tried again", name),
+            _ => return None,
+        };
+        let pool = pool.clone();
+        Some(Deed { event, pool })
+    }
+
+    /// It was done, or refused.
+    pub(crate) fn tell(self, client: Uuid, peer: &Peer, answer: &Answer) {
+        let Deed { event, pool } = self;
+        let (uid, pid) = (peer.uid, peer.pid);
+        match answer {
+            Answer::Failed(failure) => {
+                let why = durum_service::Error::from(failure.clone()).to_string();
+                tracing::warn!(target: "audit", event = "refused", wanted = event, uid, pid, %client, ?pool, ?why);
+            }
+            _ => tracing::info!(target: "audit", event, uid, pid, %client, ?pool),
+        }
+    }
+}
