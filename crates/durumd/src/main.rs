@@ -8,6 +8,7 @@
 
 mod audit;
 mod clients;
+mod connections;
 mod metrics;
 mod options;
 mod sandbox;

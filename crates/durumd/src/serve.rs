@@ -3,11 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
 use durum_protocol::address::MetricsAddress;
+use durum_remote::peer::Peer;
 use durum_remote::socket::Socket;
 use durum_service::{CreateOptions, Error, Host, OpenOptions, Result};
 use rustix::process::{Resource, Rlimit};
@@ -15,14 +16,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::clients::{Clients, system};
+use crate::connections::Connections;
 use crate::metrics::{Metrics, http};
 use crate::options::Options;
 use crate::service::{Service, refused};
 use crate::session::Session;
 use crate::{sandbox, sockets, watchdog};
-
-/// How many connections may wait to greet, beside those of clients.
-const STRANGERS_MAX: usize = 256;
 
 /// The stack of a thread that answers a client.
 const STACK: usize = 512 << 10;
@@ -91,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         users: options.users.clone(),
         clients_max: options.clients_max,
         clients_per_user: options.clients_per_user,
-        connections: AtomicUsize::new(0),
+        connections: Connections::new(options.clients_max, options.clients_per_user),
         is_shared: AtomicBool::new(false),
     });
     say_what_is_not_safe(&service);
@@ -192,26 +191,26 @@ fn accept(service: &Arc<Service>, socket: &Socket) {
                 continue;
             }
         };
-        let most = service.clients_max + STRANGERS_MAX;
-        if service.connections.fetch_add(1, Ordering::Relaxed) >= most {
-            service.connections.fetch_sub(1, Ordering::Relaxed);
+        let connected = Peer::of(&connection)
+            .ok()
+            .and_then(|peer| service.connections.enter(peer.uid));
+        let Some(connected) = connected else {
             service.metrics.refused("crowd");
-            tracing::warn!(most, "a connection is refused: there are too many");
+            tracing::warn!("a connection is refused: there are too many, of this user or of all");
             continue;
-        }
+        };
         let answering = service.clone();
         let answer = move || {
             if let Err(error) = Session::begin(&answering, connection).and_then(Session::answer) {
                 tracing::info!(%error, "a connection was ended");
             }
-            answering.connections.fetch_sub(1, Ordering::Relaxed);
+            drop(connected);
         };
         let begun = thread::Builder::new()
             .name("client".to_owned())
             .stack_size(STACK)
             .spawn(answer);
         if let Err(error) = begun {
-            service.connections.fetch_sub(1, Ordering::Relaxed);
             tracing::warn!(%error, "nobody can be let in now");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use durum_format::Uuid;
 use durum_remote::peer::Peer;
@@ -10,6 +10,7 @@ use durum_service::{Error, ErrorKind, Host};
 
 use crate::audit;
 use crate::clients::Clients;
+use crate::connections::Connections;
 use crate::metrics::{Metrics, Now};
 
 /// What all connections share.
@@ -21,7 +22,7 @@ pub(crate) struct Service {
     pub(crate) users: Vec<u32>,
     pub(crate) clients_max: usize,
     pub(crate) clients_per_user: usize,
-    pub(crate) connections: AtomicUsize,
+    pub(crate) connections: Arc<Connections>,
     /// Whether a program of the service's own user has come: that is told once.
     pub(crate) is_shared: AtomicBool,
 }
@@ -61,7 +62,7 @@ impl Service {
         self.metrics.text(Now {
             clients,
             recovering,
-            connections: self.connections.load(Ordering::Relaxed),
+            connections: self.connections.count(),
             pools,
             store_bytes,
         })

@@ -213,3 +213,17 @@ fn a_program_that_was_taken_for_gone_is_told_and_commits_nothing_more() {
         );
     }
 }
+
+#[test]
+fn the_lock_of_a_client_is_looked_at_by_one_descriptor() {
+    let served = Served::start();
+    let mut client = served.client("client");
+    client.expect("here");
+    assert_eq!(client.ask("open pool"), "0 0");
+    // Whoever opened the files at each look would find nobody, and ask the client to come again.
+    std::fs::remove_dir_all(served.store().join("clients")).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(client.ask("add 1"), "1");
+    assert!(!served.log().contains("admitted again"), "{}", served.log());
+    client.end();
+}

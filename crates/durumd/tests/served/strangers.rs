@@ -1,7 +1,7 @@
 //! Those who do not keep to the protocol, or come by two connections: what they leave, and what is not done for them.
 
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use durum_format::{EngineKind, Uuid};
 use durum_protocol::frame::{ANSWER_MAX, Frame};
@@ -61,6 +61,26 @@ impl Raw {
     }
 }
 
+/// A client that is let in, and the lock that it holds.
+fn let_in(served: &Served) -> (Raw, Liveness) {
+    let mut raw = Raw::greet(served, None);
+    let lock = Liveness::hold(raw.client, raw.liveness.take().unwrap()).unwrap();
+    assert_eq!(raw.ask(&Request::Ready), Answer::Done);
+    (raw, lock)
+}
+
+/// Somebody who works as usual, soon.
+fn others_work(served: &Served, pool: &str) {
+    let began = Instant::now();
+    let mut client = served.client("other");
+    client.expect("here");
+    assert_eq!(client.ask(&format!("open {pool}")), "0 0");
+    assert_eq!(client.ask("add 1"), "1");
+    client.end();
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
 fn clients_of(served: &Served) -> usize {
     std::fs::read_dir(served.store().join("clients")).map_or(0, Iterator::count)
 }
@@ -84,9 +104,7 @@ fn nothing_stays_of_one_who_is_not_let_in() {
 #[test]
 fn what_an_earlier_connection_has_left_over_is_not_done() {
     let served = Served::start();
-    let mut first = Raw::greet(&served, None);
-    let _lock = Liveness::hold(first.client, first.liveness.take().unwrap()).unwrap();
-    assert_eq!(first.ask(&Request::Ready), Answer::Done);
+    let (mut first, _lock) = let_in(&served);
     let (pool, root) = (Uuid([7; 16]), Uuid([8; 16]));
     let make = Request::CreatePool {
         pool,
@@ -126,4 +144,72 @@ fn what_an_earlier_connection_has_left_over_is_not_done() {
         assert!(is_open(), "round {round}");
         first = second;
     }
+}
+
+#[test]
+fn what_is_no_request_ends_its_own_connection_alone() {
+    let served = Served::start();
+    let answer = message::encode(&Answer::Done);
+    let request = message::encode(&Request::Pools);
+    let longer = [&request[..], b"more"].concat();
+    for (number, (frame, bytes)) in [
+        (Frame::request(1), &b""[..]),
+        (Frame::request(1), &[0xff; 64][..]),
+        (Frame::request(1), &longer),
+        (Frame::request(1).answer(), &answer),
+        (Frame::note(), &request),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (raw, _lock) = let_in(&served);
+        raw.socket.send(frame, bytes, &[]).unwrap();
+        // No answer, and the end; where it had more to read, an error.
+        let ended = raw.socket.receive(ANSWER_MAX, 0);
+        assert!(!matches!(ended, Ok(Some(_))), "{number}: {ended:?}");
+    }
+    // Descriptors, which a client has no reason to send, do not stay with the service.
+    let before = descriptors(&served);
+    for _ in 0..20 {
+        let (raw, _lock) = let_in(&served);
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let files = [std::os::fd::AsFd::as_fd(&file); 50];
+        let _ = raw.socket.send(Frame::request(1), &request, &files);
+        let _ = raw.socket.receive(ANSWER_MAX, 0);
+    }
+    until("its descriptors are closed", || {
+        descriptors(&served) <= before
+    });
+    others_work(&served, "pool");
+}
+
+fn descriptors(served: &Served) -> usize {
+    let open = std::fs::read_dir(format!("/proc/{}/fd", served.pid()));
+    open.unwrap().count()
+}
+
+#[test]
+fn a_client_that_never_reads_holds_up_nobody_else() {
+    let served = Served::start();
+    let (raw, _lock) = let_in(&served);
+    raw.socket
+        .wait_at_most(Some(Duration::from_millis(200)), None)
+        .unwrap();
+    let request = message::encode(&Request::Recovery);
+    let mut sent = 0;
+    while raw.socket.send(Frame::request(sent), &request, &[]).is_ok() {
+        sent += 1;
+        assert!(sent < 1_000_000, "the service reads without end");
+    }
+    others_work(&served, "pool");
+}
+
+#[test]
+fn those_who_say_nothing_keep_nobody_out() {
+    let served = Served::start();
+    let silent: Vec<Socket> = (0..400)
+        .map(|_| Socket::connect(&served.socket()).unwrap())
+        .collect();
+    others_work(&served, "pool");
+    drop(silent);
 }
