@@ -124,7 +124,8 @@ mod tests {
         // What stands below the options of `--help`.
         let page = String::from_utf8(page)
             .unwrap()
-            .replace(".SH EXTRA\n", ".SH NOTES\n");
+            .replace(".SH EXTRA\n", ".SH NOTES\n")
+            .replace(" \n", "\n");
         if std::env::var_os("DURUM_WRITE_MANUAL").is_some() {
             std::fs::write(path, &page).unwrap();
         }
