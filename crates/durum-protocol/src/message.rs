@@ -7,7 +7,8 @@
 use durum_format::puddle::PuddleKind;
 use durum_format::{EngineKind, Uuid};
 use durum_service::{
-    Garbage, PoolSummary, PuddleOwner, PuddlePlace, RecoveryReport, RefusedPool, StoreInfo,
+    Garbage, LostFile, PoolSummary, PuddleOwner, PuddlePlace, RecoveryReport, RefusedPool,
+    StoreInfo,
 };
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -117,6 +118,11 @@ pub enum Request {
         pool: Option<String>,
     },
     Close,
+    ReadPool {
+        name: String,
+    },
+    Registry,
+    LostFiles,
 }
 
 /// Who owns a puddle.
@@ -190,6 +196,8 @@ pub enum Answer {
     Types(Vec<(u64, String)>),
     RefusedPools(Vec<RefusedPool>),
     Garbage(Garbage),
+    Registry(Vec<u8>),
+    LostFiles(Vec<LostFile>),
 }
 
 /// What the service tells without being asked.

@@ -11,7 +11,7 @@ use durum_protocol::message::{self, GREETING, Owner};
 use durum_protocol::{
     Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Note, Parts, Request, Welcome,
 };
-use durum_service::{Error, ErrorKind, PoolSummary, PuddlePlace, StoreInfo};
+use durum_service::{Error, ErrorKind, FileProblem, LostFile, PoolSummary, PuddlePlace, StoreInfo};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -61,6 +61,11 @@ fn requests() -> Vec<Request> {
         Request::RetryQuarantined { name },
         Request::FindGarbage { pool: None },
         Request::Close,
+        Request::ReadPool {
+            name: "words".into(),
+        },
+        Request::Registry,
+        Request::LostFiles,
     ]
 }
 
@@ -125,6 +130,15 @@ fn answers() -> Vec<Answer> {
         Answer::Types(vec![(7, "u64".to_owned())]),
         Answer::RefusedPools(Vec::new()),
         Answer::Garbage(Default::default()),
+        Answer::Registry(b"a snapshot".to_vec()),
+        Answer::LostFiles(vec![LostFile {
+            pool: "words".into(),
+            file: "/store/puddles/1".into(),
+            problem: FileProblem::Length {
+                found: 1,
+                expected: 2,
+            },
+        }]),
     ]
 }
 

@@ -434,7 +434,10 @@ impl Line {
 fn is_long(request: &Request) -> bool {
     matches!(
         request,
-        Request::GiveUp { .. } | Request::RetryQuarantined { .. } | Request::FindGarbage { .. }
+        Request::GiveUp { .. }
+            | Request::RetryQuarantined { .. }
+            | Request::FindGarbage { .. }
+            | Request::LostFiles
     )
 }
 

@@ -9,8 +9,8 @@ use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
 use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
-    Error, Garbage, GarbageOptions, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
-    RecoveryReport, RefusedPool, Result, Service, StoreInfo, random_uuid,
+    Error, Garbage, GarbageOptions, LostFile, PoolGrant, PoolSpec, PoolSummary, PuddleGrant,
+    PuddleOwner, RecoveryReport, RefusedPool, Result, Service, StoreInfo, random_uuid,
 };
 
 use crate::connection::{Connection, Waiting, gone};
@@ -286,6 +286,26 @@ impl Service for Remote {
 
     fn when_lost(&self, tell: Box<dyn FnOnce() + Send>) {
         self.connection.when_lost(tell);
+    }
+
+    fn read_pool(&self, name: &str) -> Result<PoolGrant> {
+        self.pool(&Request::ReadPool {
+            name: name.to_owned(),
+        })
+    }
+
+    fn registry(&self) -> Result<Vec<u8>> {
+        match self.ask(&Request::Registry)?.0 {
+            Answer::Registry(snapshot) => Ok(snapshot),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn lost_files(&self) -> Result<Vec<LostFile>> {
+        match self.ask(&Request::LostFiles)?.0 {
+            Answer::LostFiles(files) => Ok(files),
+            _ => Err(self.strange()),
+        }
     }
 
     fn close(&self) -> Result<()> {

@@ -18,7 +18,7 @@ use durum_format::store::StoreHeader;
 use durum_format::twin::SEAL_SIZE;
 use durum_format::types::{Descriptor, Registry as Types, registry::RegisterError};
 use durum_persist::Site;
-use durum_persist::file;
+use durum_persist::file::{self, MediaFile};
 
 use crate::directory::{absolute, not_made, parent};
 use crate::error::{Error, Result};
@@ -27,6 +27,7 @@ use crate::host::CreateOptions;
 use crate::host::create::{check_options, draw, fill};
 use crate::host::open::validate;
 use crate::identity;
+use crate::inspect::ReadOnlyStore;
 use crate::liveness;
 use crate::model::{Progress, ProgressFn, Stage};
 use crate::names;
@@ -101,6 +102,39 @@ pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Resu
             return Err(Error::quarantined(&source, pool.name.clone(), note));
         }
     }
+    let open = |uuid: Uuid, record: &PuddleRecord| files::open(&source, uuid, record, false);
+    place_at(target, &contents, &open, options)
+}
+
+/// Copies the pools of a store that a service serves, or the one of this name, to a store at `target`, as
+/// [`clone_store`] does. This process makes all files of the copy.
+///
+/// # Errors
+/// `PoolMissing`; `PoolBusy` for a pool that somebody writes; those of the service, and of [`clone_store`].
+pub fn clone_served(
+    reader: &mut ReadOnlyStore,
+    pool: Option<&str>,
+    target: &Path,
+    options: &CloneOptions,
+) -> Result<CloneReport> {
+    if let Some((_, error)) = reader.hold(pool)?.into_iter().next() {
+        return Err(error);
+    }
+    let reader = &*reader;
+    let contents = reader.contents().only(reader.path(), pool)?;
+    let open = |uuid: Uuid, record: &PuddleRecord| reader.file(uuid, record);
+    place_at(target, &contents, &open, options)
+}
+
+/// Opens the file of a puddle of the source.
+type OpenFile<'o> = dyn Fn(Uuid, &PuddleRecord) -> Result<MediaFile> + 'o;
+
+fn place_at(
+    target: &Path,
+    contents: &Contents,
+    open: &OpenFile<'_>,
+    options: &CloneOptions,
+) -> Result<CloneReport> {
     if fs::symlink_metadata(target).is_ok() {
         return Err(Error::StoreExists {
             path: target.to_owned(),
@@ -108,7 +142,7 @@ pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Resu
     }
     let place = hidden_place(target)?;
     file::create_dir(&place, PLACE).map_err(|error| not_made(target, error))?;
-    let made = make(&source, &identity, &contents, &place, options).and_then(|report| {
+    let made = make(contents, open, &place, options).and_then(|report| {
         move_into_place(&place, target)?;
         Ok(report)
     });
@@ -142,12 +176,12 @@ fn move_into_place(place: &Path, target: &Path) -> Result<()> {
 }
 
 fn make(
-    source: &Path,
-    identity: &StoreHeader,
     contents: &Contents,
+    open: &OpenFile<'_>,
     place: &Path,
     options: &CloneOptions,
 ) -> Result<CloneReport> {
+    let identity = &contents.store;
     let made = CreateOptions {
         domain: None,
         base: options.base.unwrap_or(identity.base),
@@ -177,7 +211,7 @@ fn make(
     };
     let total = moves.by_address.len() as u64;
     for (done, step) in (1..).zip(moves.by_address.values()) {
-        copier.copy(source, place, step, contents)?;
+        copier.copy(open, place, step, contents)?;
         Progress::tell(&options.progress, Stage::Clone, done, total);
     }
     let contents = moves.translate(contents, empty);
@@ -293,7 +327,7 @@ struct Copier<'a> {
 impl Copier<'_> {
     fn copy(
         &mut self,
-        source: &Path,
+        open: &OpenFile<'_>,
         place: &Path,
         step: &Move,
         contents: &Contents,
@@ -301,7 +335,7 @@ impl Copier<'_> {
         let Some(record) = contents.puddles.get(&step.old) else {
             return Ok(());
         };
-        let from = files::open(source, step.old, record, false)?;
+        let from = open(step.old, record)?;
         let mut bytes = reading::bytes(&from, 0, record.size)?;
         let old_header = files::header_of(step.old, record);
         let mut objects = Vec::new();

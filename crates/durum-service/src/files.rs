@@ -185,10 +185,15 @@ pub(crate) fn open_at(
     record: &PuddleRecord,
     writable: bool,
 ) -> Result<MediaFile> {
-    let role = role_of(record);
-    let cure = role.cure;
-    let file = reading::open(store, name, role, writable)?;
-    let found = read_header(&file, cure)?;
+    let file = reading::open(store, name, role_of(record), writable)?;
+    ensure_is(&file, uuid, record)?;
+    Ok(file)
+}
+
+/// Checks that an open file is the puddle of the record: length and header.
+pub(crate) fn ensure_is(file: &MediaFile, uuid: Uuid, record: &PuddleRecord) -> Result<()> {
+    let cure = role_of(record).cure;
+    let found = read_header(file, cure)?;
     let expected = header_of(uuid, record);
     if found != expected {
         return Err(Error::Damaged {
@@ -199,7 +204,7 @@ pub(crate) fn open_at(
             cure: cure.into(),
         });
     }
-    Ok(file)
+    Ok(())
 }
 
 /// What a header says that is not what the registry says, in words.

@@ -3,7 +3,8 @@
 //! Takes no lock and writes nothing. After an unclean end, the writes that recovery would make are planned
 //! and applied to what is read, in private memory: the files stay byte for byte as they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
@@ -14,17 +15,35 @@ use durum_format::store::StoreHeader;
 use durum_persist::file::MediaFile;
 
 use crate::directory::absolute;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::files;
 use crate::identity;
 use crate::liveness;
 use crate::lock::Holder;
-use crate::model::{PoolSummary, PuddleSummary, RecoveryReport};
+use crate::model::{PoolSummary, PuddleSummary, RecoveryReport, RefusedPool, StoreInfo};
 use crate::presence::{self, LostFile};
 use crate::reading;
 use crate::recovery::{Access, HomeWrite, Part, RefusedPools, ensure_nothing_kept, plan_client};
 use crate::registry;
-use crate::registry::contents::{self, Contents};
+use crate::registry::contents::{self, Contents, PuddleRecord};
+
+/// Where the files of a store come from that this process may not open itself.
+pub(crate) trait Source: fmt::Debug + Send + Sync {
+    /// What the service says of the store.
+    fn info(&self) -> StoreInfo;
+
+    /// What its registry says now, without clients.
+    fn contents(&self) -> Result<Contents>;
+
+    /// Sees to it that nobody writes a pool from here on.
+    fn hold(&self, pool: &str) -> Result<()>;
+
+    /// The file of a puddle, open for reading. Its pool is held.
+    fn file(&self, pool: Uuid, puddle: Uuid) -> Result<MediaFile>;
+
+    /// The files of pools that cannot be used.
+    fn lost_files(&self) -> Result<Vec<LostFile>>;
+}
 
 /// A store that is only read.
 ///
@@ -53,6 +72,8 @@ pub struct ReadOnlyStore {
     /// What is kept for pools that nothing stands in the way of any more, by client and pool.
     ready: BTreeMap<(Uuid, Uuid), Part>,
     writes: BTreeMap<Uuid, Vec<HomeWrite>>,
+    /// Of a store that a service serves.
+    source: Option<Box<dyn Source>>,
 }
 
 impl ReadOnlyStore {
@@ -110,7 +131,84 @@ impl ReadOnlyStore {
             refused,
             ready,
             writes,
+            source: None,
         })
+    }
+
+    /// A reader of a store that a service serves, whose pools are recovered but for those of `refused`.
+    pub(crate) fn of_source(
+        path: PathBuf,
+        contents: Contents,
+        refused: Vec<RefusedPool>,
+        source: Box<dyn Source>,
+    ) -> ReadOnlyStore {
+        ReadOnlyStore {
+            path,
+            identity: contents.store.clone(),
+            contents,
+            pending: RecoveryReport {
+                was_clean: true,
+                refused,
+                ..RecoveryReport::default()
+            },
+            refused: RefusedPools::default(),
+            ready: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            source: Some(source),
+        }
+    }
+
+    /// What a service says of the store, if one serves it: then a puddle can be read once its pool is held.
+    pub fn served(&self) -> Option<StoreInfo> {
+        self.source.as_ref().map(|source| source.info())
+    }
+
+    pub(crate) fn is_served(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Sees to it that nobody writes the pools, or the one of this name, as long as this reader is there. Tells which
+    /// of them cannot be held: somebody writes them, or they cannot be recovered. Of a store that no service serves
+    /// nothing need be held.
+    ///
+    /// # Errors
+    /// `PoolMissing`; those of the service.
+    pub fn hold(&mut self, pool: Option<&str>) -> Result<BTreeMap<String, Error>> {
+        let mut refused = BTreeMap::new();
+        let Some(source) = &self.source else {
+            return Ok(refused);
+        };
+        let mut tried = BTreeSet::new();
+        loop {
+            let known = self.contents.pools.values().map(|pool| &pool.name);
+            let wanted = known.filter(|name| pool.is_none_or(|pool| pool == *name));
+            let new: Vec<String> = wanted
+                .filter(|name| !tried.contains(*name))
+                .cloned()
+                .collect();
+            if let (true, true, Some(name)) = (new.is_empty(), tried.is_empty(), pool) {
+                return Err(Error::no_pool(&self.path, name));
+            }
+            if new.is_empty() {
+                return Ok(refused);
+            }
+            for name in new {
+                match source.hold(&name) {
+                    Err(error) if matches!(error.kind(), ErrorKind::User | ErrorKind::Data) => {
+                        refused.insert(name.clone(), error);
+                    }
+                    held => held?,
+                }
+                tried.insert(name);
+            }
+            // They may have grown until they were held, and there may be others.
+            self.contents = source.contents()?;
+        }
+    }
+
+    /// The contents of its registry; of a store that is served, without clients.
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.contents
     }
 
     /// The store directory, absolute.
@@ -158,6 +256,9 @@ impl ReadOnlyStore {
     /// # Errors
     /// `Io`.
     pub fn writer(&self) -> Result<Option<u32>> {
+        if self.is_served() {
+            return Ok(None);
+        }
         Ok(match liveness::current_writer(&self.path)? {
             Holder::Nobody => None,
             Holder::Process(pid) => Some(pid.unwrap_or(0)),
@@ -196,6 +297,9 @@ impl ReadOnlyStore {
     /// # Errors
     /// `Io`.
     pub fn lost_files(&self) -> Result<Vec<LostFile>> {
+        if let Some(source) = &self.source {
+            return source.lost_files();
+        }
         let is_live = || Ok(liveness::current_writer(&self.path)? != Holder::Nobody);
         if is_live()? {
             return Ok(Vec::new());
@@ -219,12 +323,15 @@ impl ReadOnlyStore {
         ensure_nothing_kept(&self.path, &self.contents, operation)
     }
 
-    /// A puddle as recovery would leave it.
+    /// A puddle as recovery would leave it. Of a store that a service serves its pool is [held](ReadOnlyStore::hold).
     ///
     /// # Errors
     /// `PuddleUnknown`; `StoreBusy` beside a live writer; `PoolRefused` where recovery could not write its pool;
     /// `Format`, `Damaged`, `FileMissing`, `Io` for its file.
     pub fn puddle(&self, uuid: Uuid) -> Result<PuddleView> {
+        if self.is_served() {
+            return self.puddle_unguarded(uuid);
+        }
         if let Holder::Process(pid) = liveness::current_writer(&self.path)? {
             return Err(Error::StoreBusy {
                 path: self.path.clone(),
@@ -239,9 +346,7 @@ impl ReadOnlyStore {
         let record = self.contents.puddle(&self.path, uuid)?;
         self.refused
             .ensure_not(&self.path, &self.contents, record.owner)?;
-        let is_quarantined = self.contents.is_quarantined_file(uuid);
-        let path = files::current_path(&self.path, uuid, is_quarantined);
-        let file = files::open_at(&self.path, &path, uuid, record, false).map_err(|error| {
+        let file = self.file(uuid, record).map_err(|error| {
             match self.contents.pools.get(&record.owner) {
                 Some(pool) => files::of_pool(error, &self.path, &pool.name),
                 None => error,
@@ -252,6 +357,18 @@ impl ReadOnlyStore {
             header: files::header_of(uuid, record),
             writes: self.writes.get(&uuid).cloned().unwrap_or_default(),
         })
+    }
+
+    /// The file of a puddle, open for reading.
+    pub(crate) fn file(&self, uuid: Uuid, record: &PuddleRecord) -> Result<MediaFile> {
+        if let Some(source) = &self.source {
+            let file = source.file(record.owner, uuid)?;
+            files::ensure_is(&file, uuid, record)?;
+            return Ok(file);
+        }
+        let is_quarantined = self.contents.is_quarantined_file(uuid);
+        let path = files::current_path(&self.path, uuid, is_quarantined);
+        files::open_at(&self.path, &path, uuid, record, false)
     }
 
     /// All bytes of a puddle as recovery would leave it.

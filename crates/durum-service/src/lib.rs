@@ -41,6 +41,7 @@ mod process;
 mod reading;
 mod recovery;
 mod registry;
+mod served;
 mod service;
 mod space;
 mod unregistered;
@@ -49,9 +50,9 @@ mod wording;
 pub use check::{
     CheckOptions, CheckReport, Finding, Garbage, GarbageGroup, GarbageLimbo, GarbageObject,
     GarbageOptions, GarbageReference, Leaks, PoolCheck, PoolGarbage, Readable, RepairReport,
-    Severity, check, find_garbage, repair,
+    Severity, check, check_served, find_garbage, repair,
 };
-pub use clone::{CloneOptions, CloneReport, clone_store};
+pub use clone::{CloneOptions, CloneReport, clone_served, clone_store};
 pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
 pub use error::{Error, ErrorKind, Result};

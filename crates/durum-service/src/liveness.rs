@@ -9,7 +9,8 @@
 //! its descriptors would drop the lock. So a service and its clients are never one process.
 //!
 //! A program may lose the lock by accident: it closes all its descriptors. So the service writes into the file which
-//! process it has seen with the lock. While that one lives, nobody takes the client for gone before it was asked.
+//! process it has seen with the lock. While that one lives, nobody takes the client for gone before it was asked. And
+//! which pools the client reads, of which nothing else tells.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,13 +37,16 @@ pub(crate) const CLIENTS_DIRECTORY: &str = "clients";
 
 const CLIENT: Site = Site("client's liveness file");
 
-/// The longest that a note of a process is.
+/// The longest that a note of a process is. What it reads stands behind.
 const NOTE_MAX: u64 = 256;
 
 const ROLE: Role = Role {
     structure: "the liveness lock of a client",
     cure: "the next opener takes the client for gone",
 };
+
+/// Bytes of a pool's name in the file of a client.
+const PLACE_BYTES: u64 = 16;
 
 fn name_of(client: Uuid) -> PathBuf {
     Path::new(CLIENTS_DIRECTORY).join(client.to_string())
@@ -132,6 +136,58 @@ pub(crate) fn note(store: &Path, client: Uuid, pid: u32) -> Result<()> {
     written.map_err(|error| Error::io("writing it", file.path(), error))
 }
 
+/// The pools that a client in another process has open for reading, for the service that comes after this one: nothing
+/// of it is durable, as the file is not. Behind the note of its process the file has sixteen bytes for each, a pool's
+/// name or zeros. So a change is one write, which a service that is killed has made or has not.
+pub(crate) fn reads(store: &Path, client: Uuid) -> Result<Vec<Uuid>> {
+    let file = reading::open(store, name_of(client), ROLE, false)?;
+    let pools = places(&file)?.into_iter();
+    Ok(pools.filter(|pool| !pool.is_nil()).collect())
+}
+
+/// Notes that a client in another process reads pools.
+pub(crate) fn note_reading(store: &Path, client: Uuid, pools: &[Uuid]) -> Result<()> {
+    let changes = pools.iter().map(|pool| (Uuid::NIL, *pool));
+    change_places(store, client, changes)
+}
+
+/// Notes that it reads one no more.
+pub(crate) fn note_read(store: &Path, client: Uuid, pool: Uuid) -> Result<()> {
+    change_places(store, client, [(pool, Uuid::NIL)].into_iter())
+}
+
+/// Puts each second name in the first place of the first one, or behind all.
+fn change_places(
+    store: &Path,
+    client: Uuid,
+    changes: impl Iterator<Item = (Uuid, Uuid)>,
+) -> Result<()> {
+    // A client of this process has no file: it ends with its service.
+    let file = match reading::open(store, name_of(client), ROLE, true) {
+        Err(Error::FileMissing { .. }) => return Ok(()),
+        opened => opened?,
+    };
+    let mut places = places(&file)?;
+    for (old, new) in changes {
+        let found = places.iter().position(|place| *place == old);
+        let at = found.unwrap_or(places.len());
+        file.write_all_at(&new.0, NOTE_MAX + at as u64 * PLACE_BYTES)
+            .map_err(|error| Error::io("noting what a client reads", file.path(), error))?;
+        match places.get_mut(at) {
+            Some(place) => *place = new,
+            None => places.push(new),
+        }
+    }
+    Ok(())
+}
+
+fn places(file: &MediaFile) -> Result<Vec<Uuid>> {
+    let length = reading::length(file)?.saturating_sub(NOTE_MAX);
+    let bytes = reading::bytes(file, NOTE_MAX, length)?;
+    let (places, _) = bytes.as_chunks::<{ PLACE_BYTES as usize }>();
+    Ok(places.iter().map(|place| Uuid(*place)).collect())
+}
+
 /// A client's file, kept open to be looked at again and again. Not for the client's own process, which would lose its
 /// lock with the descriptor.
 #[derive(Debug)]
@@ -192,7 +248,9 @@ fn told_by(file: &MediaFile) -> Result<Life> {
         return Ok(Life::Certain(pid));
     }
     let text = reading::bytes(file, 0, reading::length(file)?.min(NOTE_MAX))?;
-    let process = String::from_utf8_lossy(&text).parse::<Process>().ok();
+    let text = String::from_utf8_lossy(&text);
+    let note = text.lines().next();
+    let process = note.and_then(|note| note.parse::<Process>().ok());
     Ok(match process {
         Some(process) if process.lives() => Life::Doubtful(process.pid),
         _ => Life::Gone,

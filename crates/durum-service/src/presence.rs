@@ -1,10 +1,12 @@
 //! Whether the files of pools are there: what the system says of them, without a look at their contents.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -12,7 +14,7 @@ use crate::reading::{self, Role};
 use crate::registry::contents::Contents;
 
 /// A file of a pool that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostFile {
     /// The pool's name.
     pub pool: String,
@@ -23,7 +25,7 @@ pub struct LostFile {
 }
 
 /// Why a file of a pool cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum FileProblem {
     /// It is not there.
@@ -36,7 +38,7 @@ pub enum FileProblem {
         expected: u64,
     },
     /// Something else than a file lies in its place: what, with an article.
-    NotAFile(&'static str),
+    NotAFile(Cow<'static, str>),
     /// The system does not let us read it, and says so.
     Unreadable(String),
 }
@@ -83,7 +85,7 @@ pub(crate) fn lost_files(store: &Path, contents: &Contents) -> Result<Vec<LostFi
         let name = files::relative_path(*uuid, false);
         let problem = match reading::open(store, name, role, false) {
             Err(Error::FileMissing { .. }) => FileProblem::Missing,
-            Err(Error::NotAFile { found, .. }) => FileProblem::NotAFile(found),
+            Err(Error::NotAFile { found, .. }) => FileProblem::NotAFile(found.into()),
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
                 FileProblem::Unreadable("no right to read it".into())
             }

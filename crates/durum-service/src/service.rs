@@ -10,6 +10,7 @@ use crate::model::{
     PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport, RefusedPool,
     StoreInfo,
 };
+use crate::presence::LostFile;
 
 /// Puddles that one request opens at most: a message can carry so many descriptors.
 pub const PUDDLES_AT_ONCE: usize = 253;
@@ -43,8 +44,9 @@ pub trait Service: Send + Sync {
     /// The grant is durable on return: only then may recovery write to the pool for this client.
     ///
     /// # Errors
-    /// `PoolMissing`; `PoolOpen` when this handle has it open; `PoolQuarantined` and `PoolRefused` with the cure;
-    /// `Damaged`, `FileMissing` for a root puddle whose file is not what the registry says.
+    /// `PoolMissing`; `PoolOpen` when this handle has it open, `PoolBusy` when another client has, be it for reading;
+    /// `PoolQuarantined` and `PoolRefused` with the cure; `Damaged`, `FileMissing` for a root puddle whose file is not
+    /// what the registry says.
     fn open_pool(&self, name: &str) -> Result<PoolGrant>;
 
     /// Opens puddles of a pool that this client has open, at most [`PUDDLES_AT_ONCE`], in this order. It waits for
@@ -54,6 +56,31 @@ pub trait Service: Send + Sync {
     /// `PoolNotOpen`; `PuddleUnknown`; `PuddleRefused` for a puddle that is not the pool's, and for too many;
     /// `Damaged`, `FileMissing` for a file that is not what the registry says.
     fn open_puddles(&self, pool: Uuid, puddles: &[Uuid]) -> Result<Vec<PuddleGrant>>;
+
+    /// Opens a pool for reading only, until [`Service::close_pool`]. Others may read it meanwhile, and nobody writes
+    /// it. Who alone reads it may go on to write it, by [`Service::open_pool`]: nobody comes in between.
+    ///
+    /// Its files, and those that [`Service::open_puddles`] gives of it, are open for reading: what they hold is what
+    /// transactions have committed, all of it. The pool is recovered before, if somebody is gone who wrote it. Nothing
+    /// is recorded of it, as recovery never writes for a reader.
+    ///
+    /// # Errors
+    /// As [`Service::open_pool`]; `PoolBusy` while somebody writes it, who is told the same while it is read.
+    fn read_pool(&self, name: &str) -> Result<PoolGrant>;
+
+    /// What the registry says of pools, their puddles, types, and quarantined logs, as a snapshot in its own format
+    /// (docs/format/registry.md); of clients nothing. [`ReadOnlyStore::of`](crate::ReadOnlyStore::of) reads it.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`.
+    fn registry(&self) -> Result<Vec<u8>>;
+
+    /// The files of pools that are missing, cut short or unreadable, in order of pool: looks at each file, and not into
+    /// it.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn lost_files(&self) -> Result<Vec<LostFile>>;
 
     /// Gives the pool back. The caller has drained every log that names it.
     ///
@@ -68,7 +95,7 @@ pub trait Service: Send + Sync {
     /// It is durably gone on return; files left by a crash in between are collected at the next open.
     ///
     /// # Errors
-    /// `PoolMissing`; `PoolOpen` when this handle has it open.
+    /// `PoolMissing`; `PoolOpen` when this handle has it open, `PoolBusy` when another client has.
     fn remove_pool(&self, name: &str) -> Result<()>;
 
     /// Adds a puddle to an open pool, of its [engine's kind](crate::EngineKind::puddle_kind), or makes a log or log
@@ -152,10 +179,11 @@ pub trait Service: Send + Sync {
     /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
     fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport>;
 
-    /// Looks for garbage in the open store, in which no pool is open: what is found stays true until one is opened.
+    /// Looks for garbage in the open store, in which nobody writes a pool. All pools are open for reading afterwards,
+    /// as by [`Service::read_pool`], so that what was found stays true: [`Service::open_pool`] goes on to write one.
     ///
     /// # Errors
-    /// As [`find_garbage`](crate::find_garbage); `PoolOpen`.
+    /// As [`find_garbage`](crate::find_garbage); `PoolOpen`, `PoolBusy`.
     fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage>;
 
     /// Has `tell` called once the service knows this client no more, because it took it for gone: its pools were

@@ -21,6 +21,7 @@ mod watchdog;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::fs::Mode;
 
 use crate::options::Options;
 
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     options.start_logging();
+    // Files of the store are the service's alone: what a client can do with a descriptor is what that is open for.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
     match serve::run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

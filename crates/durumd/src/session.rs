@@ -310,6 +310,15 @@ impl Session {
                 };
                 alone(Answer::Garbage(client.find_garbage(&options)?))
             }
+            Request::ReadPool { name } => {
+                if again && let Some(open) = client.read_again(&name)? {
+                    return Ok(pool_reply(open));
+                }
+                self.when_free(|client| client.read_pool(&name))
+                    .map(pool_reply)
+            }
+            Request::Registry => alone(Answer::Registry(client.registry()?)),
+            Request::LostFiles => alone(Answer::LostFiles(client.lost_files()?)),
             Request::Close => {
                 client.close()?;
                 self.has_ended = true;

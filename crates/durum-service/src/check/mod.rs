@@ -12,6 +12,7 @@ mod reach;
 mod registered;
 mod repair;
 mod roles;
+mod served;
 mod structure;
 
 use std::collections::BTreeSet;
@@ -44,6 +45,7 @@ pub use self::garbage::{
     PoolGarbage, find_garbage,
 };
 pub use self::repair::{RepairReport, repair};
+pub use self::served::check_served;
 
 /// Findings of one kind and pool after which the rest is only counted.
 const FINDINGS_MAX: u64 = 100;
@@ -198,6 +200,34 @@ impl CheckReport {
         });
     }
 
+    /// Tells of pools that recovery cannot write.
+    fn tell_refused(&mut self, reader: &ReadOnlyStore) {
+        for pool in &reader.pending().refused {
+            self.add(Severity::Damage, &pool.file, pool.offset, refusal(pool));
+            self.kept.insert(pool.name.clone());
+        }
+    }
+
+    /// Tells of quarantined logs.
+    fn tell_quarantined(&mut self, reader: &ReadOnlyStore) {
+        let contents = reader.contents();
+        for (puddle, log) in &contents.quarantine {
+            let marks = contents.marks.iter();
+            let pools = marks.filter(|(_, client)| *client == log.client);
+            let pools = pools.filter_map(|(pool, _)| contents.pools.get(pool));
+            let mut names: Vec<&str> = pools.map(|pool| pool.name.as_str()).collect();
+            names.sort_unstable();
+            let text = format!(
+                "a quarantined log, which may hold committed transactions of these pools: {}: {}; cure the cause and try again \
+                 (`durum recover --retry POOL`), or accept a pool as it is (`--accept-quarantined POOL`)",
+                names.join(", "),
+                log.reason
+            );
+            let file = files::quarantine_path(reader.path(), *puddle);
+            self.add(Severity::Damage, &file, None, text);
+        }
+    }
+
     /// Notes an error about data as a finding; hands on any other.
     fn absorb(&mut self, file: &Path, error: Error) -> Result<()> {
         match error.kind() {
@@ -278,10 +308,7 @@ impl Seen {
             );
             report.add(Severity::Damage, &path.join(&note.log), None, text);
         }
-        for pool in &reader.pending().refused {
-            report.add(Severity::Damage, &pool.file, pool.offset, refusal(pool));
-            report.kept.insert(pool.name.clone());
-        }
+        report.tell_refused(&reader);
         for (name, part) in reader.ready() {
             // Whether its files can be written, too, only an opener can tell.
             let what = match part.transactions + part.undecided {
@@ -295,21 +322,7 @@ impl Seen {
             report.add(Severity::Damage, &path.join(registry::NAMES[0]), None, text);
             report.kept.insert(name.to_owned());
         }
-        for (puddle, log) in &contents.quarantine {
-            let marks = contents.marks.iter();
-            let pools = marks.filter(|(_, client)| *client == log.client);
-            let pools = pools.filter_map(|(pool, _)| contents.pools.get(pool));
-            let mut names: Vec<&str> = pools.map(|pool| pool.name.as_str()).collect();
-            names.sort_unstable();
-            let text = format!(
-                "a quarantined log, which may hold committed transactions of these pools: {}: {}; cure the cause and try again \
-                 (`durum recover --retry POOL`), or accept a pool as it is (`--accept-quarantined POOL`)",
-                names.join(", "),
-                log.reason
-            );
-            let file = files::quarantine_path(&path, *puddle);
-            report.add(Severity::Damage, &file, None, text);
-        }
+        report.tell_quarantined(&reader);
         let objects = structure::check(&reader, options, report)?;
         Ok(Some(Seen {
             reader,

@@ -77,9 +77,12 @@ pub(super) fn check(
     let total = registered.len() as u64;
     for (done, puddle) in (1..).zip(registered) {
         let file = files::puddle_path(reader.path(), puddle.uuid);
+        if reader.is_served() && !puddle.kind.holds_objects() {
+            continue;
+        }
         match reader.puddle_unguarded(puddle.uuid) {
-            // One finding tells of the whole pool.
-            Err(Error::PoolRefused { .. }) => {
+            // One finding tells of the whole pool; or it is not to be looked at.
+            Err(Error::PoolRefused { .. } | Error::PoolNotOpen { .. }) => {
                 all.partial.insert(puddle.owner);
             }
             Ok(view) if puddle.kind.holds_objects() => {

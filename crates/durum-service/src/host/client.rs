@@ -9,6 +9,7 @@ use durum_persist::file::MediaFile;
 use rustix::io::Errno;
 
 use super::commit::{Away, Commit};
+use super::holders::Wish;
 use super::puddles::{Registered, Removal, grant, place};
 use super::settle::{giving_up_of, is_twin};
 use super::{CreateOptions, Host, Open, OpenOptions};
@@ -21,6 +22,7 @@ use crate::model::{
     RefusedPool, StoreInfo,
 };
 use crate::names;
+use crate::presence::LostFile;
 use crate::recovery::{apply, plan_twin};
 use crate::registry::contents::{Change, PoolRecord, PuddleRecord};
 use crate::service::{PUDDLES_AT_ONCE, Service};
@@ -119,17 +121,19 @@ impl Service for Embedded {
 
     fn open_pool(&self, name: &str) -> Result<PoolGrant> {
         loop {
-            let (away, seen) = self.host.leave(|open| self.openable(open, name))?;
+            let (away, seen) = self
+                .host
+                .leave(|open| self.openable(open, name, Wish::Write))?;
             let (pool, record, registered) = &seen;
             names::ensure_descriptors(&self.host.path, 1)?;
-            let file = self.open_file(name, registered)?;
+            let file = self.open_file(name, registered, true)?;
             let root = grant(registered.0, &registered.1, file);
             if record.engine == EngineKind::Twin {
                 self.make_whole(&away, *pool, &root, name)?;
             }
             // The grant is durable before it is handed out: recovery writes only where a grant says so.
             let others = away.request(|open| {
-                if self.openable(open, name)? != seen {
+                if self.openable(open, name, Wish::Write)? != seen {
                     return Ok((None, Commit::nothing()));
                 }
                 let mut changes = self.enter(open);
@@ -140,6 +144,8 @@ impl Service for Embedded {
                 Ok((Some(others), Commit::addition(changes)))
             })?;
             if let Some(others) = others {
+                // If it was open for that before.
+                self.end_reading(*pool)?;
                 return Ok(PoolGrant {
                     uuid: *pool,
                     name: record.name.clone(),
@@ -158,7 +164,8 @@ impl Service for Embedded {
         // Waits for nobody's commit, as `reopen_puddle`. Nobody else may remove a puddle of a pool that is open here.
         let mut state = self.host.state();
         let open = state.open(&self.host.path)?;
-        self.ensure_open(open, pool)?;
+        let writable = self.may_write(open, pool);
+        let writable = writable.ok_or_else(|| not_open(pool))?;
         let wanted = puddles.iter().map(|uuid| {
             let record = open.contents.puddle(&self.host.path, *uuid)?;
             match record.owner == pool {
@@ -169,11 +176,15 @@ impl Service for Embedded {
         let wanted = wanted.collect::<Result<Vec<Registered>>>()?;
         let name = open.contents.pools.get(&pool).map(|pool| pool.name.clone());
         drop(state);
-        self.open_files(&name.unwrap_or_default(), &wanted)
+        self.open_files(&name.unwrap_or_default(), &wanted, writable)
     }
 
     fn close_pool(&self, pool: Uuid) -> Result<()> {
+        let has_read = self.end_reading(pool)?;
         self.host.request(|open| {
+            if has_read && !self.has_open(open, pool) {
+                return Ok(((), Commit::nothing()));
+            }
             self.ensure_open(open, pool)?;
             let changes = vec![Change::RemoveGrant(self.id, pool)];
             Ok(((), Commit::removal(changes)))
@@ -183,7 +194,7 @@ impl Service for Embedded {
     fn remove_pool(&self, name: &str) -> Result<()> {
         let was_refused = self.host.remove_puddles(|open| {
             let pool = self.host.pool_named(&open.contents, name)?;
-            self.ensure_not_open(open, pool, "removed")?;
+            open.ensure_free(self.id, pool, Wish::Remove)?;
             // What is kept for a pool goes with `give_up` only; of a Twin pool nothing is kept that its own files do
             // not hold.
             if !is_twin(&open.contents, pool) {
@@ -319,7 +330,19 @@ impl Service for Embedded {
     }
 
     fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage> {
-        self.host.find_garbage(options)
+        self.search(options)
+    }
+
+    fn read_pool(&self, name: &str) -> Result<PoolGrant> {
+        self.read(name)
+    }
+
+    fn registry(&self) -> Result<Vec<u8>> {
+        self.host.registry()
+    }
+
+    fn lost_files(&self) -> Result<Vec<LostFile>> {
+        self.host.lost_files()
     }
 
     fn close(&self) -> Result<()> {
@@ -338,19 +361,29 @@ impl Service for Embedded {
 
 impl Embedded {
     /// Opens and checks the file of a puddle of a pool.
-    pub(super) fn open_file(&self, pool: &str, (uuid, record): &Registered) -> Result<MediaFile> {
-        files::open(&self.host.path, *uuid, record, true)
+    pub(super) fn open_file(
+        &self,
+        pool: &str,
+        (uuid, record): &Registered,
+        writable: bool,
+    ) -> Result<MediaFile> {
+        files::open(&self.host.path, *uuid, record, writable)
             .map_err(|error| files::of_pool(error, &self.host.path, pool))
     }
 
     /// Opens and checks the files of puddles of a pool.
-    fn open_files(&self, pool: &str, puddles: &[Registered]) -> Result<Vec<PuddleGrant>> {
+    fn open_files(
+        &self,
+        pool: &str,
+        puddles: &[Registered],
+        writable: bool,
+    ) -> Result<Vec<PuddleGrant>> {
         // It takes longer than to open a few.
         if puddles.len() > FEW_FILES {
             names::ensure_descriptors(&self.host.path, puddles.len())?;
         }
         let open = |registered: &Registered| {
-            let file = self.open_file(pool, registered)?;
+            let file = self.open_file(pool, registered, writable)?;
             Ok(grant(registered.0, &registered.1, file))
         };
         match puddles.iter().map(open).collect() {
@@ -385,14 +418,19 @@ impl Embedded {
     }
 
     /// A pool that this client may open, and its root puddle.
-    fn openable(&self, open: &Open, name: &str) -> Result<(Uuid, PoolRecord, Registered)> {
+    pub(super) fn openable(
+        &self,
+        open: &Open,
+        name: &str,
+        wish: Wish,
+    ) -> Result<(Uuid, PoolRecord, Registered)> {
         let pool = self.host.pool_named(&open.contents, name)?;
         if let Some(note) = open.contents.quarantine_of(pool) {
             return Err(Error::quarantined(&self.host.path, name.to_owned(), note));
         }
         open.refused
             .ensure_not(&self.host.path, &open.contents, pool)?;
-        self.ensure_not_open(open, pool, "opened again")?;
+        open.ensure_free(self.id, pool, wish)?;
         let record = open.contents.pools[&pool].clone();
         let root = *open.contents.puddle(&self.host.path, record.root_puddle)?;
         let root = (record.root_puddle, root);
@@ -400,7 +438,7 @@ impl Embedded {
     }
 
     /// Recovers a Twin pool one of whose files was put back after all others were recovered.
-    fn make_whole(
+    pub(super) fn make_whole(
         &self,
         away: &Away<'_>,
         pool: Uuid,
@@ -420,21 +458,6 @@ impl Embedded {
             .into_values()
             .next()
             .map_or(Ok(()), |error| Err(refused(error)))
-    }
-
-    /// Refuses what needs the pool closed, by whom it may be open.
-    fn ensure_not_open(&self, open: &Open, pool: Uuid, operation: &'static str) -> Result<()> {
-        let at_work = open.at_work.iter();
-        let mut holders = at_work.filter(|client| open.contents.grants.contains(&(**client, pool)));
-        let Some(holder) = holders.next() else {
-            return Ok(());
-        };
-        let name = open.contents.pools.get(&pool).map(|pool| pool.name.clone());
-        let name = name.unwrap_or_default();
-        Err(match *holder == self.id {
-            true => Error::PoolOpen { name, operation },
-            false => Error::PoolBusy { name },
-        })
     }
 
     fn ensure_open(&self, open: &Open, pool: Uuid) -> Result<()> {

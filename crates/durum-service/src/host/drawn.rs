@@ -135,7 +135,7 @@ impl Embedded {
         let Some(root @ (uuid, puddle)) = root.first() else {
             return Ok(None);
         };
-        let file = self.open_file(&record.name, root)?;
+        let file = self.open_file(&record.name, root, true)?;
         Ok(Some(PoolGrant {
             uuid: pool,
             root: grant(*uuid, puddle, file),

@@ -35,7 +35,7 @@ impl Host {
             Ok((removed, Commit::removal(changes)))
         })?;
         away.note(|open| {
-            open.at_work.remove(&client);
+            open.forget_client(client);
             open.refused.replace(&contents, &recovered.refused);
         });
         for (uuid, _) in &removed {

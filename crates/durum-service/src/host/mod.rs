@@ -2,17 +2,20 @@
 //!
 //! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`gone`] does so for one client
 //! while others work, [`settle`] does what a person decides about the rest, [`client`] answers a client, [`puddles`]
-//! makes and removes puddles, [`commit`] is the way of every change: requests that come at the same time share a
-//! registry commit. [`pulse`] tells whether all of that goes on.
+//! makes and removes puddles, [`holders`] knows who has a pool open, [`reading`] is for those who only read, [`commit`]
+//! is the way of every change: requests that come at the same time share a registry commit. [`pulse`] tells whether all
+//! of that goes on.
 
 mod client;
 mod commit;
 pub(crate) mod create;
 mod drawn;
 mod gone;
+mod holders;
 pub(crate) mod open;
 mod puddles;
 mod pulse;
+mod reading;
 mod recover;
 mod served;
 mod settle;
@@ -26,13 +29,11 @@ use durum_format::Uuid;
 use durum_format::store::StoreHeader;
 use durum_persist::domain::Domain;
 
-use crate::check::{Garbage, GarbageOptions, find_in};
 use crate::error::{Error, Result};
-use crate::inspect::ReadOnlyStore;
 use crate::lock::StoreLock;
 use crate::model::{ProgressFn, RecoveryReport};
 use crate::names;
-use crate::recovery::{RefusedPools, ensure_nothing_kept};
+use crate::recovery::RefusedPools;
 use crate::registry::Registry;
 use crate::registry::contents::Contents;
 use crate::space::{OpenHere, Space};
@@ -122,6 +123,8 @@ struct Open {
     group: Group,
     /// The clients that use the store now: their logs are theirs.
     at_work: BTreeSet<Uuid>,
+    /// Client and pool: it reads the pool, which nobody writes meanwhile.
+    readers: BTreeSet<(Uuid, Uuid)>,
     /// The clients that are gone and whose logs are being replayed: nobody does so twice.
     recovering: BTreeSet<Uuid>,
     /// Requests that wait for a commit, and those that work on files, without the lock.
@@ -164,7 +167,7 @@ impl Host {
     /// The client has ended, and nothing of it is left.
     fn is_not_at_work(&self, client: Uuid) {
         if let Some(open) = &mut self.state().open {
-            open.at_work.remove(&client);
+            open.forget_client(client);
         }
     }
 
@@ -233,26 +236,6 @@ impl Host {
         // Every change goes to the copy in memory in one step: a panic elsewhere does not spoil it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// As [`Service::find_garbage`](crate::Service::find_garbage).
-    fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage> {
-        let operation = "searched for garbage";
-        self.undisturbed(|open| {
-            ensure_nothing_kept(&self.path, &open.contents, operation)?;
-            let mut grants = open.contents.grants.iter();
-            if let Some((_, pool)) = grants.next() {
-                let name = open.contents.pools.get(pool).map(|pool| pool.name.clone());
-                return Err(Error::PoolOpen {
-                    name: name.unwrap_or_default(),
-                    operation,
-                });
-            }
-            // Recovery was done when the store was opened, and nobody has written since.
-            let (path, identity) = (self.path.clone(), self.identity.clone());
-            let reader = ReadOnlyStore::over(path, identity, open.contents.clone(), true)?;
-            find_in(&reader, options)
-        })
-    }
 }
 
 impl Open {
@@ -286,6 +269,7 @@ impl Open {
             contents,
             group: Group::default(),
             at_work: BTreeSet::new(),
+            readers: BTreeSet::new(),
             recovering: BTreeSet::new(),
             waiting: 0,
             away: 0,

@@ -91,6 +91,8 @@ impl Host {
         let mut open = Open::new(registry, contents, space, lock);
         open.refused = refused;
         open.at_work.extend(living.keys());
+        let readers = Host::take_over_readers(&path, &open.contents, living.keys().copied())?;
+        open.readers.extend(readers);
         liveness::forget_others(&path, &living)?;
         Ok(Host::over(path, identity, domain, recovery, open))
     }

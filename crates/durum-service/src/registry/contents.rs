@@ -93,6 +93,46 @@ impl Contents {
         Contents::of(part)
     }
 
+    /// What concerns those who only read: pools and their puddles, types, and quarantined logs; no client.
+    pub(crate) fn for_readers(&self) -> Contents {
+        let kept = |uuid: &Uuid, record: &PuddleRecord| {
+            self.pools.contains_key(&record.owner) || self.is_quarantined_file(*uuid)
+        };
+        let puddles = self
+            .puddles
+            .iter()
+            .filter(|(uuid, record)| kept(uuid, record));
+        Contents::of(State {
+            sequence: self.sequence,
+            cursor: self.cursor,
+            pools: self.pools.clone(),
+            puddles: puddles.map(|(uuid, record)| (*uuid, *record)).collect(),
+            types: self.types.clone(),
+            quarantine: self.quarantine.clone(),
+            marks: self.marks.clone(),
+            ..State::new(self.store.clone())
+        })
+    }
+
+    /// Pools and their puddles, and types; of all pools, or of the one of this name.
+    ///
+    /// # Errors
+    /// `PoolMissing`.
+    pub(crate) fn only(&self, store: &Path, name: Option<&str>) -> Result<Contents> {
+        let mut part = self.for_readers().into_state();
+        if let Some(name) = name {
+            let (pool, _) = self
+                .pool_named(name)
+                .ok_or_else(|| Error::no_pool(store, name))?;
+            part.pools.retain(|uuid, _| *uuid == pool);
+        }
+        part.quarantine.clear();
+        part.marks.clear();
+        part.puddles
+            .retain(|_, record| part.pools.contains_key(&record.owner));
+        Ok(Contents::of(part))
+    }
+
     pub(crate) fn into_state(self) -> State {
         self.state
     }

@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use durum_format::FormatError;
-use durum_format::registry::{encode_changes, encode_snapshot};
+use durum_format::registry::{check_snapshot, encode_changes, encode_snapshot, parse_used};
 
 use self::contents::{Change, Contents};
 use self::file::{COPY, Place, REGISTRY, Writer};
@@ -48,6 +48,18 @@ pub(crate) fn refuse_directories(store: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a registry file of these contents begins with, for those who do not read the file.
+pub(crate) fn encode(store: &Path, contents: &Contents) -> Result<Vec<u8>> {
+    encode_snapshot(contents).map_err(|source| refusal(store, &REGISTRY, source))
+}
+
+/// Reads what [`encode`] gave.
+pub(crate) fn decode(store: &Path, bytes: &[u8]) -> Result<Contents> {
+    let parsed = check_snapshot(bytes).and_then(|room| parse_used(bytes, room.end));
+    let parsed = parsed.map_err(|source| refusal(store, &REGISTRY, source))?;
+    Ok(Contents::of(parsed.state))
 }
 
 const CURE: &str =

@@ -13,6 +13,7 @@ mod garbage;
 mod hostile;
 mod lock;
 mod quarantine;
+mod reading;
 mod recovery;
 mod scale;
 mod scene;

@@ -1,0 +1,115 @@
+//! What a service serves, for those who only read: the registry as it was, and files of pools that nobody writes
+//! meanwhile. So whoever looks at a store works in its own process, and holds up only those who would write what it
+//! looks at.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use durum_format::Uuid;
+use durum_persist::file::MediaFile;
+
+use crate::error::{Error, Result};
+use crate::inspect::{ReadOnlyStore, Source};
+use crate::model::{PoolGrant, StoreInfo};
+use crate::presence::LostFile;
+use crate::registry;
+use crate::registry::contents::Contents;
+use crate::service::Service;
+
+impl ReadOnlyStore {
+    /// Reads the store of a service, whose client ends with this.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use durum_service::{CreateOptions, Embedded, EngineKind, PoolSpec, ReadOnlyStore, Service};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("store");
+    /// let writer = Embedded::create(&path, &CreateOptions::default())?;
+    /// let grant = writer.create_pool("words", &PoolSpec::new(EngineKind::Hybrid))?;
+    /// let mut reader = ReadOnlyStore::of(Arc::new(writer.host().client()?))?;
+    /// assert_eq!(reader.hold(Some("words"))?.len(), 1); // It is being written.
+    /// writer.close_pool(grant.uuid)?;
+    /// assert_eq!(reader.hold(Some("words"))?.len(), 0);
+    /// assert_eq!(reader.puddle_bytes(reader.pools()[0].root_puddle)?.len(), 2 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the service.
+    pub fn of(service: Arc<dyn Service>) -> Result<ReadOnlyStore> {
+        let path = service.info().path;
+        let refused = service.refused_pools()?;
+        let held = Held {
+            service,
+            pools: Mutex::default(),
+        };
+        let contents = held.contents()?;
+        let source = Box::new(held);
+        Ok(ReadOnlyStore::of_source(path, contents, refused, source))
+    }
+}
+
+/// Pools that a client of a service has open for reading.
+struct Held {
+    service: Arc<dyn Service>,
+    pools: Mutex<BTreeMap<Uuid, PoolGrant>>,
+}
+
+impl Held {
+    fn pools(&self) -> MutexGuard<'_, BTreeMap<Uuid, PoolGrant>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source for Held {
+    fn info(&self) -> StoreInfo {
+        self.service.info()
+    }
+
+    fn contents(&self) -> Result<Contents> {
+        registry::decode(&self.service.info().path, &self.service.registry()?)
+    }
+
+    fn hold(&self, pool: &str) -> Result<()> {
+        let mut pools = self.pools();
+        if pools.values().any(|held| held.name == pool) {
+            return Ok(());
+        }
+        let grant = self.service.read_pool(pool)?;
+        pools.insert(grant.uuid, grant);
+        Ok(())
+    }
+
+    fn file(&self, pool: Uuid, puddle: Uuid) -> Result<MediaFile> {
+        if let Some(held) = self.pools().get(&pool)
+            && held.root.uuid == puddle
+        {
+            return Ok(held.root.file.clone());
+        }
+        let opened = self.service.open_puddles(pool, &[puddle])?;
+        let opened = opened.into_iter().next().map(|opened| opened.file);
+        opened.ok_or_else(|| Error::PuddleUnknown {
+            store: self.service.info().path,
+            uuid: puddle.to_string(),
+        })
+    }
+
+    fn lost_files(&self) -> Result<Vec<LostFile>> {
+        self.service.lost_files()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Err(error) = self.service.close() {
+            tracing::debug!(%error, "a reader of a store could not end in order");
+        }
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").finish_non_exhaustive()
+    }
+}
