@@ -99,6 +99,14 @@ pub enum Error {
     /// No transaction is running on this thread.
     #[error("no transaction is running on this thread")]
     NoTransaction,
+    /// The pool was opened for reading only.
+    #[error(
+        "pool \"{pool}\" is open for reading only; close it, and open it without `PoolOptions::read_only` to change it"
+    )]
+    ReadOnly {
+        /// The pool's name.
+        pool: String,
+    },
     /// A pool type has no open pool.
     #[error(
         "no pool is open as {pool_type}; keep what {pool_type}::open returned as long as its transactions run"

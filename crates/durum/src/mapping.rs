@@ -99,11 +99,10 @@ fn map_file(
     address: usize,
     size: usize,
     offset: u64,
-    flags: MapFlags,
+    (protection, flags): (ProtFlags, MapFlags),
     domain: Domain,
 ) -> Result<()> {
     let map = |flags: MapFlags| {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the caller names a range inside the reserved space where no puddle is mapped.
         unsafe {
             rustix::mm::mmap(
@@ -159,6 +158,8 @@ pub(crate) struct Owner {
     pub(crate) beside: Option<Arc<Beside>>,
     /// What the engine of its pool keeps about it.
     pub(crate) kept: Option<Box<dyn Kept>>,
+    /// It can be changed.
+    pub(crate) is_writable: bool,
     /// Its addresses were claimed for it: it has waited to be mapped.
     pub(crate) is_claimed: bool,
 }
@@ -206,7 +207,12 @@ impl Mapping {
         let file_id = rustix::fs::fstat(grant.file.as_fd())
             .map(|stat| (stat.st_dev, stat.st_ino))
             .map_err(|error| Error::system("asking about a puddle's file", error))?;
+        let protection = match owner.is_writable {
+            true => ProtFlags::READ | ProtFlags::WRITE,
+            false => ProtFlags::READ,
+        };
         let flags = match domain {
+            _ if !owner.is_writable => MapFlags::SHARED,
             Domain::File => PRIVATE,
             Domain::Dax => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
             _ => MapFlags::SHARED,
@@ -216,7 +222,8 @@ impl Mapping {
             let at = |distance: usize, offset: u64, flags| {
                 let start = address + distance;
                 space.need(start, size, store)?;
-                map_file(store, &grant.file, start, size, offset, flags, domain)
+                let how = (protection, flags);
+                map_file(store, &grant.file, start, size, offset, how, domain)
             };
             if let Some(home) = home {
                 at(home, 0, flags)?;
@@ -237,7 +244,7 @@ impl Mapping {
                 space.give_back(address + distance, size);
             }
         })?;
-        if !private {
+        if !private && owner.is_writable {
             // SAFETY: the mapping stays until `unmap`, which says so.
             unsafe {
                 durum_persist::record::mapped(

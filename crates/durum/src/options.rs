@@ -149,6 +149,10 @@ pub struct PoolOptions {
     /// Look for stores that no `add` announced, and for pointers that lead out of the store, at each commit and abort.
     /// Slow, for tests: keeps a copy of the pool. Default: off.
     pub check_stores: bool,
+    /// Open it for reading only: nothing of it can be changed, as far as the system's memory protection goes, and other
+    /// programs may read it meanwhile, where a service serves the store. What is in it is what was committed. It is
+    /// mapped when it is opened. Default: off.
+    pub read_only: bool,
     /// Another engine than its own runs its transactions, until it is closed ([`PoolOptions::run_by`]).
     pub(crate) run_by: Option<&'static str>,
     /// Memory beside its puddles that the opener keeps something in.
@@ -167,6 +171,7 @@ impl Default for PoolOptions {
             twin_mode: TwinMode::Log,
             concurrency: Concurrency::Combining,
             check_stores: false,
+            read_only: false,
             run_by: None,
             beside: None,
         }
@@ -207,6 +212,7 @@ setters! {
     twin_mode(mode: TwinMode);
     concurrency(concurrency: Concurrency);
     check_stores(check: bool);
+    read_only(wanted: bool);
 }
 
 /// How a Twin pool is used while it is open. On the media all are the same.

@@ -1,6 +1,7 @@
-//! Poison: after a failure of the media a store may not be used any more.
+//! Poison: why nothing may be written any more. A failure of the media, for a whole store; or that a pool was opened
+//! for reading only.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,12 +12,27 @@ use crate::primitive::locked;
 #[derive(Debug, Default)]
 pub(crate) struct Poison {
     set: AtomicBool,
-    what: Mutex<Option<(std::path::PathBuf, u64, &'static str)>>,
+    why: Mutex<Option<Why>>,
+}
+
+#[derive(Debug)]
+enum Why {
+    Failed(PathBuf, u64, &'static str),
+    /// The pool of this name is open for reading only.
+    ReadOnly(String),
 }
 
 impl Poison {
+    /// That of a pool which is open for reading only.
+    pub(crate) fn of_reading(pool: &str) -> Self {
+        Self {
+            set: AtomicBool::new(true),
+            why: Mutex::new(Some(Why::ReadOnly(pool.to_owned()))),
+        }
+    }
+
     pub(crate) fn set(&self, file: &Path, offset: u64, reason: &'static str) {
-        locked(&self.what).get_or_insert((file.to_owned(), offset, reason));
+        locked(&self.why).get_or_insert_with(|| Why::Failed(file.to_owned(), offset, reason));
         self.set.store(true, Ordering::Release);
     }
 
@@ -31,8 +47,11 @@ impl Poison {
 
     #[cold]
     fn error(&self) -> Error {
-        let what = locked(&self.what);
-        let (file, offset, reason) = what.clone().unwrap_or_default();
+        let (file, offset, reason) = match &*locked(&self.why) {
+            Some(Why::ReadOnly(pool)) => return Error::ReadOnly { pool: pool.clone() },
+            Some(Why::Failed(file, offset, reason)) => (file.clone(), *offset, *reason),
+            None => Default::default(),
+        };
         Error::Poisoned {
             file,
             offset,

@@ -19,6 +19,7 @@ use crate::fault::{check_forked, guarded};
 use crate::opened::{Durability, Pool, PoolInner, StoreInner, next_key};
 use crate::options::PoolOptions;
 use crate::pages::Way;
+use crate::poison::Poison;
 use crate::primitive::locked;
 use crate::tx::{Transaction, Tx};
 
@@ -29,6 +30,7 @@ impl PoolInner {
         options: &PoolOptions,
     ) -> Result<Arc<Self>> {
         let engine = match options.run_by {
+            _ if options.read_only => Some(engine::read_only()),
             // They leave nothing that recovery has to know of, as long as the pool's own engine does not look for it.
             Some(name) => engine::engine(grant.engine)
                 .filter(|engine| engine.facts().works_in_place)
@@ -45,7 +47,11 @@ impl PoolInner {
         let facts = engine.facts();
         // One for the whole store: a transaction may span its pools, and what one failed write means for the others
         // nobody knows.
-        let poison = store.poison.clone();
+        let poison = match options.read_only {
+            true => Arc::new(Poison::of_reading(&grant.name)),
+            false => store.poison.clone(),
+        };
+        let checks_stores = options.check_stores && !options.read_only;
         let pool = Arc::new_cyclic(|this| Self {
             key: next_key(),
             uuid: grant.uuid,
@@ -54,11 +60,12 @@ impl PoolInner {
             engine,
             run_by: options.run_by,
             facts,
-            ends_empty: facts.takes_turns || options.check_stores,
+            ends_empty: facts.takes_turns || checks_stores,
             kept: engine.keep_pool(&store, options),
             bias: engine.bias(&store),
             store,
             poison,
+            is_read_only: options.read_only,
             survive: options.survive_media_errors,
             beside: options.beside.clone(),
             heap: PoolHeap::new(options.growth_max, options.spare_max),
@@ -66,14 +73,15 @@ impl PoolInner {
             combine: Combine::new(options.concurrency),
             root: Mutex::new(()),
             this: this.clone(),
-            checker: options.check_stores.then(|| Mutex::new(Checker::default())),
+            checker: checks_stores.then(|| Mutex::new(Checker::default())),
         });
         let mapper = pool.mapper();
         let file = grant.root.file.clone();
         let root = (mapper.map)(grant.root, false)?;
         pool.heap.puddles_mut().push(root);
-        let way = match options.check_stores {
-            // The checker looks at all of a pool.
+        // The checker looks at all of a pool; and a store to one that is only read is not to look like a puddle that
+        // waits.
+        let way = match checks_stores || options.read_only {
             true => Way::Eager,
             false => pool.store.way,
         };
@@ -146,10 +154,15 @@ impl Pool {
     /// transaction, when that one has committed.
     ///
     /// # Errors
-    /// `RootType` if the pool's root is of another type; `ObjectSize` if it does not fit into the root puddle
-    /// (see [`PoolOptions::root_puddle_size`]); `RootPending` while the transaction of another thread is making it.
+    /// `RootType` if the pool's root is of another type; `ObjectSize` if it does not fit into the root puddle (see
+    /// [`PoolOptions::root_puddle_size`]); `ReadOnly` if it would have to be made; `RootPending` while the transaction
+    /// of another thread is making it.
     pub fn root<T: Described>(&self) -> Result<*mut T> {
-        let type_id = self.inner.store.ensure_type::<T>()?;
+        let type_id = match self.inner.is_read_only {
+            // Who only reads leaves no type behind.
+            true => T::description().id,
+            false => self.inner.store.ensure_type::<T>()?,
+        };
         Ok(self
             .root_bytes(type_id, size_of::<T>(), align_of::<T>())?
             .cast())

@@ -135,6 +135,9 @@ impl Store {
     /// `PoolExists`, `StorageFull`, `EngineMissing` and others; nothing is left behind.
     pub fn create_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         self.check()?;
+        if options.read_only {
+            return Err(Error::ReadOnly { pool: name.into() });
+        }
         if engine::engine(options.engine).is_none() {
             return Err(Error::EngineMissing {
                 pool: name.into(),
@@ -154,16 +157,32 @@ impl Store {
 
     /// Opens a pool; a pool that is open in this process gives another handle to it.
     ///
+    /// With [`PoolOptions::read_only`] any number of programs may have it open at the same time, where a service serves
+    /// the store: they share the memory, and nobody writes it.
+    ///
     /// # Errors
-    /// `PoolMissing`, `PoolQuarantined`, `PoolRefused`, `AddressConflict`, `EngineMissing` and others, with what to
-    /// do.
+    /// `PoolBusy` while another program writes it, or while others read it and it is to be written; `PoolOpen` where
+    /// this process has it open otherwise; `PoolMissing`, `PoolQuarantined`, `PoolRefused`, `AddressConflict`,
+    /// `EngineMissing` and others, with what to do.
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         self.check()?;
         let _one_at_a_time = locked(&self.inner.opening);
         if let Some(inner) = PoolInner::find(&self.inner, name) {
-            return Ok(Pool { inner });
+            if inner.is_read_only == options.read_only {
+                return Ok(Pool { inner });
+            }
+            return Err(Error::Store(durum_service::Error::PoolOpen {
+                name: name.into(),
+                operation: match options.read_only {
+                    true => "opened for reading only",
+                    false => "opened for writing",
+                },
+            }));
         }
-        let grant = self.inner.service.open_pool(name)?;
+        let grant = match options.read_only {
+            true => self.inner.service.read_pool(name)?,
+            false => self.inner.service.open_pool(name)?,
+        };
         self.enter(grant, &options)
     }
 

@@ -4,6 +4,7 @@
 mod direct;
 mod hybrid;
 mod in_place;
+mod read_only;
 #[cfg(feature = "test-engines")]
 mod sample;
 mod shadow;
@@ -55,6 +56,11 @@ pub(crate) fn test_engine(name: &str) -> Option<&'static dyn Engine> {
         "sample" => Some(&sample::Sample),
         _ => None,
     }
+}
+
+/// The engine of pools that are open for reading only.
+pub(crate) fn read_only() -> &'static dyn Engine {
+    &read_only::ReadOnly
 }
 
 /// The engine of a kind, if this version has it.

@@ -241,7 +241,9 @@ pub(crate) struct PoolInner {
     /// What [`Engine::bias`] says.
     pub(crate) bias: Option<SharedBias>,
     pub(crate) store: Arc<StoreInner>,
+    /// The store's; of a pool that is open for reading only one of its own, which says so.
     pub(crate) poison: Arc<Poison>,
+    pub(crate) is_read_only: bool,
     pub(crate) survive: bool,
     pub(crate) beside: Option<Arc<Beside>>,
     pub(crate) heap: PoolHeap,

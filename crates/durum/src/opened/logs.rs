@@ -65,6 +65,7 @@ impl StoreInner {
             back: None,
             beside: None,
             kept: None,
+            is_writable: true,
             is_claimed: false,
         };
         Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)

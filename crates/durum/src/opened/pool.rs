@@ -24,7 +24,8 @@ impl PoolInner {
     pub(crate) fn mapper(&self) -> Mapper {
         let (engine, store, survive) = (self.engine, self.store.clone(), self.survive);
         let (key, pool) = (self.key, self.this.clone());
-        let (poison, beside) = (self.poison.clone(), self.beside.clone());
+        let (poison, beside) = (self.store.poison.clone(), self.beside.clone());
+        let is_writable = !self.is_read_only;
         let second = engine.second_mapping();
         let second_range = store.info.space_size as usize;
         let back = (second == SecondMapping::Back).then_some(second_range);
@@ -40,6 +41,7 @@ impl PoolInner {
                 back,
                 beside: beside.clone(),
                 kept: engine.keep_puddle(&store, address, size),
+                is_writable,
                 is_claimed,
             };
             let info = &store.info;
@@ -50,7 +52,7 @@ impl PoolInner {
         Mapper {
             store: self.store.clone(),
             pool: self.uuid,
-            poison: self.poison.clone(),
+            poison: self.store.poison.clone(),
             beside: self.beside.clone(),
             back,
             puddles: self.heap.shared_puddles(),
@@ -80,6 +82,25 @@ impl PoolInner {
             self.check_media()
         } else {
             Ok(())
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn check_readable(&self) -> Result<()> {
+        match self.check_usable() {
+            Ok(()) => Ok(()),
+            Err(error) => self.check_only_readable(error),
+        }
+    }
+
+    #[cold]
+    fn check_only_readable(&self, error: Error) -> Result<()> {
+        match error {
+            Error::ReadOnly { .. } => {
+                self.store.poison.check()?;
+                self.check_media()
+            }
+            error => Err(error),
         }
     }
 
@@ -293,7 +314,7 @@ impl Drop for PoolInner {
         // A late lookup may still hold one: the structs stay until the store closes.
         locked(&self.store.retired).extend(puddles);
         // After a failure the grant stays: only so may the next opener replay the logs that name this pool.
-        if self.poison.check().is_ok()
+        if self.store.poison.check().is_ok()
             && let Err(error) = self.store.service.close_pool(self.uuid)
         {
             // The next opener finds the grant and recovers, which changes nothing in a drained pool.

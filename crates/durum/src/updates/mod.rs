@@ -214,7 +214,7 @@ impl Pool {
         if forked() {
             return Err(Error::Forked);
         }
-        pool.check_usable()?;
+        pool.check_readable()?;
         let enters = pool.combine.concurrency == Concurrency::Combining
             && thread::inside(pool.key).is_none();
         if !enters {

@@ -8,6 +8,7 @@ mod killer;
 mod lives;
 mod metrics;
 mod parts;
+mod readers;
 mod sandbox;
 mod steps;
 mod strangers;

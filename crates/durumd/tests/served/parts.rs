@@ -69,6 +69,7 @@ fn client() {
     let options = PoolOptions::new().engine(engine());
     let mut counters = None;
     let (stops, mut work) = (Arc::new(AtomicBool::new(false)), None::<JoinHandle<u64>>);
+    let mut read = Vec::new();
     say("here");
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
@@ -82,6 +83,30 @@ fn client() {
                 }
                 Err(error) => say(error),
             },
+            // For reading only, as long as the process lives.
+            "read" => match store.open_pool(words[1], PoolOptions::new().read_only(true)) {
+                Ok(pool) => {
+                    let counters = Counters::of(pool);
+                    let (one, other) = counters.values();
+                    say(format!("{one} {other}"));
+                    read.push(counters);
+                }
+                Err(error) => say(error),
+            },
+            "unread" => {
+                read.clear();
+                say("read no more");
+            }
+            // What it has open for reading: by a transaction, and by a plain store.
+            "change" => match read[0].pool.transaction(|_| Ok::<_, durum::Error>(())) {
+                Ok(()) => say("changed"),
+                Err(error) => say(error),
+            },
+            "poke" => {
+                // SAFETY: none; it is to end the process.
+                unsafe { read[0].at.write_volatile(1) };
+                say("poked");
+            }
             "add" => {
                 let counters = counters.as_ref().unwrap();
                 let times = 0..words[1].parse::<u64>().unwrap();

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::ptr;
 
 use durum_format::types::Type;
+use durum_service::EngineKind;
 
 use super::copies::Copies;
 use crate::described::{Described, Walk};
@@ -188,16 +189,20 @@ impl Pool {
             return Err(Error::Forked);
         }
         let pool = &*self.inner;
-        pool.check_usable()?;
-        let Some(left_right) = pool.kept().and_then(Copies::left_right) else {
-            return Err(Error::NoCopies {
-                pool: pool.name.clone(),
-            });
-        };
+        pool.check_readable()?;
         let view = |distance| View {
             distance,
             pool,
             _one_thread: PhantomData,
+        };
+        let Some(left_right) = pool.kept().and_then(Copies::left_right) else {
+            // Nobody changes what is open for reading only.
+            if pool.is_read_only && pool.kind == EngineKind::Twin {
+                return Ok(body(&view(0)));
+            }
+            return Err(Error::NoCopies {
+                pool: pool.name.clone(),
+            });
         };
         if let Some(distance) = seen_already(pool) {
             return Ok(body(&view(distance)));
