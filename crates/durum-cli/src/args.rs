@@ -11,7 +11,8 @@ use clap::{Args, Parser, Subcommand};
 #[command(
     name = "durum",
     version,
-    after_help = "Exit codes: 0 success, 2 refused input, 3 damaged data, 1 the system failed, 130 interrupted."
+    after_help = "A STORE is a directory, or one that a service serves: durum: (that of this machine), durum+unix:SOCKET, and with \
+        a pool durum:POOL, durum+unix:SOCKET:POOL.\n\nExit codes: 0 success, 2 refused input, 3 damaged data, 1 the system failed, 130 interrupted."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -137,8 +138,8 @@ pub struct Stat {
 pub struct Inspect {
     /// The store
     pub store: PathBuf,
-    /// The pool
-    pub pool: String,
+    /// The pool, unless it is named with a service: durum:POOL
+    pub pool: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

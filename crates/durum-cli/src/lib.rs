@@ -2,9 +2,9 @@
 //! survive.
 //!
 //! `docs/how-to/cli.md` tells what each subcommand prints. Reading order: `args` (what may be asked for), `failure`
-//! (how it can go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects
-//! through their type descriptors), `top` (what a service does), `kv` (databases of durum-kv), `demo` (the word count
-//! that is killed again and again; `demo/map.rs` is an example of the untyped API).
+//! (how it can go wrong, and the exit codes), `place` (how a store is named), `commands` (one file for each small
+//! subcommand), `inspect` (objects through their type descriptors), `top` (what a service does), `kv` (databases of
+//! durum-kv), `demo` (the word count that is killed again and again; `demo/map.rs` is an example of the untyped API).
 
 #![warn(clippy::unwrap_used)]
 
@@ -17,6 +17,7 @@ mod inspect;
 mod kv;
 pub mod manual;
 mod output;
+mod place;
 mod progress;
 mod top;
 

@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use durum_protocol::Address;
 use durum_service::{
     GarbageGroup, GarbageLimbo, GarbageObject, GarbageOptions, OpenOptions, PoolGarbage,
     ProgressFn, RecoveryReport, find_garbage,
@@ -133,7 +134,15 @@ pub fn collect(path: impl AsRef<Path>, options: &GcOptions) -> Result<GcReport> 
     };
     fault::check_forked()?;
     if options.dry_run {
-        let garbage = find_garbage(path, &search)?;
+        let garbage = match Address::parse(path) {
+            Address::Directory(path) => find_garbage(&path, &search)?,
+            Address::Service(_) => {
+                let service = services::open(path, OpenOptions::default())?.service;
+                let found = service.find_garbage(&search);
+                service.close()?;
+                found?
+            }
+        };
         return Ok(GcReport {
             pools: garbage.pools,
             transactions: 0,

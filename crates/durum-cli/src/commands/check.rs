@@ -2,22 +2,31 @@
 
 use std::io::Write;
 
-use durum_service::{CheckOptions, CheckReport, Leaks, Readable, Severity, check, repair};
+use durum_service::{
+    CheckOptions, CheckReport, Leaks, Readable, Severity, check, check_served, repair,
+};
 use serde_json::{Value, json};
 
 use super::{recover, state};
 use crate::args::Check;
 use crate::failure::Failure;
 use crate::output::{self, count, list, size};
+use crate::place::Place;
 use crate::progress;
 
 pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
-    let repaired = options.repair.then(|| repair(&options.store)).transpose()?;
-    let repaired = repaired.map_or(Vec::new(), |report| report.actions);
+    let place = Place::of(&options.store);
+    let mut repaired = Vec::new();
+    if options.repair {
+        repaired = repair(place.directory("repair its store")?)?.actions;
+    }
     let how = CheckOptions {
         progress: Some(progress::stages()),
     };
-    let report = check(&options.store, &how)?;
+    let report = match &place {
+        Place::Directory(path) => check(path, &how)?,
+        Place::Service { pool, .. } => check_served(&mut place.read()?, pool.as_deref(), &how)?,
+    };
     drop(how);
     if options.json {
         output::json(out, &to_json(&report, &repaired))?;
@@ -28,7 +37,7 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
         return Ok(());
     }
     let damages = of(&report, Severity::Damage);
-    let store = options.store.display();
+    let store = place.path().display();
     if !report.kept.is_empty() {
         return Err(Failure::Damaged(format!(
             "{store}: {} found; pools that are not recovered: {}: run `durum recover {store}`, which says what stands in the way; \
@@ -43,13 +52,13 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
         (true, damaged) => format!(
             "keep a copy of the store, then try `durum check --repair {store}`, which does not help {}: {}",
             list(damaged),
-            state::advice(&options.store, damaged)
+            state::advice(place.path(), damaged)
         ),
         (false, []) => {
             "`--repair` does not help here: do what is said of each, or restore a copy of the store"
                 .into()
         }
-        (false, damaged) => state::advice(&options.store, damaged),
+        (false, damaged) => state::advice(place.path(), damaged),
     };
     Err(Failure::Damaged(format!(
         "{store}: {} found; {cure}",

@@ -2,12 +2,13 @@
 
 use std::io::Write;
 
-use durum_service::{CloneOptions, clone_store};
+use durum_service::{CloneOptions, clone_served, clone_store};
 use serde_json::json;
 
 use crate::args::Clone;
 use crate::failure::Failure;
 use crate::output::{self, count, size};
+use crate::place::Place;
 use crate::progress;
 
 pub(crate) fn run(options: &Clone, out: &mut dyn Write) -> Result<(), Failure> {
@@ -16,7 +17,15 @@ pub(crate) fn run(options: &Clone, out: &mut dyn Write) -> Result<(), Failure> {
         progress: Some(progress::stages()),
         ..CloneOptions::default()
     };
-    let report = clone_store(&options.source, &options.target, &clone)?;
+    let target = Place::of(&options.target);
+    let target = target.directory("take a copy in")?;
+    let source = Place::of(&options.source);
+    let report = match &source {
+        Place::Directory(path) => clone_store(path, target, &clone)?,
+        Place::Service { pool, .. } => {
+            clone_served(&mut source.read()?, pool.as_deref(), target, &clone)?
+        }
+    };
     drop(clone);
     let unknown: u64 = report.unknown_types.values().sum();
     if options.json {

@@ -9,16 +9,18 @@ use super::recover;
 use crate::args::Gc;
 use crate::failure::Failure;
 use crate::output::{self, count, size};
+use crate::place::Place;
 use crate::progress;
 
 pub(crate) fn run(options: &Gc, out: &mut dyn Write) -> Result<(), Failure> {
     let mut how = GcOptions::new()
         .dry_run(options.dry_run)
         .progress(progress::stages());
-    if let Some(pool) = &options.pool {
+    let place = Place::of(&options.store);
+    if let Some(pool) = place.pool(options.pool.as_deref())? {
         how = how.pool(pool);
     }
-    let report = collect(&options.store, &how)?;
+    let report = collect(place.path(), &how)?;
     // The progress bar goes before the output comes.
     drop(how);
     match options.json {

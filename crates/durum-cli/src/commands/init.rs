@@ -10,10 +10,13 @@ use serde_json::json;
 use crate::args::Init;
 use crate::failure::Failure;
 use crate::output::{self, domain_name, survives};
+use crate::place::Place;
 
 pub(crate) fn run(options: &Init, out: &mut dyn Write) -> Result<(), Failure> {
+    let place = Place::of(&options.path);
+    let path = place.directory("make another store")?;
     if let Some(wanted) = &options.domain {
-        check_domain(wanted, &options.path)?;
+        check_domain(wanted, path)?;
     }
     let mut create = CreateOptions::default();
     if let Some(base) = options.base {
@@ -22,7 +25,7 @@ pub(crate) fn run(options: &Init, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(space) = options.space {
         create.space_size = space;
     }
-    let store = Embedded::create(&options.path, &create)?;
+    let store = Embedded::create(path, &create)?;
     let info = store.info();
     store.close()?;
     if options.json {

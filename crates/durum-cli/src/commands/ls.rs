@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use durum_service::{PoolSummary, ReadOnlyStore};
+use durum_service::PoolSummary;
 use serde_json::{Value, json};
 
 use super::recover;
@@ -10,11 +10,16 @@ use super::state::States;
 use crate::args::Ls;
 use crate::failure::Failure;
 use crate::output::{self, size};
+use crate::place::Place;
 
 pub(crate) fn run(options: &Ls, out: &mut dyn Write) -> Result<(), Failure> {
-    let store = ReadOnlyStore::open(&options.store)?;
-    let pools = store.pools();
-    let states = States::of(&store, &pools)?;
+    let place = Place::of(&options.store);
+    let store = place.read()?;
+    let mut pools = store.pools();
+    if let Some(name) = place.pool(None)? {
+        pools.retain(|pool| pool.name == name);
+    }
+    let states = States::of(place.shown(&store), &store, &pools)?;
     if options.json {
         let pools: Vec<Value> = pools.iter().map(|pool| to_json(pool, &states)).collect();
         output::json(out, &json!({ "pools": pools }))?;

@@ -3,17 +3,19 @@
 use std::io::Write;
 use std::path::Path;
 
-use durum_service::{Embedded, OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service};
+use durum_service::{OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service};
 use serde_json::{Value, json};
 
 use crate::args::Recover;
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::output::{self, count, list, millis, size, time};
+use crate::place::Place;
 use crate::progress;
 
 pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
-    let seen = look(options)?;
+    let place = Place::of(&options.store);
+    let seen = look(&place)?;
     let damage = seen.as_ref().and_then(damaged_puddle);
     let is_clean = seen.as_ref().is_some_and(ReadOnlyStore::is_clean);
     let accepts = &options.accept_quarantined;
@@ -26,13 +28,16 @@ pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure>
         return Err(damage.into());
     }
     drop(seen);
-    recover(options, out)?;
+    recover(options, &place, out)?;
     damage.map_or(Ok(()), |damage| Err(damage.into()))
 }
 
-/// The store as it is; `None` where only an opener can tell what is the matter.
-fn look(options: &Recover) -> Result<Option<ReadOnlyStore>, Failure> {
-    match ReadOnlyStore::open(&options.store) {
+/// The store as it is; `None` where only an opener, or its service, can tell what is the matter.
+fn look(place: &Place) -> Result<Option<ReadOnlyStore>, Failure> {
+    let Place::Directory(path) = place else {
+        return Ok(None);
+    };
+    match ReadOnlyStore::open(path) {
         Ok(store) => Ok(Some(store)),
         Err(error @ durum_service::Error::StoreMissing { .. }) => Err(error.into()),
         Err(_) => Ok(None),
@@ -50,14 +55,15 @@ fn damaged_puddle(store: &ReadOnlyStore) -> Option<durum_service::Error> {
         .find(|error| !matches!(error, durum_service::Error::PoolRefused { .. }))
 }
 
-fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
+fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), Failure> {
     let open = OpenOptions {
         progress: Some(progress::stages()),
         ..OpenOptions::default()
     };
-    let store = Embedded::open(&options.store, open)?;
-    let mut report = store.recovery_report().clone();
-    let lost = match carry_out(options, &store, &mut report) {
+    let store = place.open(open)?;
+    // Of a service what it did at its start.
+    let mut report = store.recovery()?;
+    let lost = match carry_out(options, &*store, &mut report) {
         Ok(lost) => lost,
         Err(error) => {
             store.close()?;
@@ -93,13 +99,13 @@ fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
             )?;
         }
     }
-    outcome(&options.store, &report.refused, &quarantined)
+    outcome(place.path(), &report.refused, &quarantined)
 }
 
 /// Does what a person has decided. Returns the pool that was given up, with what is lost in it.
 fn carry_out(
     options: &Recover,
-    store: &Embedded,
+    store: &dyn Service,
     report: &mut RecoveryReport,
 ) -> Result<Option<RefusedPool>, Failure> {
     if let Some(pool) = &options.accept_quarantined {
@@ -133,7 +139,7 @@ fn add(report: &mut RecoveryReport, more: RecoveryReport) {
 
 /// Says what will be lost. `None` where nothing is.
 fn ask_to_give_up(
-    store: &Embedded,
+    store: &dyn Service,
     name: &str,
     is_sure: bool,
 ) -> Result<Option<RefusedPool>, Failure> {

@@ -10,18 +10,25 @@ use crate::args::Rm;
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::output::{count, size};
+use crate::place::Place;
 
 pub(crate) fn run(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
-    match &options.pool {
-        Some(pool) => remove_pool(options, pool, out),
-        None => remove_store(options, out),
+    let place = Place::of(&options.store);
+    match place.pool(options.pool.as_deref())? {
+        Some(pool) => remove_pool(options, &place, pool, out),
+        None => remove_store(options, place.directory("remove its store")?, out),
     }
 }
 
-fn remove_pool(options: &Rm, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
+fn remove_pool(
+    options: &Rm,
+    place: &Place,
+    name: &str,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     // Opening also takes the lock: a pool that a program uses is not removed.
-    let store = Embedded::open(&options.store, OpenOptions::default())?;
-    let removed = ask_and_remove(options, &store, name);
+    let store = place.open(OpenOptions::default())?;
+    let removed = ask_and_remove(options, &*store, name);
     let closed = store.close();
     removed?;
     closed?;
@@ -29,7 +36,7 @@ fn remove_pool(options: &Rm, name: &str, out: &mut dyn Write) -> Result<(), Fail
     Ok(())
 }
 
-fn ask_and_remove(options: &Rm, store: &Embedded, name: &str) -> Result<(), Failure> {
+fn ask_and_remove(options: &Rm, store: &dyn Service, name: &str) -> Result<(), Failure> {
     let pools = store.pools()?;
     // Where there is no such pool, the store says so.
     if let Some(pool) = pools.iter().find(|pool| pool.name == name) {
@@ -43,8 +50,7 @@ fn ask_and_remove(options: &Rm, store: &Embedded, name: &str) -> Result<(), Fail
     Ok(store.remove_pool(name)?)
 }
 
-fn remove_store(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
-    let path = &options.store;
+fn remove_store(options: &Rm, path: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let identity = path.join(durum_format::store::FILE_NAME);
     // A store whose registry is damaged may go, too; a directory that is no store may not.
     let what = match ReadOnlyStore::open(path) {
@@ -83,13 +89,14 @@ fn hold(path: &Path) -> Result<Option<Embedded>, Failure> {
 
 /// Refuses a directory with files that are not the store's: they would go with it.
 fn refuse_foreign(path: &Path) -> Result<(), Failure> {
-    const OURS: [&str; 17] = [
+    const OURS: [&str; 18] = [
         // Of the form before.
         "catalog",
         "catalog.new",
         "registry.redb",
         "registry.redb.damaged",
         "registry.redb.new",
+        "clients",
         "durum.store",
         "durum.store.new",
         "lock",

@@ -9,13 +9,13 @@ use durum::Domain;
 use durum_format::{log, puddle, registry, store};
 use durum_persist::domain;
 use durum_persist::file::MediaFile;
-use durum_service::ReadOnlyStore;
 use serde_json::json;
 
 use super::state::States;
 use crate::args::Stat;
 use crate::failure::Failure;
 use crate::output::{self, count, domain_name, grouped, list, size, survives};
+use crate::place::Place;
 
 pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     if options.domain {
@@ -27,16 +27,25 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let reader = ReadOnlyStore::open(&options.path)?;
-    let found = detect(reader.path())?;
+    let place = Place::of(&options.path);
+    let reader = place.read()?;
+    let served = reader.served();
+    let found = match &served {
+        Some(info) => info.domain,
+        None => detect(reader.path())?,
+    };
     let writer = reader.writer()?;
     let pools = reader.pools();
     let puddles = reader.puddles();
     let bytes: u64 = puddles.iter().map(|puddle| puddle.size).sum();
-    let disk = disk_bytes(reader.path())?;
+    // Nobody but the service may look at each file.
+    let disk = served
+        .is_none()
+        .then(|| disk_bytes(reader.path()))
+        .transpose()?;
     let types = reader.types().count();
     let pending = reader.pending();
-    let states = States::of(&reader, &pools)?;
+    let states = States::of(place.shown(&reader), &reader, &pools)?;
     if options.json {
         let value = json!({
             "store": reader.path(),
@@ -47,6 +56,7 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
             "space_bytes": reader.space_size(),
             "clean": reader.is_clean(),
             "writer": writer,
+            "served": served.is_some(),
             "pending": if reader.is_clean() { None } else { Some(super::recover::to_json(pending)) },
             "format": { "store": store::VERSION, "registry": registry::VERSION, "puddle": puddle::VERSION, "log": log::header::VERSION },
             "pools": pools.len(),
@@ -62,6 +72,7 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let damaged = states.damaged();
     let state = match (writer, reader.is_clean()) {
+        _ if served.is_some() => format!("served at {}", place.path().display()),
         (Some(pid), _) => format!("open for writing in process {pid}"),
         (None, true) if damaged.is_some() => "closed in order, and damaged since".into(),
         (None, true) => "clean".into(),
@@ -111,13 +122,13 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
                 count(types as u64, "type")
             ),
         ),
-        ("disk", size(disk)),
     ];
+    facts.extend(disk.map(|disk| ("disk", size(disk))));
     if !pending.refused.is_empty() {
         let text = format!(
             "{}; `durum recover {}` tells what stands in the way",
             list(pending.refused.iter().map(|pool| &pool.name)),
-            options.path.display()
+            place.path().display()
         );
         facts.push(("refused", text));
     }

@@ -29,6 +29,8 @@ pub(crate) fn advice(store: &Path, pools: &[&str]) -> String {
 
 /// What is wrong with pools of a store.
 pub(crate) struct States<'a> {
+    /// As messages name the store.
+    store: &'a Path,
     reader: &'a ReadOnlyStore,
     pools: &'a [PoolSummary],
     lost: Vec<LostFile>,
@@ -37,10 +39,12 @@ pub(crate) struct States<'a> {
 impl<'a> States<'a> {
     /// Looks at the files of all pools, and not into them.
     pub(crate) fn of(
+        store: &'a Path,
         reader: &'a ReadOnlyStore,
         pools: &'a [PoolSummary],
     ) -> Result<States<'a>, Failure> {
         Ok(States {
+            store,
             reader,
             pools,
             lost: reader.lost_files()?,
@@ -122,7 +126,7 @@ impl<'a> States<'a> {
 
     /// The failure that tells of pools that cannot be used; none where all can.
     pub(crate) fn outcome(&self) -> Result<(), Failure> {
-        let store = self.reader.path();
+        let store = self.store;
         // Of refused pools the reason is told below.
         let lost = self.lost.iter();
         let lost: Vec<&LostFile> = lost

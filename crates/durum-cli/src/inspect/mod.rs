@@ -19,12 +19,23 @@ use serde_json::{Value as Json, json};
 use crate::args::Inspect;
 use crate::failure::Failure;
 use crate::output::{self, count, grouped};
+use crate::place::Place;
 use graph::{Graph, Limits};
 use pool::PoolView;
 
 pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure> {
-    let store = ReadOnlyStore::open(&options.store)?;
-    let pool = PoolView::open(&store, &options.pool)?;
+    let place = Place::of(&options.store);
+    if options.log {
+        // Logs are its clients' affair.
+        place.directory("show logs")?;
+    }
+    let mut store = place.read()?;
+    let name = place.pool(options.pool.as_deref())?;
+    let name = name.ok_or_else(|| Failure::Refused("name the pool to look at".into()))?;
+    if let Some((_, refused)) = store.hold(Some(name))?.into_iter().next() {
+        return Err(refused.into());
+    }
+    let pool = PoolView::open(&store, name)?;
     let limits = Limits {
         depth: options.depth,
         objects: options.objects,
@@ -55,7 +66,7 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
     } else {
         notes(&store, &pool, out)?;
         if let Some(graph) = &graph {
-            tree::print(graph, options, out)?;
+            tree::print(name, graph, options, out)?;
         }
         if let Some(heap) = &heap {
             heap.print(out)?;

@@ -9,9 +9,14 @@ use crate::args::Inspect;
 use crate::failure::Failure;
 use crate::output::{count, size};
 
-pub(super) fn print(graph: &Graph, options: &Inspect, out: &mut dyn Write) -> Result<(), Failure> {
+pub(super) fn print(
+    pool: &str,
+    graph: &Graph,
+    options: &Inspect,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     if graph.nodes.is_empty() {
-        writeln!(out, "pool \"{}\" has no root object", options.pool)?;
+        writeln!(out, "pool \"{pool}\" has no root object")?;
         return Ok(());
     }
     let mut printer = Printer {

@@ -3,6 +3,7 @@
 
 mod audit;
 mod campaign;
+mod commands;
 mod costs;
 mod killer;
 mod lives;

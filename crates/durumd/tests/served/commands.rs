@@ -1,0 +1,175 @@
+//! Each command of `durum`, on a store that is served and on its directory: they say the same.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::Served;
+
+const ARGUMENTS: &str = "DURUM_TEST_ARGUMENTS";
+const BEGIN: &str = "-- what the command prints";
+
+/// What a run of the command gave.
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+/// Runs `durum` in a process of its own: this binary, started again.
+fn durum(arguments: &[&str]) -> Run {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["commands::command", "--exact", "--nocapture", "--ignored"])
+        .env(ARGUMENTS, arguments.join("\n"));
+    let output = command.output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let (_, out) = out
+        .split_once(&format!("{BEGIN}\n"))
+        .expect("the command has begun");
+    Run {
+        code: output.status.code().expect("it was killed"),
+        out: out.to_owned(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+#[ignore = "it is a command that other tests start"]
+fn command() {
+    let Ok(arguments) = std::env::var(ARGUMENTS) else {
+        return;
+    };
+    println!("{BEGIN}");
+    let arguments = std::iter::once("durum").chain(arguments.split('\n'));
+    let code = durum_cli::main(arguments.map(Into::into));
+    let code = (0..=255).find(|number| code == std::process::ExitCode::from(*number));
+    std::process::exit(code.map_or(99, i32::from));
+}
+
+fn succeeds(arguments: &[&str]) -> String {
+    let run = durum(arguments);
+    assert_eq!(run.code, 0, "{arguments:?}: {}{}", run.out, run.err);
+    run.out
+}
+
+fn fails(arguments: &[&str], code: i32, text: &str) {
+    let run = durum(arguments);
+    assert_eq!(run.code, code, "{arguments:?}: {}{}", run.out, run.err);
+    assert!(run.err.contains(text), "{text:?} is not in: {}", run.err);
+}
+
+/// A served store with two pools that nobody has open.
+fn served() -> Served {
+    let served = Served::start();
+    let mut client = served.client("client");
+    client.expect("here");
+    for pool in ["one", "two"] {
+        assert_eq!(client.ask(&format!("open {pool}")), "0 0");
+        assert_eq!(client.ask("add 5"), "5");
+    }
+    client.end();
+    served
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn commands_that_look_say_the_same_of_a_served_store_and_of_its_directory() {
+    let mut served = served();
+    let (address, store) = (served.address(), served.store());
+    let pool = format!("{address}:one");
+    let of_service = [
+        succeeds(&["ls", &address, "--json"]),
+        succeeds(&["inspect", &address, "one", "--json"]),
+        succeeds(&["inspect", &pool, "--heap"]),
+        succeeds(&["check", &address, "--json"]),
+        succeeds(&["gc", &address, "--dry-run", "--json"]),
+    ];
+    assert!(succeeds(&["ls", &address]).contains("one"));
+    let stat = succeeds(&["stat", &address]);
+    assert!(
+        stat.contains(&format!("served at {address}")) && stat.contains("2 pools"),
+        "{stat}"
+    );
+    let one = succeeds(&["check", &pool]);
+    assert!(
+        one.contains("pool \"one\"") && !one.contains("two"),
+        "{one}"
+    );
+    assert!(succeeds(&["recover", &address]).contains("clean"));
+    served.end();
+    let store = text(&store);
+    let of_directory = [
+        succeeds(&["ls", store, "--json"]),
+        succeeds(&["inspect", store, "one", "--json"]),
+        succeeds(&["inspect", store, "one", "--heap"]),
+        succeeds(&["check", store, "--json"]),
+        succeeds(&["gc", store, "--dry-run", "--json"]),
+    ];
+    for (service, directory) in of_service.iter().zip(of_directory) {
+        assert_eq!(*service, directory);
+    }
+}
+
+#[test]
+fn commands_that_write_do_so_by_the_service() {
+    let served = served();
+    let address = served.address();
+    let pool = format!("{address}:one");
+    let copy = served.store().with_file_name("copy");
+    let copied = succeeds(&["clone", &address, text(&copy)]);
+    assert!(copied.contains("2 puddles"), "{copied}");
+    assert!(succeeds(&["check", text(&copy)]).contains("sound"));
+    let one = served.store().with_file_name("one");
+    succeeds(&["clone", &pool, text(&one)]);
+    assert!(!succeeds(&["ls", text(&one)]).contains("two"));
+    succeeds(&["gc", &address]);
+    succeeds(&["gc", &pool]);
+    succeeds(&["rm", &pool, "--yes"]);
+    assert!(!succeeds(&["ls", &address]).contains("one"));
+    fails(&["rm", &pool, "--yes"], 2, "no pool \"one\"");
+    succeeds(&["rm", &address, "two", "--yes"]);
+    assert_eq!(succeeds(&["ls", &address]), "no pools\n");
+}
+
+#[test]
+fn a_pool_that_a_program_writes_is_left_alone() {
+    let served = served();
+    let (address, pool) = (served.address(), format!("{}:one", served.address()));
+    let mut writer = served.client("writer");
+    writer.expect("here");
+    assert_eq!(writer.ask("open one"), "5 5");
+    let busy = "used by another program";
+    fails(&["check", &pool], 2, busy);
+    fails(&["inspect", &pool], 2, busy);
+    fails(&["rm", &pool, "--yes"], 2, busy);
+    let copy = served.store().with_file_name("copy");
+    fails(&["clone", &address, text(&copy)], 2, busy);
+    assert!(!copy.exists());
+    let all = succeeds(&["check", &address]);
+    assert!(all.contains("note: ") && all.contains(busy), "{all}");
+    assert_eq!(writer.ask("add 1"), "6");
+    // Nothing is held when a command has ended.
+    assert_eq!(writer.ask("open two"), "5 5");
+}
+
+#[test]
+fn what_a_service_does_not_do_is_refused() {
+    let served = served();
+    let address = served.address();
+    let refused = "a service does not";
+    fails(&["init", &address], 2, refused);
+    fails(&["rm", &address, "--yes"], 2, refused);
+    fails(&["check", &address, "--repair"], 2, refused);
+    fails(&["inspect", &address, "one", "--log"], 2, refused);
+    fails(&["clone", text(&served.store()), &address], 2, refused);
+    fails(&["inspect", &address], 2, "name the pool");
+    fails(
+        &["inspect", &format!("{address}:one"), "two"],
+        2,
+        "two pools are named",
+    );
+    fails(&["ls", "durum+unix:/nowhere"], 1, "cannot be reached");
+}
