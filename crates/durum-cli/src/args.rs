@@ -69,6 +69,37 @@ pub enum Command {
         after_help = "Examples:\n  durum rm /mnt/pmem/store words\n  durum rm /mnt/pmem/store --yes"
     )]
     Rm(Rm),
+    /// Change who may use a pool of a store that is served
+    #[command(
+        after_help = "Examples:\n  durum chmod 0640 durum:words\n  durum chmod g+rw,o= /mnt/pmem/store words\n\n\
+        As for a file: r and w for owner, group and others. Programs that have the pool open keep it. Who opens the store's directory by its path is not asked."
+    )]
+    Chmod(Chmod),
+    /// Change whose a pool of a store that is served is
+    #[command(
+        after_help = "Examples:\n  durum chown alice durum:words\n  durum chown :staff /mnt/pmem/store words\n\n\
+        As for a file: an owner may choose one of its own groups; all else is for root and the service's user."
+    )]
+    Chown(Chown),
+    /// List the programs that use a store that is served: what each holds and waits for
+    #[command(
+        after_help = "Examples:\n  durum clients\n  durum clients durum+unix:/tmp/sock --json\n\n\
+        Root and the service's user see all, others those of their user."
+    )]
+    Clients(Clients),
+    /// Make a program leave a store that is served
+    #[command(
+        after_help = "Examples:\n  durum kick 27e9f244\n  durum kick 27e9f244 --grace 30 durum+unix:/tmp/sock\n\n\
+        The program is asked first. One that is still there when the time is over is killed, if you may kill it yourself; then its pools are recovered."
+    )]
+    Kick(Kick),
+    /// Give a pool new files, so that descriptors of the old ones lead to nothing
+    #[command(
+        after_help = "Examples:\n  durum revoke durum:words\n  durum revoke /mnt/pmem/store words\n\n\
+        After `durum chmod` or `durum chown` has taken a right away: a program that has closed the pool may have kept descriptors of its files. \
+        Nobody may have the pool open."
+    )]
+    Revoke(Revoke),
     /// Read and write a key-value database of durum-kv
     #[command(
         after_help = "Examples:\n  durum kv put /mnt/pmem/names color red --create\n  durum kv scan /mnt/pmem/names\n\n\
@@ -249,6 +280,57 @@ pub struct Top {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Chmod {
+    /// The mode: octal, or changes like g+r,o=
+    pub mode: String,
+    /// The store, or a pool of a service: durum:POOL
+    pub store: PathBuf,
+    /// The pool, unless it is named with a service
+    pub pool: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Chown {
+    /// The user, the group or both, by name or number
+    #[arg(value_name = "[USER][:GROUP]")]
+    pub owner: String,
+    /// The store, or a pool of a service: durum:POOL
+    pub store: PathBuf,
+    /// The pool, unless it is named with a service
+    pub pool: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Clients {
+    /// The service
+    #[arg(default_value = "durum:")]
+    pub store: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Kick {
+    /// The client, or how its name begins
+    pub client: String,
+    /// The service
+    #[arg(default_value = "durum:")]
+    pub store: PathBuf,
+    /// Seconds that it has to leave by itself, at most 60
+    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
+    pub grace: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct Revoke {
+    /// The store, or a pool of a service: durum:POOL
+    pub store: PathBuf,
+    /// The pool, unless it is named with a service
+    pub pool: Option<String>,
 }
 
 #[derive(Debug, Args)]

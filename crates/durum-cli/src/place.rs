@@ -72,16 +72,30 @@ impl Place {
         }
     }
 
+    /// The pool that is named; there has to be one.
+    pub(crate) fn named_pool<'a>(&'a self, apart: Option<&'a str>) -> Result<&'a str, Failure> {
+        self.pool(apart)?.ok_or_else(|| {
+            let refusal = "name a pool: STORE POOL, or durum:POOL; `durum ls` lists them";
+            Failure::Refused(refusal.into())
+        })
+    }
+
+    /// Opens the store at its service, for what no directory does.
+    pub(crate) fn service(&self, operation: &str) -> Result<Remote, Failure> {
+        match self {
+            Place::Service { address, .. } => connect(address),
+            Place::Directory(path) => Err(Failure::Refused(format!(
+                "{}: a directory does not {operation}; name the service of the store: durum:, or durum+unix:PATH",
+                path.display()
+            ))),
+        }
+    }
+
     /// Opens the store.
     pub(crate) fn open(&self, options: OpenOptions) -> Result<Arc<dyn Service>, Failure> {
         Ok(match self {
             Place::Directory(path) => Arc::new(Embedded::open(path, options)?),
-            Place::Service { address, .. } => {
-                let socket = match Address::parse(address) {
-                    Address::Service(socket) | Address::Directory(socket) => socket,
-                };
-                Arc::new(Remote::open(&socket, Waiting::default())?)
-            }
+            Place::Service { address, .. } => Arc::new(connect(address)?),
         })
     }
 
@@ -100,4 +114,11 @@ impl Place {
             Place::Service { address, .. } => address,
         }
     }
+}
+
+fn connect(address: &Path) -> Result<Remote, Failure> {
+    let socket = match Address::parse(address) {
+        Address::Service(socket) | Address::Directory(socket) => socket,
+    };
+    Ok(Remote::open(&socket, Waiting::default())?)
 }

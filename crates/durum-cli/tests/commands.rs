@@ -93,10 +93,13 @@ fn ls_shows_pools_with_engine_and_size() {
     make_store(&store);
     let listed = succeeds(&["ls", text(&store)]).out;
     let line = listed.lines().nth(1).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    // Behind the mode, the names of this user and group.
     assert_eq!(
-        line.split_whitespace().collect::<Vec<_>>(),
-        ["things", "shadow", "2.0", "MiB", "1", "ok"]
+        words[..6],
+        ["things", "shadow", "2.0", "MiB", "1", "rw-------"]
     );
+    assert_eq!((words.len(), words[8]), (9, "ok"));
     let pools = succeeds(&["ls", text(&store), "--json"]).json();
     assert_eq!(pools["pools"][0]["name"], "things");
     assert_eq!(pools["pools"][0]["bytes"], 2 << 20);

@@ -1,4 +1,7 @@
-//! What the text files of a store share: the first line, with version, length and checksum, and numbers in hex.
+//! What the text files of a store share: the first line, with version, length and checksum, numbers in hex, and modes
+//! in octal.
+
+use std::ops::RangeInclusive;
 
 use crate::crc::crc32c;
 use crate::error::FormatError;
@@ -11,6 +14,8 @@ pub(crate) const LINE_MAX: usize = 80;
 pub(crate) struct FirstLine {
     /// Where what it speaks of begins: right behind the line feed.
     pub(crate) body: usize,
+    /// The version of what it speaks of.
+    pub(crate) version: u32,
     /// Bytes that it speaks of.
     pub(crate) length: u64,
     /// Their checksum, and where it stands.
@@ -26,11 +31,11 @@ impl FirstLine {
         format!("{words}{version} {length} {checksum:#010x}\n")
     }
 
-    /// Reads the line that begins with `words`, which end with a space.
+    /// Reads the line that begins with `words`, which end with a space, of one of the versions that this build reads.
     pub(crate) fn parse(
         structure: &'static str,
         words: &str,
-        version: u32,
+        versions: RangeInclusive<u32>,
         bytes: &[u8],
     ) -> Result<FirstLine, FormatError> {
         let Some(rest) = bytes.strip_prefix(words.as_bytes()) else {
@@ -49,9 +54,12 @@ impl FirstLine {
         let (line, _) = rest.split_at(line_len);
         let mut numbers = std::str::from_utf8(line).map_err(|_| damaged())?.split(' ');
         let found = numbers.next().and_then(decimal).ok_or_else(damaged)?;
-        let found = found.try_into().map_err(|_| damaged())?;
+        let found: u32 = found.try_into().map_err(|_| damaged())?;
         // Before anything else: a newer version may say the rest otherwise.
-        FormatError::check_version(structure, words.len() as u64, found, version)?;
+        if !versions.contains(&found) {
+            let newest = *versions.end();
+            FormatError::check_version(structure, words.len() as u64, found, newest)?;
+        }
         let length = numbers.next().and_then(decimal).ok_or_else(damaged)?;
         let checksum = numbers.next().and_then(checksum).ok_or_else(damaged)?;
         if numbers.next().is_some() {
@@ -59,6 +67,7 @@ impl FirstLine {
         }
         Ok(FirstLine {
             structure,
+            version: found,
             body: words.len() + line_len + 1,
             length,
             checksum,
@@ -109,6 +118,25 @@ pub(crate) mod hex {
         })
     }
 }
+
+/// A mode of a file as four octal digits, as people write it.
+pub(crate) mod octal {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(mode: &u16, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{mode:04o}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let is_mode = text.len() == 4 && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+        let mode = is_mode.then(|| u16::from_str_radix(&text, 8).ok());
+        mode.flatten().ok_or_else(|| {
+            serde::de::Error::custom(format!("{text:?} is no mode of four octal digits"))
+        })
+    }
+}
+
 /// A number as `{:#x}` prints it.
 pub(crate) fn parse_hex(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x")?;

@@ -322,9 +322,15 @@ fn registry() -> State {
                 name: "pool".into(),
                 engine: EngineKind::Hybrid,
                 root_puddle: uuid(3),
+                rights: Some(registry::Rights {
+                    uid: 1000,
+                    gid: 100,
+                    mode: 0o640,
+                }),
             },
         ),
         Change::PutClient(uuid(5)),
+        Change::PutUser(uuid(5), 1000),
         Change::PutGrant(uuid(5), uuid(2)),
         puddle(4, 5, PuddleKind::LogSpace, 1),
         Change::PutLogSpace(uuid(4), uuid(5)),
@@ -362,7 +368,7 @@ fn registry_changes() -> Vec<Change> {
     ]
 }
 
-/// Seeds are small images of version 1: a changed one is a changed layout.
+/// Seeds are small images of the version that is written: a changed one is a changed layout.
 #[test]
 fn seeds_on_disk_are_those_that_this_build_makes() {
     for (target, _) in TARGETS {

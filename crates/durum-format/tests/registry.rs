@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::{flips, uuid};
 use durum_format::puddle::PuddleKind;
 use durum_format::registry::{
-    self, BEGINNING_BYTES, Change, PoolRecord, PuddleRecord, QuarantinedLog, Room, State,
+    self, BEGINNING_BYTES, Change, PoolRecord, PuddleRecord, QuarantinedLog, Rights, Room, State,
     encode_changes, encode_snapshot, parse, salvage,
 };
 use durum_format::store::StoreHeader;
@@ -37,6 +37,12 @@ fn puddle(owner: Uuid, kind: PuddleKind, unit: u64) -> PuddleRecord {
     }
 }
 
+const RIGHTS: Rights = Rights {
+    uid: 1000,
+    gid: 100,
+    mode: 0o640,
+};
+
 const POOL: u8 = 0x20;
 const CLIENT: u8 = 0x30;
 const ENDED: u8 = 0x99;
@@ -57,6 +63,7 @@ fn steps() -> Vec<Vec<Change>> {
                     name: "words".into(),
                     engine: EngineKind::Hybrid,
                     root_puddle: uuid(0x40),
+                    rights: Some(RIGHTS),
                 },
             ),
             Change::PutPuddle(uuid(0x40), root),
@@ -66,7 +73,11 @@ fn steps() -> Vec<Vec<Change>> {
             uuid(0x41),
             puddle(pool, PuddleKind::Data, 1),
         )],
-        vec![Change::PutClient(client), Change::PutGrant(client, pool)],
+        vec![
+            Change::PutClient(client),
+            Change::PutUser(client, 1000),
+            Change::PutGrant(client, pool),
+        ],
         vec![
             Change::PutPuddle(uuid(0x50), puddle(client, PuddleKind::LogSpace, 2)),
             Change::PutLogSpace(uuid(0x50), client),
@@ -125,7 +136,7 @@ fn after(steps: &[Vec<Change>], commits: usize) -> State {
 }
 
 /// Written by hand from docs/format/registry.md.
-const EMPTY: &str = "durum registry 1 384 0x20b57561
+const EMPTY: &str = "durum registry 2 384 0x20b57561
 {
   \"store\": {
     \"uuid\": \"10111213-1415-1617-1819-1a1b1c1d1e1f\",
@@ -151,7 +162,7 @@ change 1 30 0x80ea81b1
 ";
 
 #[test]
-fn the_registry_of_version_1_is_read_and_written() {
+fn the_registry_is_read_and_written() {
     let change = Change::Cursor(DEFAULT_BASE + 2 * UNIT);
     let (bytes, ends) = file(&[vec![change]], 0);
     let text = String::from_utf8(bytes[..ends[1]].to_vec()).unwrap();
@@ -160,6 +171,66 @@ fn the_registry_of_version_1_is_read_and_written() {
     assert_eq!(parsed.state.cursor, DEFAULT_BASE + 2 * UNIT);
     assert_eq!((parsed.state.sequence, parsed.end), (1, ends[1] as u64));
     assert!(!parsed.is_torn);
+}
+
+/// A file that an older durum wrote: pools have no owners in it, and clients no users.
+#[test]
+fn version_1_is_read_and_may_not_say_more() {
+    let older = |bytes: &[u8]| {
+        let mut older = bytes.to_vec();
+        older["durum registry ".len()] = b'1';
+        older
+    };
+    let without = |state: &mut State| {
+        state.users.clear();
+        for pool in state.pools.values_mut() {
+            pool.rights = None;
+        }
+    };
+    let mut plain = state();
+    without(&mut plain);
+    let mut bytes = encode_snapshot(&plain).unwrap();
+    bytes.resize(Room::of(&bytes).unwrap().end as usize, 0);
+    let parsed = parse(&older(&bytes)).unwrap();
+    assert_eq!((parsed.version, &parsed.state), (1, &plain));
+    assert_eq!(parse(&bytes).unwrap().version, registry::VERSION);
+    // Neither in the snapshot nor behind it.
+    let steps = steps();
+    for folded in [0, steps.len()] {
+        let (bytes, _) = file(&steps, folded);
+        let error = parse(&older(&bytes)).unwrap_err();
+        assert!(error.to_string().contains("version 1"), "{error}");
+    }
+}
+
+/// Its logs may lie in quarantine for long: whose they are is known until they go.
+#[test]
+fn the_user_of_a_client_is_forgotten_with_the_last_thing_that_it_has() {
+    let (client, log) = (uuid(CLIENT), uuid(0x53));
+    let quarantined = QuarantinedLog {
+        log_id: 8,
+        continuations: vec![],
+        client,
+        reason: "damaged".into(),
+    };
+    let mut state = State::new(store());
+    state.commit(&[Change::PutClient(client), Change::PutUser(client, 1000)]);
+    state.commit(&[
+        Change::RemoveClient(client),
+        Change::PutPuddle(log, puddle(client, PuddleKind::Log, 5)),
+        Change::PutQuarantine(log, quarantined),
+    ]);
+    assert_eq!(state.users.get(&client), Some(&1000));
+    state.validate().unwrap();
+    state.commit(&[
+        Change::RemoveQuarantine(log),
+        Change::RemovePuddle(log),
+        Change::FileGone(log),
+    ]);
+    assert!(state.users.is_empty());
+    state.commit(&[Change::PutClient(client), Change::PutUser(client, 1000)]);
+    state.commit(&[Change::RemoveClient(client)]);
+    assert!(state.users.is_empty());
 }
 
 #[test]
@@ -268,8 +339,8 @@ fn a_record_that_is_not_the_next_one_is_damage() {
 #[test]
 fn a_newer_registry_is_refused_by_its_version_and_a_foreign_one_as_such() {
     for parsed in [
-        parse(b"durum registry 2 whatever follows\n").map(|_| ()),
-        Room::of(b"durum registry 2 whatever follows\n").map(|_| ()),
+        parse(b"durum registry 3 whatever follows\n").map(|_| ()),
+        Room::of(b"durum registry 3 whatever follows\n").map(|_| ()),
     ] {
         let newer = parsed.unwrap_err();
         assert_eq!(newer.fault(), Fault::OtherVersion, "{newer}");
@@ -349,7 +420,7 @@ fn two_histories_are_not_mixed() {
 fn registries_that_contradict_themselves_are_refused() {
     type Edit<'a> = &'a dyn Fn(&mut State);
     let (pool, client) = (uuid(POOL), uuid(CLIENT));
-    let edits: [(Edit<'_>, &str); 25] = [
+    let edits: [(Edit<'_>, &str); 27] = [
         (&|s| s.store.base = 4096, "multiples of 2 MiB"),
         (&|s| s.store.domain = "DAX".into(), "persistence domain"),
         (&|s| s.store.uuid = Uuid::NIL, "all zero"),
@@ -399,6 +470,24 @@ fn registries_that_contradict_themselves_are_refused() {
         (
             &|s| s.pools.get_mut(&pool).unwrap().name = "a/b".into(),
             "pool name",
+        ),
+        (
+            &|s| {
+                s.pools
+                    .get_mut(&pool)
+                    .unwrap()
+                    .rights
+                    .as_mut()
+                    .unwrap()
+                    .mode = 0o700
+            },
+            "a mode with other bits",
+        ),
+        (
+            &|s| {
+                s.users.insert(uuid(1), 1000);
+            },
+            "has a user",
         ),
         (
             &|s| s.pools.get_mut(&pool).unwrap().root_puddle = uuid(0x41),
@@ -486,7 +575,7 @@ fn a_registry_that_says_more_than_its_version_or_says_it_otherwise_is_refused() 
     let made = |body: &str| {
         let checksum = durum_format::crc::crc32c(body.as_bytes());
         let mut bytes =
-            format!("durum registry 1 {} {checksum:#010x}\n{body}", body.len()).into_bytes();
+            format!("durum registry 2 {} {checksum:#010x}\n{body}", body.len()).into_bytes();
         let room = Room::of(&bytes).unwrap();
         bytes.resize(room.end as usize, 0);
         parse(&bytes)
@@ -497,6 +586,9 @@ fn a_registry_that_says_more_than_its_version_or_says_it_otherwise_is_refused() 
         ("\"sequence\": 6", "\"sequence\": 5,\n  \"sequence\": 6"),
         ("\"sequence\": 6", "\"sequence\":  6"),
         ("\"hybrid\"", "\"cubist\""),
+        ("\"0640\"", "\"640\""),
+        ("\"0640\"", "\"0740\""),
+        ("\"uid\": 1000", "\"uid\": -1"),
         ("\"is_root\": true", "\"is_root\": true, \"x\": 0"),
     ] {
         assert!(body.contains(from), "{from}");
@@ -539,6 +631,7 @@ fn the_reserve_holds_the_removal_of_everything() {
                             name,
                             engine,
                             root_puddle: uuid,
+                            rights: Some(RIGHTS),
                         },
                     ));
                     put.push(Change::PutGrant(client, pool));

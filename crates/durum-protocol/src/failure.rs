@@ -159,6 +159,9 @@ failures! {
     StorageFull { path: PathBuf, bytes: u64 },
     Io { operation: &'static str, path: PathBuf, offset: Option<u64>, source: io::Error },
     Poisoned { store: PathBuf, file: PathBuf },
+    NotPermitted { what: String, operation: &'static str, uid: u64, cure: &'static str },
+    ModeRefused { mode: u64 },
+    QuotaExceeded { uid: u64, quota: &'static str, used: u64, more: u64, limit: u64 },
 }
 
 /// Who can act on an error.

@@ -123,6 +123,25 @@ pub enum Request {
     },
     Registry,
     LostFiles,
+    SetMode {
+        name: String,
+        mode: u16,
+    },
+    SetOwner {
+        name: String,
+        uid: Option<u32>,
+        gid: Option<u32>,
+    },
+    RevokePool {
+        name: String,
+    },
+    /// Who uses the store.
+    Clients,
+    /// Asks a client to leave. The answer comes when it has, or after that time.
+    AskToLeave {
+        client: Uuid,
+        wait_ms: u64,
+    },
 }
 
 /// Who owns a puddle.
@@ -167,6 +186,25 @@ pub struct Grant {
     pub is_root: bool,
 }
 
+/// A client, as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientView {
+    /// The client.
+    pub client: Uuid,
+    /// Its process.
+    pub pid: u32,
+    /// Its user; nobody knows that of one that has not come again since the service was started.
+    pub uid: Option<u32>,
+    /// Whether it has a connection.
+    pub is_connected: bool,
+    /// The names of the pools that it has open.
+    pub holds: Vec<String>,
+    /// What it has asked and was not answered yet, in words.
+    pub waits_for: Option<String>,
+    /// For how long it waits.
+    pub waits_ms: u64,
+}
+
 /// What the service answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // Each is the answer to the requests of its name.
@@ -198,6 +236,8 @@ pub enum Answer {
     Garbage(Garbage),
     Registry(Vec<u8>),
     LostFiles(Vec<LostFile>),
+    Clients(Vec<ClientView>),
+    HasLeft(bool),
 }
 
 /// What the service tells without being asked.
@@ -207,6 +247,8 @@ pub enum Note {
     AreYouThere,
     /// The service ends. What is mapped stays; it gives nothing new.
     Ends,
+    /// Somebody who may end the client's process asks it to close its pools and to leave.
+    Leave,
 }
 
 /// A message as bytes.

@@ -11,7 +11,9 @@ use durum_protocol::message::{self, GREETING, Owner};
 use durum_protocol::{
     Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Note, Parts, Request, Welcome,
 };
-use durum_service::{Error, ErrorKind, FileProblem, LostFile, PoolSummary, PuddlePlace, StoreInfo};
+use durum_service::{
+    Error, ErrorKind, FileProblem, LostFile, PoolSummary, PuddlePlace, Rights, StoreInfo,
+};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -66,6 +68,23 @@ fn requests() -> Vec<Request> {
         },
         Request::Registry,
         Request::LostFiles,
+        Request::SetMode {
+            name: "words".to_owned(),
+            mode: 0o640,
+        },
+        Request::SetOwner {
+            name: "words".to_owned(),
+            uid: Some(1000),
+            gid: None,
+        },
+        Request::RevokePool {
+            name: "words".to_owned(),
+        },
+        Request::Clients,
+        Request::AskToLeave {
+            client: UUID,
+            wait_ms: 2000,
+        },
     ]
 }
 
@@ -90,6 +109,11 @@ fn answers() -> Vec<Answer> {
         root_puddle: UUID,
         puddles: 3,
         bytes: 6 << 20,
+        rights: Rights {
+            uid: 1000,
+            gid: 100,
+            mode: 0o640,
+        },
         quarantine: None,
     };
     let info = StoreInfo {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use durum_format::Uuid;
 use durum_persist::signals::Blocked;
 use durum_protocol::frame::{ANSWER_MAX, Frame, Kind};
 use durum_protocol::message::{self, GREETING, VERSION};
-use durum_protocol::{Answer, Hello, Request, Welcome};
+use durum_protocol::{Answer, Hello, Note, Request, Welcome};
 use durum_service::{Error, Liveness, StoreInfo};
 
 use crate::peer::{Peer, USER_VARIABLE};
@@ -54,6 +54,8 @@ pub(crate) struct Connection {
     waiting: Waiting,
     info: StoreInfo,
     next: AtomicU64,
+    /// Somebody wants that the program leaves.
+    is_asked: AtomicBool,
     state: Mutex<State>,
     /// Somebody has greeted, or the client is over.
     greeted: Condvar,
@@ -124,6 +126,7 @@ impl Connection {
             waiting,
             info: greeted.welcome.info.clone(),
             next: AtomicU64::new(2),
+            is_asked: AtomicBool::new(false),
             state: Mutex::new(state),
             greeted: Condvar::new(),
         });
@@ -133,6 +136,10 @@ impl Connection {
 
     pub(crate) fn info(&self) -> &StoreInfo {
         &self.info
+    }
+
+    pub(crate) fn is_asked_to_leave(&self) -> bool {
+        self.is_asked.load(Ordering::Relaxed)
     }
 
     /// Asks, and waits for the answer. A request whose answer is lost is sent again, marked so.
@@ -323,8 +330,14 @@ impl Connection {
 }
 
 fn attend(connection: &Weak<Connection>, bell: &Socket) {
-    // Whatever comes is a reason to come again.
-    let _ = bell.receive(1024, 0);
+    // Whatever else comes is a reason to come again.
+    while let Ok(Some(came)) = bell.receive(1024, 0)
+        && matches!(message::decode(&came.bytes), Ok(Note::Leave))
+        && let Some(connection) = connection.upgrade()
+    {
+        tracing::warn!("somebody asks this program to leave the store, or will end it");
+        connection.is_asked.store(true, Ordering::Relaxed);
+    }
     // A program that closes all descriptors is to have ended with that.
     thread::sleep(Duration::from_millis(20));
     let mut pause = Duration::from_millis(50);
@@ -438,6 +451,8 @@ fn is_long(request: &Request) -> bool {
             | Request::RetryQuarantined { .. }
             | Request::FindGarbage { .. }
             | Request::LostFiles
+            | Request::RevokePool { .. }
+            | Request::AskToLeave { .. }
     )
 }
 

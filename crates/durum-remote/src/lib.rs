@@ -7,6 +7,7 @@ mod connection;
 pub mod peer;
 mod remote;
 pub mod socket;
+pub mod users;
 
 pub use connection::Waiting;
 pub use remote::Remote;

@@ -1,10 +1,12 @@
 //! Who is at the other end of a socket.
 
 use std::io;
+use std::os::fd::AsRawFd;
 
 use rustix::net::sockopt;
 
 use crate::socket::Socket;
+use crate::users::uid_of;
 
 /// The process at the other end, when it connected or listened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Peer {
     pub uid: u32,
     /// Its group.
     pub gid: u32,
+    /// The groups that it is in besides.
+    pub groups: Vec<u32>,
 }
 
 /// Names a user as which a service may run, beside root, the user of the program, and `durum`.
@@ -34,6 +38,7 @@ impl Peer {
             pid: u32::try_from(found.pid.as_raw_nonzero().get()).unwrap_or(0),
             uid: found.uid.as_raw(),
             gid: found.gid.as_raw(),
+            groups: groups(socket)?,
         })
     }
 
@@ -43,37 +48,38 @@ impl Peer {
         let own = rustix::process::geteuid().as_raw();
         let named = std::env::var(USER_VARIABLE).ok();
         let named = [Some(SERVICE_USER.to_owned()), named];
-        self.uid == 0
-            || self.uid == own
-            || named
-                .into_iter()
-                .flatten()
-                .any(|name| match name.parse::<u32>() {
-                    Ok(uid) => self.uid == uid,
-                    Err(_) => user(&name) == Some(self.uid),
-                })
+        let is_it = |name: String| uid_of(&name) == Some(self.uid);
+        self.uid == 0 || self.uid == own || named.into_iter().flatten().any(is_it)
     }
 }
 
-/// The number of a user.
-fn user(name: &str) -> Option<u32> {
-    let name = std::ffi::CString::new(name).ok()?;
-    let mut buffer = vec![0; 16 << 10];
-    let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
-    let mut found = std::ptr::null_mut();
-    // SAFETY: all pointers are valid for the call, and the buffer is as long as it says.
-    let failed = unsafe {
-        libc::getpwnam_r(
-            name.as_ptr(),
-            entry.as_mut_ptr(),
-            buffer.as_mut_ptr(),
-            buffer.len(),
-            &mut found,
-        )
-    };
-    if failed != 0 || found.is_null() {
-        return None;
+/// The groups of the process at the other end, when it connected: `SO_PEERGROUPS`.
+fn groups(socket: &Socket) -> io::Result<Vec<u32>> {
+    let socket = socket.descriptor()?.as_raw_fd();
+    let mut groups: Vec<libc::gid_t> = vec![0; 32];
+    loop {
+        let size = size_of::<libc::gid_t>();
+        let mut length = libc::socklen_t::try_from(groups.len() * size).unwrap_or(0);
+        // SAFETY: the place is as long as the length says.
+        let failed = unsafe {
+            libc::getsockopt(
+                socket,
+                libc::SOL_SOCKET,
+                libc::SO_PEERGROUPS,
+                groups.as_mut_ptr().cast(),
+                &mut length,
+            )
+        };
+        let found = length as usize / size;
+        let error = io::Error::last_os_error();
+        match (failed, error.raw_os_error()) {
+            (0, _) => {
+                groups.truncate(found);
+                return Ok(groups);
+            }
+            // It says how many there are.
+            (_, Some(libc::ERANGE)) if found > groups.len() => groups.resize(found, 0),
+            _ => return Err(error),
+        }
     }
-    // SAFETY: it was found, so the entry was written.
-    Some(unsafe { entry.assume_init() }.pw_uid)
 }

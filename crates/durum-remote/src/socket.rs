@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -132,6 +132,17 @@ impl Socket {
         let fd = self.fd.get()?;
         sockopt::set_socket_timeout(fd, Timeout::Send, send)?;
         Ok(sockopt::set_socket_timeout(fd, Timeout::Recv, receive)?)
+    }
+
+    /// Whether the other end has not taken all that was sent. It says yes where the system does not tell.
+    pub fn has_unread(&self) -> bool {
+        let Ok(fd) = self.fd.get() else {
+            return false;
+        };
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the pointer is to a local that outlives the call.
+        let failed = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+        failed != 0 || bytes > 0
     }
 
     /// Ends the connection for both, also for one who waits for a message.

@@ -3,15 +3,16 @@
 //! A message names the file, the offset where there is one, what was expected and found, and the cure.
 //! Operations that return an error leave the store as it was, unless the variant says otherwise.
 
+mod making;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use durum_format::error::{Fault, FormatError};
-use durum_persist::file::MediaFile;
 
-use crate::model::{QuarantineNote, quoted};
+use crate::model::quoted;
 use crate::wording::{at, begins_at, cure_of_conflict, holder, shown, some_of, user_of_range};
 
 /// The result of a store operation.
@@ -182,6 +183,42 @@ pub enum Error {
     PoolBusy {
         /// The pool's name.
         name: String,
+    },
+    /// The client's user has no right to do this. It is told no more.
+    #[error("{what} may not be {operation} by user {uid}; {cure}")]
+    NotPermitted {
+        /// What it concerns.
+        what: String,
+        /// What was to be done to it, as a participle.
+        operation: &'static str,
+        /// The client's user.
+        uid: u64,
+        /// Whom to ask, as a clause.
+        cure: &'static str,
+    },
+    /// The client's user, or that of the pool, has as much as it may.
+    #[error(
+        "user {uid} has {used} of {limit} {quota}, and {more} more are asked for; give some back, or have the limit raised (durumd --quota {uid}:{quota}=N)"
+    )]
+    QuotaExceeded {
+        /// The user.
+        uid: u64,
+        /// Of what there is too much: the name of the quota.
+        quota: &'static str,
+        /// What it has.
+        used: u64,
+        /// What was asked for.
+        more: u64,
+        /// What it may have.
+        limit: u64,
+    },
+    /// A mode that a pool cannot have.
+    #[error(
+        "a pool cannot have the mode {mode:04o}: it has r and w for owner, group and others, as in 0640"
+    )]
+    ModeRefused {
+        /// The mode asked for.
+        mode: u64,
     },
     /// No pool of that name.
     #[error("{store}: no pool \"{name}\"; `durum ls {store}` lists the pools", store = .store.display())]
@@ -496,6 +533,7 @@ impl Error {
             | Error::StoreServed { .. }
             | Error::StoreDirty { .. }
             | Error::PoolBusy { .. }
+            | Error::ModeRefused { .. }
             | Error::PoolMissing { .. }
             | Error::PoolExists { .. }
             | Error::PoolName { .. }
@@ -525,61 +563,13 @@ impl Error {
             | Error::PoolRefused { .. }
             | Error::PartsKept { .. }
             | Error::GarbageDamaged { .. } => ErrorKind::Data,
-            Error::StorageFull { .. }
+            Error::NotPermitted { .. }
+            | Error::QuotaExceeded { .. }
+            | Error::StorageFull { .. }
             | Error::AddressSpace { .. }
             | Error::ServiceGone { .. }
             | Error::Io { .. }
             | Error::Poisoned { .. } => ErrorKind::System,
-        }
-    }
-
-    pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::Io {
-            operation,
-            path: path.to_owned(),
-            offset: None,
-            source,
-        }
-    }
-
-    pub(crate) fn io_at(
-        operation: &'static str,
-        file: &MediaFile,
-        offset: u64,
-        source: io::Error,
-    ) -> Error {
-        Error::Io {
-            operation,
-            path: file.path().to_owned(),
-            offset: Some(offset),
-            source,
-        }
-    }
-
-    /// The refusal of a structure that begins at `base` of a file.
-    pub(crate) fn format(file: &Path, base: u64, source: FormatError, cure: &'static str) -> Error {
-        Error::Format {
-            file: file.to_owned(),
-            base,
-            source: Box::new(source),
-            cure: cure.into(),
-        }
-    }
-
-    /// The refusal of a pool that must not be opened because of a log in quarantine.
-    pub(crate) fn quarantined(store: &Path, pool: String, note: QuarantineNote) -> Error {
-        Error::PoolQuarantined {
-            store: store.to_owned(),
-            pool,
-            log: store.join(note.log),
-            reason: note.reason,
-        }
-    }
-
-    pub(crate) fn no_pool(store: &Path, name: &str) -> Error {
-        Error::PoolMissing {
-            store: store.to_owned(),
-            name: name.to_owned(),
         }
     }
 }

@@ -11,6 +11,7 @@ use durum_format::Uuid;
 use durum_format::extent::HeapBytes;
 use durum_format::home::Verdict;
 use durum_format::puddle::PuddleHeader;
+use durum_format::registry::Rights;
 use durum_format::store::StoreHeader;
 use durum_persist::file::MediaFile;
 
@@ -26,6 +27,7 @@ use crate::reading;
 use crate::recovery::{Access, HomeWrite, Part, RefusedPools, ensure_nothing_kept, plan_client};
 use crate::registry;
 use crate::registry::contents::{self, Contents, PuddleRecord};
+use crate::rights;
 
 /// Where the files of a store come from that this process may not open itself.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
@@ -65,6 +67,8 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
 pub struct ReadOnlyStore {
     path: PathBuf,
     identity: StoreHeader,
+    /// Whose pools are of which the registry says nothing.
+    directory: Rights,
     contents: Contents,
     pending: RecoveryReport,
     /// Pools that recovery could not write.
@@ -124,6 +128,7 @@ impl ReadOnlyStore {
         }
         pending.refused = refused.to_pools(&contents);
         Ok(ReadOnlyStore {
+            directory: rights::of_directory(&path)?,
             path,
             identity,
             contents,
@@ -145,6 +150,8 @@ impl ReadOnlyStore {
         ReadOnlyStore {
             path,
             identity: contents.store.clone(),
+            // A service says of each pool whose it is.
+            directory: rights::of_this_process(),
             contents,
             pending: RecoveryReport {
                 was_clean: true,
@@ -267,7 +274,7 @@ impl ReadOnlyStore {
 
     /// The pools, in order of name.
     pub fn pools(&self) -> Vec<PoolSummary> {
-        self.contents.pool_summaries()
+        self.contents.pool_summaries(&self.directory)
     }
 
     /// All puddles, in order of address.

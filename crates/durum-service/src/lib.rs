@@ -38,9 +38,11 @@ mod model;
 mod names;
 mod presence;
 mod process;
+mod quota;
 mod reading;
 mod recovery;
 mod registry;
+mod rights;
 mod served;
 mod service;
 mod space;
@@ -55,6 +57,7 @@ pub use check::{
 pub use clone::{CloneOptions, CloneReport, clone_served, clone_store};
 pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
+pub use durum_format::registry::Rights;
 pub use error::{Error, ErrorKind, Result};
 pub use host::{CreateOptions, Embedded, Host, OpenOptions};
 pub use inspect::{PuddleView, ReadOnlyStore};
@@ -65,4 +68,6 @@ pub use model::{
 };
 pub use names::random_uuid;
 pub use presence::{FileProblem, LostFile};
+pub use quota::{Quota, Quotas};
+pub use rights::{Access, Caller};
 pub use service::{PUDDLES_AT_ONCE, Service};

@@ -7,6 +7,7 @@ use std::time::Duration;
 pub use durum_format::EngineKind;
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
+use durum_format::registry::Rights;
 use durum_persist::domain::Domain;
 use durum_persist::file::MediaFile;
 use serde::{Deserialize, Serialize};
@@ -121,6 +122,8 @@ pub struct PoolSummary {
     pub puddles: u64,
     /// The bytes of its puddles, headers included.
     pub bytes: u64,
+    /// Whose it is, and who else may use it.
+    pub rights: Rights,
     /// Why it is quarantined, if it is.
     pub quarantine: Option<QuarantineNote>,
 }

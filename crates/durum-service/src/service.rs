@@ -24,10 +24,11 @@ pub trait Service: Send + Sync {
     /// What this store is, and which client this handle is.
     fn info(&self) -> StoreInfo;
 
-    /// What recovery did when the store was opened.
+    /// What recovery did when the store was opened. A client hears nothing of pools that it may not read, here and in
+    /// errors.
     fn recovery(&self) -> Result<RecoveryReport>;
 
-    /// The pools, in order of name.
+    /// The pools that the client may read, in order of name.
     fn pools(&self) -> Result<Vec<PoolSummary>>;
 
     /// Makes a pool with an empty root puddle and opens it.
@@ -44,7 +45,7 @@ pub trait Service: Send + Sync {
     /// The grant is durable on return: only then may recovery write to the pool for this client.
     ///
     /// # Errors
-    /// `PoolMissing`; `PoolOpen` when this handle has it open, `PoolBusy` when another client has, be it for reading;
+    /// `PoolMissing`; `NotPermitted`; `PoolOpen` when this handle has it open, `PoolBusy` when another client has, be it for reading;
     /// `PoolQuarantined` and `PoolRefused` with the cure; `Damaged`, `FileMissing` for a root puddle whose file is not
     /// what the registry says.
     fn open_pool(&self, name: &str) -> Result<PoolGrant>;
@@ -95,7 +96,8 @@ pub trait Service: Send + Sync {
     /// It is durably gone on return; files left by a crash in between are collected at the next open.
     ///
     /// # Errors
-    /// `PoolMissing`; `PoolOpen` when this handle has it open, `PoolBusy` when another client has.
+    /// `PoolMissing`; `NotPermitted` for all but its owner; `PoolOpen` when this handle has it open, `PoolBusy` when
+    /// another client has.
     fn remove_pool(&self, name: &str) -> Result<()>;
 
     /// Adds a puddle to an open pool, of its [engine's kind](crate::EngineKind::puddle_kind), or makes a log or log
@@ -145,7 +147,8 @@ pub trait Service: Send + Sync {
     /// The canonical text of a type, if it is known here.
     fn type_text(&self, id: u64) -> Result<Option<String>>;
 
-    /// All types known here: id and canonical text, in order of id.
+    /// All types known here: id and canonical text, in order of id. For root and the service's own user: they are those
+    /// of all pools.
     fn types(&self) -> Result<Vec<(u64, String)>>;
 
     /// The pools that could not be recovered, and what is kept for them, in order of name.
@@ -190,6 +193,34 @@ pub trait Service: Send + Sync {
     /// recovered, and may be another's. Whatever the client writes from then on is lost, or torn. A service in this
     /// process never calls it.
     fn when_lost(&self, _tell: Box<dyn FnOnce() + Send>) {}
+
+    /// Changes who may use a pool: the bits `r` and `w` of owner, group and others, as of a file. Who has it open keeps
+    /// it. Durable on return.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `NotPermitted` for all but the owner, root and the service's own user; `ModeRefused`.
+    fn set_mode(&self, name: &str, mode: u16) -> Result<()>;
+
+    /// Changes whose a pool is; `None` leaves user or group as it is. Durable on return.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `NotPermitted`: an owner may choose a group that it is in, all else is for root and the service's
+    /// own user.
+    fn set_owner(&self, name: &str, uid: Option<u32>, gid: Option<u32>) -> Result<()>;
+
+    /// Gives a pool that nobody has open new files with the same contents: who has kept a descriptor, or has it mapped
+    /// yet, reaches the pool no more. Durable on return.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `NotPermitted` for all but the owner, root and the service's own user; `PoolBusy` and `PoolOpen`;
+    /// `PoolQuarantined`, `PoolRefused`; `StorageFull`: the files that were replaced stay so.
+    fn revoke_pool(&self, name: &str) -> Result<()>;
+
+    /// Whether somebody wants that the program closes its pools and the store, and will end it if it does not
+    /// (`durum kick`).
+    fn is_asked_to_leave(&self) -> bool {
+        false
+    }
 
     /// Ends this client: its logs and log spaces are removed, the store is marked clean, the lock is given up.
     ///

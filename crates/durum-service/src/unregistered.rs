@@ -1,8 +1,9 @@
 //! Puddle files that the registry does not name.
 //!
-//! A crash leaves two kinds: a puddle that was being made, in which nobody has written yet, and one that was being
-//! removed, which the registry lists. Both go at the next open. Any other one was handed out once, so the registry is
-//! older than it: nothing with objects or logs in it is removed because of that.
+//! A crash leaves three kinds: a puddle that was being made, in which nobody has written yet, one that was being
+//! removed, which the registry lists, and a copy that was to take a puddle's place. All go at the next open. Any other
+//! one was handed out once, so the registry is older than it: nothing with objects or logs in it is removed because of
+//! that.
 
 use std::fs;
 use std::io;
@@ -28,6 +29,15 @@ const PLACE: Role = Role {
     cure: "try again",
 };
 
+/// What the name of a copy ends with that is to take the place of a puddle's file.
+const COPY_SUFFIX: &str = ".new";
+
+/// The name of such a copy.
+pub(crate) fn copy_path(store: &Path, uuid: Uuid) -> PathBuf {
+    let name = format!("{uuid}{COPY_SUFFIX}");
+    store.join(PUDDLE_DIRECTORY).join(name)
+}
+
 /// A puddle file that the registry does not name.
 #[derive(Clone, Debug)]
 pub(crate) struct Stray {
@@ -41,6 +51,8 @@ pub(crate) struct Stray {
 pub(crate) enum StrayState {
     /// The registry lists it as being removed.
     Removing,
+    /// A copy that was to take a puddle's place (`host/revoke.rs`).
+    Copy,
     /// Nobody has written in it, nor does a log.
     Unfinished,
     /// Nobody has written in it; but what was to be in it may stand in a log: one that is not replayed, or kept, or in
@@ -53,7 +65,10 @@ pub(crate) enum StrayState {
 impl StrayState {
     /// Whether it goes without a question.
     pub(crate) fn may_go(self) -> bool {
-        matches!(self, StrayState::Removing | StrayState::Unfinished)
+        matches!(
+            self,
+            StrayState::Removing | StrayState::Copy | StrayState::Unfinished
+        )
     }
 }
 
@@ -66,14 +81,21 @@ pub(crate) fn find(store: &Path, contents: &Contents) -> Result<Vec<Stray>> {
         let entry = entry.map_err(failed)?;
         // Only names that we give, and files: anything else is somebody's, and `check` reports it.
         let name = entry.file_name();
-        let Some(uuid) = name.to_str().and_then(|name| name.parse::<Uuid>().ok()) else {
+        let name = name.to_str().unwrap_or_default();
+        let (name, is_copy) = match name.strip_suffix(COPY_SUFFIX) {
+            Some(of) => (of, true),
+            None => (name, false),
+        };
+        let Ok(uuid) = name.parse::<Uuid>() else {
             continue;
         };
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if !is_file || contents.puddles.contains_key(&uuid) {
+        if !is_file || !is_copy && contents.puddles.contains_key(&uuid) {
             continue;
         }
-        let state = if contents.removing.contains(&uuid) {
+        let state = if is_copy {
+            StrayState::Copy
+        } else if contents.removing.contains(&uuid) {
             StrayState::Removing
         } else if !is_unfinished(store, uuid)? {
             StrayState::Used

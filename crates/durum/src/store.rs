@@ -113,6 +113,12 @@ impl Store {
         self.inner.recovery.as_ref()
     }
 
+    /// Whether somebody wants that this program closes the store, which a service serves, and will end it if it does
+    /// not (`durum kick`). A program that runs for long looks now and then.
+    pub fn is_asked_to_leave(&self) -> bool {
+        self.inner.service.is_asked_to_leave()
+    }
+
     /// The descriptor's text (docs/format/types.md) of a type that is registered with the store, by its id.
     ///
     /// # Errors

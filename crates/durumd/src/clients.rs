@@ -5,6 +5,8 @@
 //! whose process lives, has perhaps lost it by accident: it is asked, and has [`GRACE`] to take it again. So has one
 //! that a service finds at its start without its lock: it comes by itself.
 
+mod roster;
+
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_protocol::{Frame, Note, message};
 use durum_remote::socket::Socket;
-use durum_service::{Error, Host, Life, Result, Watched};
+use durum_service::{Error, Host, Life, Quota, Quotas, Result, Watched};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -100,6 +102,8 @@ impl From<Client> for Gone {
 pub(crate) struct Line {
     pub(crate) calls: Socket,
     pub(crate) bell: Socket,
+    /// What it has asked and was not answered yet, and since when.
+    pub(crate) asks: Mutex<Option<(String, Instant)>>,
 }
 
 impl Line {
@@ -149,7 +153,12 @@ impl Clients {
             // Who lives and cannot be watched now is not recovered: it may be writing.
             let pidfd = opened.map_err(|error| system("looking at a client that lives", error))?;
             tracing::info!(%client, pid, "a client of the service before lives");
-            let mut known = Client::new(pid, None, pidfd, self.host.watch(client)?);
+            let mut known = Client::new(
+                pid,
+                self.host.user_of(client),
+                pidfd,
+                self.host.watch(client)?,
+            );
             known.asked = matches!(life, Life::Doubtful(_)).then(Instant::now);
             return self.insert(&mut self.table(), client, known);
         }
@@ -192,7 +201,8 @@ impl Clients {
         peer: &durum_remote::peer::Peer,
         line: Arc<Line>,
         is_new: bool,
-        most: (usize, usize),
+        most: usize,
+        quotas: &Quotas,
     ) -> Result<Arc<Mutex<()>>> {
         let lock = self.host.watch(client)?;
         let holder = match lock.life()? {
@@ -231,17 +241,18 @@ impl Clients {
                 client: client.to_string(),
             });
         }
-        let of_user = |known: &&Client| known.uid == Some(peer.uid);
-        if table.living.len() >= most.0 || table.living.values().filter(of_user).count() >= most.1 {
+        if table.living.len() >= most {
             return Err(Error::Told {
                 kind: durum_service::ErrorKind::User,
                 text: format!(
-                    "the service has as many clients as it may have ({}, {} of one user); close some, or raise \
-                     --clients-max or --clients-per-user",
-                    most.0, most.1
+                    "the service has as many clients as it may have ({most}); close some, or raise --clients-max"
                 ),
             });
         }
+        quotas.check(peer.uid, Quota::Clients, 1, || {
+            let of_user = |known: &&Client| known.uid == Some(peer.uid);
+            table.living.values().filter(of_user).count() as u64
+        })?;
         let pidfd = open_process(peer.pid)
             .map_err(|error| system("looking at the client's process", error))?;
         let mut new = Client::new(peer.pid, Some(peer.uid), pidfd, lock);

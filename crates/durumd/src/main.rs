@@ -1,6 +1,6 @@
 //! `durumd`: one store for many programs.
 //!
-//! Reading order: [`options`], [`serve`] (who comes), [`session`] (what a connection asks), [`clients`] (who lives, and
+//! Reading order: [`options`], [`serve`] (who comes), [`session`] (what a connection asks), [`quotas`] (how much of it), [`clients`] (who lives, and
 //! what happens when one is gone). Around it: [`sandbox`] (what the service gives up), [`audit`] and [`metrics`] (what
 //! it tells), [`watchdog`] (whether it goes on).
 
@@ -11,6 +11,7 @@ mod clients;
 mod connections;
 mod metrics;
 mod options;
+mod quotas;
 mod sandbox;
 mod serve;
 mod service;

@@ -7,6 +7,8 @@ use clap::{Parser, ValueEnum};
 use durum_protocol::address::DEFAULT_SOCKET;
 use tracing_subscriber::EnvFilter;
 
+use crate::quotas::Limit;
+
 /// Serves a durum store to the programs of this machine.
 ///
 /// Programs open it as `durum:` (the default socket), or as `durum+unix:PATH`. A pool is one program's at a time. When
@@ -16,7 +18,8 @@ use tracing_subscriber::EnvFilter;
     name = "durumd",
     version,
     after_help = "\
-Who may come: root, the service's own user, and those named with --user. A program that shares the service's user can \
+Who may come: everyone, or those named with --user, root and the service's own user. A pool is its maker's, who gives \
+others rights by `durum chmod`. A program that shares the service's user can \
 open the store's files itself, so a user of its own is better: durum, which programs trust. \
 DURUM_SERVICE_USER names another one to them.\n\n\
 systemd: `systemctl enable --now durumd.socket` starts the service when the first program comes, as user durum, with \
@@ -41,15 +44,18 @@ pub(crate) struct Options {
     /// The socket that programs connect to
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub(crate) socket: PathBuf,
-    /// Users that may use the store beside root and the service's own, by number; repeatable
+    /// Admit only these users, by number, beside root and the service's own; repeatable. Without it, everyone who can
+    /// connect to the socket: what a user may do, the owners of pools say (`durum chmod`)
     #[arg(long = "user", value_name = "UID")]
     pub(crate) users: Vec<u32>,
     /// The most programs at a time
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub(crate) clients_max: usize,
-    /// The most programs of one user at a time
-    #[arg(long, value_name = "N", default_value_t = 1024)]
-    pub(crate) clients_per_user: usize,
+    /// The most that a user may have: bytes, log-bytes, puddles, clients (1024 if nothing is said), requests or
+    /// descriptors; of one user, or of each for whom nothing else is said. Repeatable; N may end with K, M, G or T.
+    /// Root and the service's own user have no limits
+    #[arg(long = "quota", value_name = "[USER:]QUOTA=N", value_parser = Limit::parse)]
+    pub(crate) quotas: Vec<Limit>,
     /// At SIGTERM wait until all programs have closed the store
     #[arg(long)]
     pub(crate) drain: bool,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use durum_protocol::address::MetricsAddress;
 use durum_remote::peer::Peer;
 use durum_remote::socket::Socket;
-use durum_service::{CreateOptions, Error, Host, OpenOptions, Result};
+use durum_service::{CreateOptions, Error, Host, OpenOptions, Quota, Result};
 use rustix::process::{Resource, Rlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -19,6 +19,7 @@ use crate::clients::{Clients, system};
 use crate::connections::Connections;
 use crate::metrics::{Metrics, http};
 use crate::options::Options;
+use crate::quotas::{Limit, Tally};
 use crate::service::{Service, refused};
 use crate::session::Session;
 use crate::{sandbox, sockets, watchdog};
@@ -50,7 +51,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut signals =
         Signals::new([SIGTERM, SIGINT]).map_err(|error| system("waiting for signals", error))?;
     raise_descriptors();
+    // Of what is made from here on: nobody but the service opens files of the store.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     make_if_missing(&options.store)?;
+    make_private(&options.store)?;
     let given = sockets::given()?;
     let at = options.metrics.as_deref().map(MetricsAddress::parse);
     let shown = match &at {
@@ -68,10 +72,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.check_sandbox {
         return check_sandbox(&options.store);
     }
+    let quotas = Limit::all(&options.quotas);
     let host = Host::open(
         &options.store,
         OpenOptions {
             is_service: true,
+            quotas: quotas.clone(),
             ..OpenOptions::default()
         },
     )?;
@@ -89,11 +95,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         metrics,
         users: options.users.clone(),
         clients_max: options.clients_max,
-        clients_per_user: options.clients_per_user,
-        connections: Connections::new(options.clients_max, options.clients_per_user),
+        connections: Connections::new(options.clients_max, quotas.clone()),
+        quotas,
+        requests: Tally::new(Quota::Requests),
+        descriptors: Tally::new(Quota::Descriptors),
         is_shared: AtomicBool::new(false),
     });
-    say_what_is_not_safe(&service);
+    say_what_is_not_safe();
     if let Some(listener) = shown {
         let service = service.clone();
         http::serve(listener, move || service.shown()).map_err(starting)?;
@@ -131,14 +139,30 @@ fn make_if_missing(path: &Path) -> Result<()> {
     match Host::create(path, &CreateOptions::default()) {
         // Whatever is there, opening it tells what it is.
         Err(Error::StoreExists { .. }) => Ok(()),
-        made => {
-            made?.close()?;
-            // Nobody but the service opens its files.
-            let private = std::fs::Permissions::from_mode(0o700);
-            std::fs::set_permissions(path, private)
-                .map_err(|error| system("making the store private", error))
-        }
+        made => made?.close(),
     }
+}
+
+/// Lets nobody else enter the directory: who could open a file by its path would have rights that no pool's mode gives.
+fn make_private(path: &Path) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        refused(format!(
+            "{}: others may enter the store's directory, and it cannot be made private ({error}); make it so (mode 0700), or \
+             run the service as its owner",
+            path.display()
+        ))
+    };
+    // What is no store is told when it is opened, and not changed.
+    let is_store = path.join(durum_format::store::FILE_NAME).exists();
+    let mode = std::fs::metadata(path)
+        .map_err(failed)?
+        .permissions()
+        .mode();
+    if !is_store || mode & 0o077 == 0 {
+        return Ok(());
+    }
+    tracing::info!(store = %path.display(), "the store's directory is made private (mode 0700)");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)
 }
 
 /// Each client takes a few descriptors: as many may be open as the system allows.
@@ -169,15 +193,12 @@ fn check_sandbox(store: &Path) -> Result<()> {
     }
 }
 
-fn say_what_is_not_safe(service: &Service) {
+fn say_what_is_not_safe() {
     let own = rustix::process::geteuid().as_raw();
     tracing::warn!(
         uid = own,
         "programs of the service's own user can open the store's files themselves: they are not kept apart"
     );
-    if !service.users.is_empty() {
-        tracing::warn!(users = ?service.users, "these users may open each pool: pools have no owners yet");
-    }
 }
 
 fn accept(service: &Arc<Service>, socket: &Socket) {

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use durum_format::Uuid;
 use durum_remote::peer::Peer;
-use durum_service::{Error, ErrorKind, Host};
+use durum_service::{Error, ErrorKind, Host, Quotas};
 
 use crate::audit;
 use crate::clients::Clients;
 use crate::connections::Connections;
 use crate::metrics::{Metrics, Now};
+use crate::quotas::Tally;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -21,17 +22,20 @@ pub(crate) struct Service {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) users: Vec<u32>,
     pub(crate) clients_max: usize,
-    pub(crate) clients_per_user: usize,
+    pub(crate) quotas: Quotas,
+    /// Of each user: requests that are being answered, and descriptors that were sent and not taken.
+    pub(crate) requests: Arc<Tally>,
+    pub(crate) descriptors: Arc<Tally>,
     pub(crate) connections: Arc<Connections>,
     /// Whether a program of the service's own user has come: that is told once.
     pub(crate) is_shared: AtomicBool,
 }
 
 impl Service {
-    /// Whether programs of this user may use the store.
+    /// Whether programs of this user may use the store. What they may do in it, the pools' owners say.
     pub(crate) fn admits(&self, peer: &Peer) -> bool {
         let own = rustix::process::geteuid().as_raw();
-        peer.uid == 0 || peer.uid == own || self.users.contains(&peer.uid)
+        self.users.is_empty() || peer.uid == 0 || peer.uid == own || self.users.contains(&peer.uid)
     }
 
     /// A program is let in.

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
@@ -13,14 +13,15 @@ use durum_protocol::{Answer, Failure, Grant, Hello, Request, Welcome};
 use durum_remote::peer::Peer;
 use durum_remote::socket::{Received, Socket};
 use durum_service::{
-    Embedded, Error, GarbageOptions, Life, PoolGrant, PoolSpec, PuddleGrant, RecoveryReport,
-    Result, Service as _,
+    Caller, Embedded, Error, GarbageOptions, Life, PoolGrant, PoolSpec, PuddleGrant,
+    RecoveryReport, Result, Service as _,
 };
 
 use crate::audit::{self, Deed};
 use crate::clients::Line;
 use crate::metrics;
 use crate::options::{BELL_TIME, GREETING_TIME, SENDING_TIME};
+use crate::quotas::Taken;
 use crate::service::{Service, refused};
 
 /// A client's connection, after it has said that it holds its lock.
@@ -30,6 +31,9 @@ pub(crate) struct Session {
     peer: Peer,
     line: Arc<Line>,
     turn: Arc<Mutex<()>>,
+    caller: Caller,
+    /// Of the descriptors that the client has not taken yet, as far as is known.
+    sent: Vec<Taken>,
     has_ended: bool,
 }
 
@@ -69,7 +73,7 @@ impl Session {
         let welcomed = match is_admitted {
             true => welcome(service, &peer, &hello),
             false => Err(refused(format!(
-                "user {} may not use this store; start the service with --user {0}",
+                "user {} may not use this store: the service admits only users that are named to it (--user)",
                 peer.uid
             ))),
         };
@@ -112,14 +116,15 @@ impl Session {
         let line = Arc::new(Line {
             calls: socket,
             bell,
+            asks: Mutex::default(),
         });
-        let most = (service.clients_max, service.clients_per_user);
         let entered = service.clients.enter(
             client.id(),
             &peer,
             line.clone(),
             hello.client.is_none(),
-            most,
+            service.clients_max,
+            &service.quotas,
         );
         match entered {
             Ok(turn) => {
@@ -130,9 +135,11 @@ impl Session {
                 Ok(Session {
                     service: service.clone(),
                     client,
+                    caller: caller_of(&peer),
                     peer,
                     line,
                     turn,
+                    sent: Vec::new(),
                     has_ended: false,
                 })
             }
@@ -180,7 +187,13 @@ impl Session {
                 "another connection of the client has begun, or it is gone",
             ));
         }
-        let reply = self.reply(request, received.frame.again);
+        self.line.asks(Some(name_of(&request)));
+        let reply = self.within_limits(&request).and_then(|taken| {
+            let reply = self.reply(request, received.frame.again);
+            drop(taken);
+            reply
+        });
+        self.line.asks(None);
         drop(turn);
         let reply =
             reply.unwrap_or_else(|error| (Answer::Failed(Failure::from(error)), Vec::new()));
@@ -193,6 +206,43 @@ impl Session {
         let has_failed = matches!(reply.0, Answer::Failed(_));
         metrics.answered(kind, began.elapsed(), has_failed);
         Ok(())
+    }
+
+    /// Counts a request, while it is answered, and the descriptors that its answer brings, until the client has taken
+    /// them: they would be the service's in the eyes of the system, which has a limit for them all together.
+    fn within_limits(&mut self, request: &Request) -> Result<Option<Taken>> {
+        let files = match request {
+            // Whoever has too much may give back, and end.
+            Request::Ping
+            | Request::Ready
+            | Request::ClosePool { .. }
+            | Request::RemovePool { .. }
+            | Request::RemovePuddle { .. }
+            | Request::Clients
+            | Request::AskToLeave { .. }
+            | Request::Close => return Ok(None),
+            Request::CreatePool { .. }
+            | Request::OpenPool { .. }
+            | Request::CreatePuddle { .. }
+            | Request::ReopenPuddle { .. } => 1,
+            Request::OpenPuddles { puddles, .. } => puddles.len() as u64,
+            _ => 0,
+        };
+        let Service {
+            quotas,
+            requests,
+            descriptors,
+            ..
+        } = &*self.service;
+        let uid = self.caller.uid();
+        let taken = requests.take(quotas, uid, 1)?;
+        if files > 0 {
+            if !self.line.calls.has_unread() {
+                self.sent.clear();
+            }
+            self.sent.push(descriptors.take(quotas, uid, files)?);
+        }
+        Ok(Some(taken))
     }
 
     fn reply(&mut self, request: Request, again: bool) -> Result<Reply> {
@@ -319,6 +369,20 @@ impl Session {
             }
             Request::Registry => alone(Answer::Registry(client.registry()?)),
             Request::LostFiles => alone(Answer::LostFiles(client.lost_files()?)),
+            Request::SetMode { name, mode } => done(client.set_mode(&name, mode)),
+            Request::SetOwner { name, uid, gid } => done(client.set_owner(&name, uid, gid)),
+            Request::Clients => alone(Answer::Clients(self.service.clients.list(&self.caller))),
+            Request::AskToLeave { client, wait_ms } => {
+                let (clients, wait) = (&self.service.clients, Duration::from_millis(wait_ms));
+                alone(Answer::HasLeft(clients.ask_to_leave(
+                    client,
+                    &self.caller,
+                    wait,
+                )?))
+            }
+            Request::RevokePool { name } => {
+                done(self.when_free(|client| client.revoke_pool(&name)))
+            }
             Request::Close => {
                 client.close()?;
                 self.has_ended = true;
@@ -366,8 +430,9 @@ impl Drop for Newcomer<'_> {
 
 /// Who the client is: a new one, or one that comes again.
 fn welcome(service: &Service, peer: &Peer, hello: &Hello) -> Result<(Embedded, Option<MediaFile>)> {
+    let caller = caller_of(peer);
     let Some(known) = hello.client else {
-        let (client, file) = service.host.client_elsewhere()?;
+        let (client, file) = service.host.client_elsewhere(caller)?;
         return Ok((client, Some(file)));
     };
     if !service.clients.is_known(known, peer.pid) {
@@ -375,12 +440,34 @@ fn welcome(service: &Service, peer: &Peer, hello: &Hello) -> Result<(Embedded, O
             client: known.to_string(),
         });
     }
-    let client = service.host.client_again(known)?;
+    let client = service.host.client_again(known, caller)?;
     let liveness = match service.host.life_of(known)? {
         Life::Certain(_) => None,
         Life::Doubtful(_) | Life::Gone => Some(service.host.liveness_file(known)?),
     };
     Ok((client, liveness))
+}
+
+fn caller_of(peer: &Peer) -> Caller {
+    Caller::new(peer.uid, peer.gid, peer.groups.clone())
+}
+
+/// A request in words, for a list of who waits for what.
+fn name_of(request: &Request) -> String {
+    match request {
+        Request::CreatePool { name, .. } => format!("making pool \"{name}\""),
+        Request::OpenPool { name } => format!("opening pool \"{name}\""),
+        Request::RemovePool { name, .. } => format!("removing pool \"{name}\""),
+        Request::RevokePool { name } => format!("revoking pool \"{name}\""),
+        Request::GiveUp { name }
+        | Request::AcceptQuarantined { name }
+        | Request::RetryQuarantined { name } => format!("settling pool \"{name}\""),
+        Request::CreatePuddle { .. } => "a new puddle".to_owned(),
+        Request::OpenPuddles { .. } | Request::ReopenPuddle { .. } => "files of puddles".to_owned(),
+        Request::FindGarbage { .. } => "a search for garbage".to_owned(),
+        Request::AskToLeave { client, .. } => format!("the end of client {client}"),
+        _ => "an answer".to_owned(),
+    }
 }
 
 fn grant(puddle: &PuddleGrant) -> Grant {

@@ -5,8 +5,8 @@ use std::io::Write;
 use durum_service::PoolSummary;
 use serde_json::{Value, json};
 
-use super::recover;
 use super::state::States;
+use super::{recover, rights};
 use crate::args::Ls;
 use crate::failure::Failure;
 use crate::output::{self, size};
@@ -29,13 +29,17 @@ pub(crate) fn run(options: &Ls, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "no pools")?;
         return Ok(());
     }
-    let mut rows = output::heading("POOL|ENGINE|SIZE|PUDDLES|STATE");
+    let mut rows = output::heading("POOL|ENGINE|SIZE|PUDDLES|MODE|OWNER|GROUP|STATE");
     for pool in &pools {
+        let [mode, owner, group] = rights::columns(&pool.rights);
         rows.push(vec![
             pool.name.clone(),
             pool.engine.name().into(),
             size(pool.bytes),
             pool.puddles.to_string(),
+            mode,
+            owner,
+            group,
             states.line(pool),
         ]);
     }
@@ -50,6 +54,9 @@ fn to_json(pool: &PoolSummary, states: &States<'_>) -> Value {
         "engine": pool.engine.name(),
         "bytes": pool.bytes,
         "puddles": pool.puddles,
+        "mode": format!("{:04o}", pool.rights.mode),
+        "uid": pool.rights.uid,
+        "gid": pool.rights.gid,
         "refused": states.refused(&pool.name).map(recover::refused_to_json),
         "damaged_files": states.files_to_json(&pool.name),
         "quarantine": pool.quarantine.as_ref().map(|note| json!({ "log": note.log, "reason": note.reason })),

@@ -9,6 +9,7 @@ use durum::Domain;
 use durum_format::{log, puddle, registry, store};
 use durum_persist::domain;
 use durum_persist::file::MediaFile;
+use durum_remote::users;
 use serde_json::json;
 
 use super::state::States;
@@ -86,8 +87,16 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         made if made == domain_name(found) => String::new(),
         made => format!(" (made in {made})"),
     };
+    let directory = fs::metadata(reader.path())
+        .map_err(|error| Failure::file("asking for the owner", reader.path(), error))?;
+    let owner = format!(
+        "{}:{}",
+        users::user(directory.uid()),
+        users::group(directory.gid())
+    );
     let mut facts = vec![
         ("store", reader.path().display().to_string()),
+        ("owner", owner),
         ("uuid", reader.uuid().to_string()),
         (
             "domain",

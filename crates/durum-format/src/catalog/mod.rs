@@ -109,13 +109,13 @@ impl Catalog {
 /// # Errors
 /// As [`Catalog::parse`].
 pub fn file_len(head: &[u8]) -> Result<u64, FormatError> {
-    let first = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION, head)?;
+    let first = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION..=VERSION, head)?;
     Ok((first.body as u64).saturating_add(first.length))
 }
 
 /// What follows the first line, once version, length and checksum are right.
 fn checked_body(bytes: &[u8]) -> Result<&[u8], FormatError> {
-    let line = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION, bytes)?;
+    let line = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION..=VERSION, bytes)?;
     let (_, body) = bytes.split_at(line.body);
     let (needed, found) = (line.length, body.len() as u64);
     if found < needed {

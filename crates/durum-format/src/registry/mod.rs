@@ -5,10 +5,12 @@
 //! this file the outer form.
 
 mod record;
+mod rights;
 pub mod state;
 pub(crate) mod validate;
 
 pub use record::encode_changes;
+pub use rights::Rights;
 pub use state::{AddressRange, Change, Kept, PoolRecord, PuddleRecord, QuarantinedLog, State};
 
 use std::collections::BTreeMap;
@@ -24,8 +26,10 @@ use self::record::{Search, parse_record};
 pub const FILE_NAME: &str = "registry";
 /// The name of its copy.
 pub const COPY_NAME: &str = "registry.copy";
-/// The version that this build writes and reads.
-pub const VERSION: u32 = 1;
+/// The version that this build writes.
+pub const VERSION: u32 = 2;
+/// The oldest version that it reads, in which pools had no owners and clients no users.
+pub const VERSION_MIN: u32 = 1;
 /// A snapshot, its first line included, is never longer: more than a million puddles.
 pub const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;
 /// So many bytes of the file tell by [`Room::of`] how long it is.
@@ -75,7 +79,7 @@ impl Room {
 }
 
 fn first_line(bytes: &[u8]) -> Result<(FirstLine, Room), FormatError> {
-    let line = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION, bytes)?;
+    let line = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION_MIN..=VERSION, bytes)?;
     let snapshot_bytes = line.length.saturating_add(line.body as u64);
     if snapshot_bytes > SNAPSHOT_BYTES_MAX {
         return Err(damaged(format!(
@@ -102,6 +106,8 @@ fn truncated(needed: u64, found: u64) -> FormatError {
 /// A registry that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
+    /// The version of the file. One that is older than [`VERSION`] takes no more records.
+    pub version: u32,
     /// What it says.
     pub state: State,
     /// The parts of the file.
@@ -130,7 +136,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, FormatError> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_used(bytes: &[u8], found: u64) -> Result<Parsed, FormatError> {
-    let (mut state, room) = parse_snapshot(bytes)?;
+    let (mut state, line, room) = parse_snapshot(bytes)?;
     if found < room.end {
         return Err(truncated(room.end, found));
     }
@@ -175,8 +181,15 @@ pub fn parse_used(bytes: &[u8], found: u64) -> Result<Parsed, FormatError> {
             }
         }
     }
+    if line.version < VERSION && state.says_more_than_version_1() {
+        return Err(damaged(format!(
+            "it says what version {} does not have",
+            line.version
+        )));
+    }
     state.validate()?;
     Ok(Parsed {
+        version: line.version,
         state,
         room,
         end: end as u64,
@@ -226,25 +239,25 @@ pub fn salvage(store: Option<Uuid>, files: &[&[u8]]) -> Option<State> {
 /// # Errors
 /// A foreign, newer, damaged or truncated file.
 pub fn check_snapshot(bytes: &[u8]) -> Result<Room, FormatError> {
-    snapshot_body(bytes).map(|(_, room)| room)
+    snapshot_body(bytes).map(|(_, _, room)| room)
 }
 
-fn snapshot_body(bytes: &[u8]) -> Result<(&[u8], Room), FormatError> {
+fn snapshot_body(bytes: &[u8]) -> Result<(&[u8], FirstLine, Room), FormatError> {
     let (line, room) = first_line(bytes)?;
     let body = bytes.get(line.body..as_index(room.snapshot_end));
     let body = body.ok_or_else(|| truncated(room.end, bytes.len() as u64))?;
     line.check(body)?;
-    Ok((body, room))
+    Ok((body, line, room))
 }
 
 /// The snapshot of a file, and its parts.
-fn parse_snapshot(bytes: &[u8]) -> Result<(State, Room), FormatError> {
-    let (body, room) = snapshot_body(bytes)?;
+fn parse_snapshot(bytes: &[u8]) -> Result<(State, FirstLine, Room), FormatError> {
+    let (body, line, room) = snapshot_body(bytes)?;
     let behind = |problem: &str| damaged(format!("behind the first line: {problem}"));
     let state: State = serde_json::from_slice(body).map_err(|error| behind(&error.to_string()))?;
     // Repeated members, other orders, numbers written otherwise: one state has one text.
     match body_of(&state)? == body {
-        true => Ok((state, room)),
+        true => Ok((state, line, room)),
         false => Err(behind("it is not written as this version writes it")),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::rights::Rights;
 use crate::home::Verdict;
 use crate::puddle::PuddleKind;
 use crate::store::StoreHeader;
@@ -20,6 +21,9 @@ pub struct PoolRecord {
     pub engine: EngineKind,
     /// The puddle with its root object.
     pub root_puddle: Uuid,
+    /// Whose it is. Where nothing is said, it is the store directory's owner's and group's, and private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights: Option<Rights>,
 }
 
 /// A puddle: what its header says too.
@@ -97,6 +101,9 @@ pub struct State {
     pub removing: BTreeSet<Uuid>,
     /// Clients that did not end in order (and the current one).
     pub clients: BTreeSet<Uuid>,
+    /// Clients and their users. One stays for as long as logs of the client are in quarantine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub users: BTreeMap<Uuid, u32>,
     /// Client and pool: the client may read and write the pool. Of a client that did not end in order: its part on the
     /// pool is not recovered yet.
     pub grants: BTreeSet<(Uuid, Uuid)>,
@@ -120,7 +127,7 @@ pub struct State {
 pub enum Change {
     /// Where the search for the next address begins.
     Cursor(#[serde(with = "hex")] u64),
-    /// A pool is there.
+    /// A pool is there, or something else is said of it.
     PutPool(Uuid, PoolRecord),
     /// A pool is gone.
     RemovePool(Uuid),
@@ -134,6 +141,8 @@ pub enum Change {
     PutClient(Uuid),
     /// A client has ended.
     RemoveClient(Uuid),
+    /// Client and uid: whose the client is.
+    PutUser(Uuid, u32),
     /// Client and pool: a grant.
     PutGrant(Uuid, Uuid),
     /// Client and pool.
@@ -171,6 +180,7 @@ impl State {
             puddles: BTreeMap::new(),
             removing: BTreeSet::new(),
             clients: BTreeSet::new(),
+            users: BTreeMap::new(),
             grants: BTreeSet::new(),
             kept: BTreeMap::new(),
             log_spaces: BTreeMap::new(),
@@ -182,8 +192,21 @@ impl State {
 
     /// Applies the changes of one commit.
     pub fn commit(&mut self, changes: &[Change]) {
+        let mut gone = BTreeSet::new();
         for change in changes {
+            match change {
+                Change::RemoveClient(client) => _ = gone.insert(*client),
+                Change::RemoveQuarantine(puddle) => {
+                    gone.extend(self.quarantine.get(puddle).map(|log| log.client));
+                }
+                _ => {}
+            }
             self.apply(change);
+        }
+        for client in gone {
+            if !self.has_or_keeps(client) {
+                self.users.remove(&client);
+            }
         }
         self.sequence = self.sequence.wrapping_add(1);
     }
@@ -203,6 +226,7 @@ impl State {
             Change::FileGone(uuid) => _ = self.removing.remove(uuid),
             Change::PutClient(uuid) => _ = self.clients.insert(*uuid),
             Change::RemoveClient(uuid) => _ = self.clients.remove(uuid),
+            Change::PutUser(client, uid) => _ = self.users.insert(*client, *uid),
             Change::PutGrant(client, pool) => _ = self.grants.insert((*client, *pool)),
             Change::RemoveGrant(client, pool) => _ = self.grants.remove(&(*client, *pool)),
             Change::PutKept(client, kept) => _ = self.kept.insert(*client, kept.clone()),
@@ -216,6 +240,18 @@ impl State {
             Change::PutMark(pool, client) => _ = self.marks.insert((*pool, *client)),
             Change::RemoveMark(pool, client) => _ = self.marks.remove(&(*pool, *client)),
         }
+    }
+
+    /// Whether a client is there, or logs of it are in quarantine.
+    pub(super) fn has_or_keeps(&self, client: Uuid) -> bool {
+        let mut logs = self.quarantine.values();
+        self.clients.contains(&client) || logs.any(|log| log.client == client)
+    }
+
+    /// Whether a file of version 1 could not say this.
+    pub(super) fn says_more_than_version_1(&self) -> bool {
+        let mut pools = self.pools.values();
+        !self.users.is_empty() || pools.any(|pool| pool.rights.is_some())
     }
 
     /// Whether every client has ended in order: no log is left to replay.

@@ -126,6 +126,11 @@ impl State {
                     "{name:?} is no pool name: 1 to 255 bytes without control characters and '/'"
                 ))?;
             }
+            if pool.rights.is_some_and(|rights| !rights.is_valid()) {
+                refuse(format!(
+                    "pool {name:?} has a mode with other bits than r and w of owner, group and others"
+                ))?;
+            }
             if !names.insert(name) {
                 refuse(format!("two pools are named {name:?}"))?;
             }
@@ -152,6 +157,11 @@ impl State {
                 refuse(format!(
                     "a grant of pool {pool} to client {client} names one that is not registered"
                 ))?;
+            }
+        }
+        for client in self.users.keys() {
+            if !self.has_or_keeps(*client) {
+                refuse(format!("client {client} has a user, and is not registered"))?;
             }
         }
         let mut with_space = HashSet::new();

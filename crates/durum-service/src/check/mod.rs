@@ -432,6 +432,7 @@ fn list_files(
         };
         let text = match stray.state {
             StrayState::Removing => "an orphan: it was being removed; the next opener goes on",
+            StrayState::Copy => "a copy that was not finished; the next opener removes it",
             StrayState::Unfinished => {
                 "an orphan: it was being made, and nobody has written in it; the next opener removes it"
             }

@@ -25,6 +25,7 @@ use crate::names;
 use crate::presence::LostFile;
 use crate::recovery::{apply, plan_twin};
 use crate::registry::contents::{Change, PoolRecord, PuddleRecord};
+use crate::rights::Caller;
 use crate::service::{PUDDLES_AT_ONCE, Service};
 
 /// So many files are opened before anybody asks whether the process may have so many.
@@ -38,6 +39,8 @@ const FEW_FILES: usize = 16;
 pub struct Embedded {
     pub(super) host: Arc<Host>,
     pub(super) id: Uuid,
+    /// The user of a client in another process.
+    pub(super) caller: Option<Caller>,
     /// The store is this client's alone: it closes with it.
     is_alone: bool,
 }
@@ -65,10 +68,11 @@ impl Embedded {
         Ok(client)
     }
 
-    pub(super) fn of(host: Arc<Host>, id: Uuid) -> Embedded {
+    pub(super) fn of(host: Arc<Host>, id: Uuid, caller: Option<Caller>) -> Embedded {
         Embedded {
             host,
             id,
+            caller,
             is_alone: false,
         }
     }
@@ -107,12 +111,15 @@ impl Service for Embedded {
     }
 
     fn recovery(&self) -> Result<RecoveryReport> {
-        Ok(self.recovery_report().clone())
+        self.told_report(self.recovery_report().clone())
     }
 
     fn pools(&self) -> Result<Vec<PoolSummary>> {
-        self.host
-            .request(|open| Ok((open.contents.pool_summaries(), Commit::nothing())))
+        self.host.request(|open| {
+            let mut pools = open.contents.pool_summaries(&self.host.directory);
+            pools.retain(|pool| self.may_see(open, pool.uuid));
+            Ok((pools, Commit::nothing()))
+        })
     }
 
     fn create_pool(&self, name: &str, spec: &PoolSpec) -> Result<PoolGrant> {
@@ -121,9 +128,8 @@ impl Service for Embedded {
 
     fn open_pool(&self, name: &str) -> Result<PoolGrant> {
         loop {
-            let (away, seen) = self
-                .host
-                .leave(|open| self.openable(open, name, Wish::Write))?;
+            let openable = |open: &mut Open| self.openable(open, name, Wish::Write);
+            let (away, seen) = self.told(self.host.leave(openable))?;
             let (pool, record, registered) = &seen;
             names::ensure_descriptors(&self.host.path, 1)?;
             let file = self.open_file(name, registered, true)?;
@@ -192,8 +198,9 @@ impl Service for Embedded {
     }
 
     fn remove_pool(&self, name: &str) -> Result<()> {
-        let was_refused = self.host.remove_puddles(|open| {
+        let removed = self.host.remove_puddles(|open| {
             let pool = self.host.pool_named(&open.contents, name)?;
+            self.ensure_owns(open, pool, "removed")?;
             open.ensure_free(self.id, pool, Wish::Remove)?;
             // What is kept for a pool goes with `give_up` only; of a Twin pool nothing is kept that its own files do
             // not hold.
@@ -213,8 +220,8 @@ impl Service for Embedded {
                 freed,
             };
             Ok((open.refused.contains(pool), removal))
-        })?;
-        match was_refused {
+        });
+        match self.told(removed)? {
             true => self.host.settle_again(),
             false => Ok(()),
         }
@@ -289,7 +296,7 @@ impl Service for Embedded {
                         Some(known) => {
                             return Err(Error::TypeRefused {
                                 id: *id,
-                                reason: format!("the id belongs to {known:?}, and to {text:?} as well; rename one of the types"),
+                                reason: self.same_id(known, text),
                             });
                         }
                         None => changes.push(Change::PutType(*id, text.clone())),
@@ -306,6 +313,7 @@ impl Service for Embedded {
     }
 
     fn types(&self) -> Result<Vec<(u64, String)>> {
+        self.ensure_privileged("the types of all pools", "listed")?;
         self.host.request(|open| {
             let types = open.contents.types.iter();
             let types = types.map(|(id, text)| (*id, text.clone())).collect();
@@ -314,22 +322,28 @@ impl Service for Embedded {
     }
 
     fn refused_pools(&self) -> Result<Vec<RefusedPool>> {
-        self.host.refused_pools()
+        self.told_refused(self.host.refused_pools()?)
     }
 
     fn give_up(&self, name: &str) -> Result<RecoveryReport> {
-        self.host.give_up(name)
+        let may = |open: &Open, pool| self.ensure_owns(open, pool, "given up");
+        let report = self.told(self.host.give_up(name, may))?;
+        self.told_report(report)
     }
 
     fn accept_quarantined(&self, name: &str) -> Result<()> {
-        self.host.accept_quarantined(name)
+        let may = |open: &Open, pool| self.ensure_owns(open, pool, "accepted");
+        self.told(self.host.accept_quarantined(name, may))
     }
 
     fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
-        self.host.retry_quarantined(name)
+        let may = |open: &Open, pool| self.ensure_owns(open, pool, "recovered");
+        let report = self.told(self.host.retry_quarantined(name, may))?;
+        self.told_report(report)
     }
 
     fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage> {
+        self.ensure_privileged("the store", "searched for garbage")?;
         self.search(options)
     }
 
@@ -338,11 +352,23 @@ impl Service for Embedded {
     }
 
     fn registry(&self) -> Result<Vec<u8>> {
-        self.host.registry()
+        self.readable_registry()
     }
 
     fn lost_files(&self) -> Result<Vec<LostFile>> {
-        self.host.lost_files()
+        self.lost()
+    }
+
+    fn set_mode(&self, name: &str, mode: u16) -> Result<()> {
+        self.change_mode(name, mode)
+    }
+
+    fn set_owner(&self, name: &str, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
+        self.change_owner(name, uid, gid)
+    }
+
+    fn revoke_pool(&self, name: &str) -> Result<()> {
+        self.revoke(name)
     }
 
     fn close(&self) -> Result<()> {
@@ -409,14 +435,6 @@ impl Embedded {
         Ok(*record)
     }
 
-    /// The change that records this client, if it is not yet recorded.
-    pub(super) fn enter(&self, open: &Open) -> Vec<Change> {
-        match open.contents.clients.contains(&self.id) {
-            true => Vec::new(),
-            false => vec![Change::PutClient(self.id)],
-        }
-    }
-
     /// A pool that this client may open, and its root puddle.
     pub(super) fn openable(
         &self,
@@ -425,16 +443,28 @@ impl Embedded {
         wish: Wish,
     ) -> Result<(Uuid, PoolRecord, Registered)> {
         let pool = self.host.pool_named(&open.contents, name)?;
-        if let Some(note) = open.contents.quarantine_of(pool) {
-            return Err(Error::quarantined(&self.host.path, name.to_owned(), note));
-        }
-        open.refused
-            .ensure_not(&self.host.path, &open.contents, pool)?;
-        open.ensure_free(self.id, pool, wish)?;
+        self.ensure_may(open, pool, wish)?;
+        self.ensure_usable(open, pool, wish)?;
         let record = open.contents.pools[&pool].clone();
         let root = *open.contents.puddle(&self.host.path, record.root_puddle)?;
         let root = (record.root_puddle, root);
         Ok((pool, record, root))
+    }
+
+    /// Refuses a pool that is not whole, or that somebody uses.
+    pub(super) fn ensure_usable(&self, open: &Open, pool: Uuid, wish: Wish) -> Result<()> {
+        if let Some(note) = open.contents.quarantine_of(pool) {
+            let record = open.contents.pools.get(&pool);
+            let name = record.map(|record| record.name.clone());
+            return Err(Error::quarantined(
+                &self.host.path,
+                name.unwrap_or_default(),
+                note,
+            ));
+        }
+        open.refused
+            .ensure_not(&self.host.path, &open.contents, pool)?;
+        open.ensure_free(self.id, pool, wish)
     }
 
     /// Recovers a Twin pool one of whose files was put back after all others were recovered.

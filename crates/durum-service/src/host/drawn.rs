@@ -29,9 +29,10 @@ impl Embedded {
     ) -> Result<PoolGrant> {
         names::check_pool_name(name)?;
         let kind = spec.engine.puddle_kind();
+        let rights = self.own_rights();
         let is_new = |open: &Open| match open.contents.pool_named(name) {
             None if open.has_name(pool) => Err(refused(pool, NAME_TAKEN)),
-            None => Ok(()),
+            None => self.ensure_room(open, Some(&rights), spec.root_puddle_size),
             Some(_) => Err(Error::PoolExists {
                 store: self.host.path.clone(),
                 name: name.to_owned(),
@@ -49,6 +50,7 @@ impl Embedded {
                 name: name.to_owned(),
                 engine: spec.engine,
                 root_puddle: uuid,
+                rights: Some(rights),
             };
             let mut changes = self.enter(open);
             changes.push(Change::PutPool(pool, record));
@@ -85,7 +87,7 @@ impl Embedded {
             PuddleOwner::Pool(pool) => match open.contents.pools.get(&pool) {
                 Some(record) if self.has_open(open, pool) => {
                     match record.engine.puddle_kind() == kind {
-                        true => Ok(()),
+                        true => self.ensure_room(open, Some(&self.rights_of(open, pool)), size),
                         false => refused(
                             "a pool owns puddles of its engine's kind; logs belong to the client",
                         ),
@@ -96,7 +98,7 @@ impl Embedded {
             PuddleOwner::Client if kind.holds_objects() => {
                 refused("a client owns logs and log spaces; data belongs to a pool")
             }
-            PuddleOwner::Client => Ok(()),
+            PuddleOwner::Client => self.ensure_room(open, None, size),
         };
         let new = NewPuddle {
             uuid,

@@ -15,6 +15,8 @@ pub(super) enum Wish {
     /// To write it. Who alone reads it may go on to that: nobody comes in between.
     Write,
     Remove,
+    /// To give it new files.
+    Renew,
 }
 
 impl Wish {
@@ -24,6 +26,7 @@ impl Wish {
             Wish::Read | Wish::Write => "opened again",
             Wish::Hold => "searched for garbage",
             Wish::Remove => "removed",
+            Wish::Renew => "taken from others",
         }
     }
 
@@ -33,7 +36,7 @@ impl Wish {
             Wish::Read => !is_itself,
             Wish::Hold => true,
             Wish::Write => is_itself,
-            Wish::Remove => false,
+            Wish::Remove | Wish::Renew => false,
         }
     }
 }
@@ -55,6 +58,7 @@ impl Open {
 
     /// Refuses what others, or the client itself, have a pool open for.
     pub(super) fn ensure_free(&self, client: Uuid, pool: Uuid, wish: Wish) -> Result<()> {
+        self.ensure_not_renewed(pool)?;
         let is_in_the_way = |holder: &Uuid| {
             let writes = self.contents.grants.contains(&(*holder, pool));
             writes || !wish.suffers_reader(*holder == client)

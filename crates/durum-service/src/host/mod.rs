@@ -1,10 +1,10 @@
 //! The one writer of a store directory, in the program itself or in a daemon.
 //!
 //! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`gone`] does so for one client
-//! while others work, [`settle`] does what a person decides about the rest, [`client`] answers a client, [`puddles`]
-//! makes and removes puddles, [`holders`] knows who has a pool open, [`reading`] is for those who only read, [`commit`]
-//! is the way of every change: requests that come at the same time share a registry commit. [`pulse`] tells whether all
-//! of that goes on.
+//! while others work, [`settle`] does what a person decides about the rest, [`client`] answers a client, [`permit`]
+//! says what one may, [`puddles`] makes and removes puddles, [`holders`] knows who has a pool open, [`reading`] is for
+//! those who only read, [`revoke`] takes a pool from those who had it, [`commit`] is the way of every change: requests
+//! that come at the same time share a registry commit. [`pulse`] tells whether all of that goes on.
 
 mod client;
 mod commit;
@@ -13,10 +13,12 @@ mod drawn;
 mod gone;
 mod holders;
 pub(crate) mod open;
+mod permit;
 mod puddles;
 mod pulse;
 mod reading;
 mod recover;
+mod revoke;
 mod served;
 mod settle;
 
@@ -26,6 +28,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use durum_format::Uuid;
+use durum_format::registry::Rights;
 use durum_format::store::StoreHeader;
 use durum_persist::domain::Domain;
 
@@ -33,9 +36,11 @@ use crate::error::{Error, Result};
 use crate::lock::StoreLock;
 use crate::model::{ProgressFn, RecoveryReport};
 use crate::names;
+use crate::quota::Quotas;
 use crate::recovery::RefusedPools;
 use crate::registry::Registry;
 use crate::registry::contents::Contents;
+use crate::rights;
 use crate::space::{OpenHere, Space};
 
 pub use client::Embedded;
@@ -77,6 +82,8 @@ pub struct OpenOptions {
     /// Whether clients may live in other processes. Those that an earlier service left are clients of this one, if they
     /// live; see [`Host::served`]. Whoever opens a store otherwise is refused while there are any.
     pub is_service: bool,
+    /// How much users of other processes may have.
+    pub quotas: Quotas,
 }
 
 impl std::fmt::Debug for OpenOptions {
@@ -85,6 +92,7 @@ impl std::fmt::Debug for OpenOptions {
             .field("domain", &self.domain)
             .field("progress", &self.progress.is_some())
             .field("is_service", &self.is_service)
+            .field("quotas", &self.quotas)
             .finish()
     }
 }
@@ -97,6 +105,9 @@ impl std::fmt::Debug for OpenOptions {
 pub struct Host {
     path: PathBuf,
     identity: StoreHeader,
+    /// Whose pools are of which the registry says nothing.
+    directory: Rights,
+    quotas: Quotas,
     domain: Domain,
     recovery: RecoveryReport,
     state: Mutex<State>,
@@ -127,6 +138,8 @@ struct Open {
     readers: BTreeSet<(Uuid, Uuid)>,
     /// The clients that are gone and whose logs are being replayed: nobody does so twice.
     recovering: BTreeSet<Uuid>,
+    /// The pools that get new files.
+    renewed: BTreeSet<Uuid>,
     /// Requests that wait for a commit, and those that work on files, without the lock.
     waiting: usize,
     away: usize,
@@ -156,7 +169,7 @@ impl Host {
     pub fn client(self: &Arc<Host>) -> Result<Embedded> {
         let id = names::random_uuid()?;
         self.state().open(&self.path)?.at_work.insert(id);
-        Ok(Embedded::of(self.clone(), id))
+        Ok(Embedded::of(self.clone(), id, None))
     }
 
     /// Whether a client is at work here.
@@ -205,8 +218,11 @@ impl Host {
         domain: Domain,
         recovery: RecoveryReport,
         open: Open,
-    ) -> Arc<Host> {
-        Arc::new(Host {
+        quotas: Quotas,
+    ) -> Result<Arc<Host>> {
+        Ok(Arc::new(Host {
+            directory: rights::of_directory(&path)?,
+            quotas,
             path,
             identity,
             domain,
@@ -217,7 +233,7 @@ impl Host {
             }),
             changed: Condvar::new(),
             is_at_long_work: AtomicBool::new(false),
-        })
+        }))
     }
 
     fn closed(&self) -> Error {
@@ -271,6 +287,7 @@ impl Open {
             at_work: BTreeSet::new(),
             readers: BTreeSet::new(),
             recovering: BTreeSet::new(),
+            renewed: BTreeSet::new(),
             waiting: 0,
             away: 0,
             wants_quiet: 0,

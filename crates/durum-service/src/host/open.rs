@@ -94,7 +94,7 @@ impl Host {
         let readers = Host::take_over_readers(&path, &open.contents, living.keys().copied())?;
         open.readers.extend(readers);
         liveness::forget_others(&path, &living)?;
-        Ok(Host::over(path, identity, domain, recovery, open))
+        Host::over(path, identity, domain, recovery, open, options.quotas)
     }
 }
 

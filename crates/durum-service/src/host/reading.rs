@@ -24,9 +24,8 @@ impl Embedded {
     /// As [`Service::read_pool`](crate::Service::read_pool).
     pub(super) fn read(&self, name: &str) -> Result<PoolGrant> {
         loop {
-            let (away, seen) = self
-                .host
-                .leave(|open| self.openable(open, name, Wish::Read))?;
+            let openable = |open: &mut Open| self.openable(open, name, Wish::Read);
+            let (away, seen) = self.told(self.host.leave(openable))?;
             let (pool, record, registered) = &seen;
             names::ensure_descriptors(&self.host.path, 1)?;
             let file = self.open_file(name, registered, false)?;
@@ -152,15 +151,15 @@ fn others(open: &Open, pool: Uuid) -> Vec<Registered> {
     others
 }
 
-impl Host {
+impl Embedded {
     /// As [`Service::registry`](crate::Service::registry).
-    pub(super) fn registry(&self) -> Result<Vec<u8>> {
-        registry::encode(&self.path, &self.for_readers()?)
+    pub(super) fn readable_registry(&self) -> Result<Vec<u8>> {
+        registry::encode(&self.host.path, &self.for_readers()?)
     }
 
     /// As [`Service::lost_files`](crate::Service::lost_files).
-    pub(super) fn lost_files(&self) -> Result<Vec<LostFile>> {
-        let mut lost = presence::lost_files(&self.path, &self.for_readers()?)?;
+    pub(super) fn lost(&self) -> Result<Vec<LostFile>> {
+        let mut lost = presence::lost_files(&self.host.path, &self.for_readers()?)?;
         let still = self.for_readers()?;
         // What was removed meanwhile is not lost.
         let is_still = |file: &Path| {
@@ -173,9 +172,12 @@ impl Host {
     }
 
     fn for_readers(&self) -> Result<Contents> {
-        self.request(|open| Ok((open.contents.for_readers(), Commit::nothing())))
+        let readable = |open: &Open| Ok((self.readable(open), Commit::nothing()));
+        self.host.request(readable)
     }
+}
 
+impl Host {
     /// What clients read that live since an earlier service.
     pub(super) fn take_over_readers(
         path: &Path,

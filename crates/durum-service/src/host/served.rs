@@ -8,17 +8,19 @@ use durum_persist::file::MediaFile;
 use super::{Embedded, Host};
 use crate::error::{Error, Result};
 use crate::liveness::{self, Life, Watched};
+use crate::rights::Caller;
 
 impl Host {
-    /// Lets a client in another process use the store, once it holds its lock: it is to take a [`Liveness`] by the
-    /// descriptor. Until then nothing may be done for it.
+    /// Lets a client in another process, of this user, use the store, once it holds its lock: it is to take a
+    /// [`Liveness`] by the descriptor. Until then nothing may be done for it.
     ///
     /// [`Liveness`]: crate::Liveness
     ///
     /// # Errors
     /// `Closed`, `Poisoned`; `Io`.
-    pub fn client_elsewhere(self: &Arc<Host>) -> Result<(Embedded, MediaFile)> {
-        let client = self.client()?;
+    pub fn client_elsewhere(self: &Arc<Host>, caller: Caller) -> Result<(Embedded, MediaFile)> {
+        let mut client = self.client()?;
+        client.caller = Some(caller);
         match liveness::make(&self.path, client.id()) {
             Ok(file) => Ok((client, file)),
             Err(error) => {
@@ -41,9 +43,9 @@ impl Host {
     ///
     /// # Errors
     /// `Closed`, `Poisoned`; `ClientUnknown` for one that is not at work here.
-    pub fn client_again(self: &Arc<Host>, client: Uuid) -> Result<Embedded> {
+    pub fn client_again(self: &Arc<Host>, client: Uuid, caller: Caller) -> Result<Embedded> {
         match self.has_at_work(client)? {
-            true => Ok(Embedded::of(self.clone(), client)),
+            true => Ok(Embedded::of(self.clone(), client, Some(caller))),
             false => Err(Error::ClientUnknown {
                 client: client.to_string(),
             }),
@@ -72,6 +74,26 @@ impl Host {
     /// `Io`.
     pub fn watch(&self, client: Uuid) -> Result<Watched> {
         Watched::open(&self.path, client)
+    }
+
+    /// The user of a client that has opened or made something.
+    pub fn user_of(&self, client: Uuid) -> Option<u32> {
+        let state = self.state();
+        let open = state.open.as_ref()?;
+        open.contents.users.get(&client).copied()
+    }
+
+    /// The names of the pools that a client has open.
+    pub fn pools_of(&self, client: Uuid) -> Vec<String> {
+        let state = self.state();
+        let Some(open) = &state.open else {
+            return Vec::new();
+        };
+        let pools = open.contents.granted_pools(client);
+        let records = pools.filter_map(|pool| open.contents.pools.get(&pool));
+        let mut names: Vec<String> = records.map(|pool| pool.name.clone()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Writes down which process holds the lock of a client, as the caller has seen: should it lose the lock, nobody

@@ -24,9 +24,14 @@ impl Host {
     }
 
     /// As [`Service::give_up`](crate::Service::give_up).
-    pub(super) fn give_up(&self, name: &str) -> Result<RecoveryReport> {
+    pub(super) fn give_up(
+        &self,
+        name: &str,
+        may: impl Fn(&Open, Uuid) -> Result<()>,
+    ) -> Result<RecoveryReport> {
         self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
+            may(open, pool)?;
             let nothing = |reason| self.nothing_kept(name, reason);
             let Some(refused) = open.refused.pool(&open.contents, pool) else {
                 return Err(nothing("it is not refused"));
@@ -50,9 +55,14 @@ impl Host {
     }
 
     /// As [`Service::accept_quarantined`](crate::Service::accept_quarantined).
-    pub(super) fn accept_quarantined(&self, name: &str) -> Result<()> {
+    pub(super) fn accept_quarantined(
+        &self,
+        name: &str,
+        may: impl Fn(&Open, Uuid) -> Result<()>,
+    ) -> Result<()> {
         self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
+            may(open, pool)?;
             let (changes, freed) = open.contents.unmarking_of(pool);
             if changes.is_empty() {
                 return Err(self.not_quarantined(open, pool, name));
@@ -64,9 +74,14 @@ impl Host {
     }
 
     /// As [`Service::retry_quarantined`](crate::Service::retry_quarantined).
-    pub(super) fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
+    pub(super) fn retry_quarantined(
+        &self,
+        name: &str,
+        may: impl Fn(&Open, Uuid) -> Result<()>,
+    ) -> Result<RecoveryReport> {
         self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
+            may(open, pool)?;
             let clients: Vec<Uuid> = open.contents.marks_of(pool).collect();
             if clients.is_empty() {
                 return Err(self.not_quarantined(open, pool, name));

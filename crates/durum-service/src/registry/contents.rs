@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use durum_format::Uuid;
 use durum_format::registry::State;
 pub(crate) use durum_format::registry::{
-    AddressRange, Change, Kept, PoolRecord, PuddleRecord, QuarantinedLog,
+    AddressRange, Change, Kept, PoolRecord, PuddleRecord, QuarantinedLog, Rights,
 };
 use durum_format::store::StoreHeader;
 
@@ -30,6 +30,25 @@ pub(crate) fn summary(uuid: Uuid, record: &PuddleRecord) -> PuddleSummary {
     }
 }
 
+/// What a user has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Bytes of the puddles of its pools.
+    pub(crate) bytes: u64,
+    /// Bytes of its clients' logs and log spaces.
+    pub(crate) log_bytes: u64,
+    /// Puddles of both.
+    pub(crate) puddles: u64,
+}
+
+/// The user of a pool or of a client; `None` where nobody is named.
+fn user_of(state: &State, owner: Uuid) -> Option<u32> {
+    match state.pools.get(&owner) {
+        Some(pool) => pool.rights.map(|rights| rights.uid),
+        None => state.users.get(&owner).copied(),
+    }
+}
+
 /// Everything the registry says, and where to find it. It changes by commits only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
@@ -38,6 +57,8 @@ pub(crate) struct Contents {
     names: BTreeMap<String, Uuid>,
     /// Owner and puddle.
     owned: BTreeSet<(Uuid, Uuid)>,
+    /// Users, and what is theirs: pools and clients. It may have some that were theirs.
+    of_users: BTreeSet<(Option<u32>, Uuid)>,
 }
 
 impl Deref for Contents {
@@ -62,6 +83,12 @@ impl Contents {
                 .map(|(uuid, pool)| (pool.name.clone(), *uuid))
                 .collect(),
             owned: owned.map(|(uuid, puddle)| (puddle.owner, *uuid)).collect(),
+            of_users: state
+                .pools
+                .keys()
+                .chain(state.users.keys())
+                .map(|owner| (user_of(&state, *owner), *owner))
+                .collect(),
             state,
         }
     }
@@ -114,6 +141,36 @@ impl Contents {
         })
     }
 
+    /// The same, which says of each pool whose it is.
+    pub(crate) fn with_rights(self, directory: &Rights) -> Contents {
+        let mut state = self.into_state();
+        for pool in state.pools.values_mut() {
+            pool.rights.get_or_insert(*directory);
+        }
+        Contents::of(state)
+    }
+
+    /// The part of what readers may know that concerns some pools; no types, of which nobody knows whose they are.
+    pub(crate) fn of_pools(self, is_one: impl Fn(Uuid) -> bool) -> Contents {
+        let mut part = self.into_state();
+        part.pools.retain(|uuid, _| is_one(*uuid));
+        part.marks.retain(|(pool, _)| is_one(*pool));
+        let State {
+            marks, quarantine, ..
+        } = &mut part;
+        quarantine.retain(|_, log| marks.iter().any(|(_, client)| *client == log.client));
+        let kept: BTreeSet<Uuid> = quarantine
+            .iter()
+            .flat_map(|(first, log)| log.continuations.iter().chain([first]))
+            .copied()
+            .collect();
+        let pools = &part.pools;
+        part.puddles
+            .retain(|uuid, record| pools.contains_key(&record.owner) || kept.contains(uuid));
+        part.types.clear();
+        Contents::of(part)
+    }
+
     /// Pools and their puddles, and types; of all pools, or of the one of this name.
     ///
     /// # Errors
@@ -139,12 +196,23 @@ impl Contents {
 
     /// Applies the changes of one commit.
     pub(crate) fn commit(&mut self, changes: &[Change]) {
+        let mut ended = Vec::new();
         for change in changes {
             match change {
                 Change::PutPool(uuid, record) => {
+                    self.of_users.remove(&(user_of(&self.state, *uuid), *uuid));
+                    self.of_users
+                        .insert((record.rights.map(|rights| rights.uid), *uuid));
                     self.names.insert(record.name.clone(), *uuid);
                 }
+                Change::PutUser(client, uid) => {
+                    self.of_users.insert((Some(*uid), *client));
+                }
+                Change::RemoveClient(uuid) => {
+                    ended.extend(self.users.get(uuid).map(|uid| (Some(*uid), *uuid)));
+                }
                 Change::RemovePool(uuid) => {
+                    self.of_users.remove(&(user_of(&self.state, *uuid), *uuid));
                     if let Some(record) = self.state.pools.get(uuid) {
                         self.names.remove(&record.name);
                     }
@@ -161,6 +229,11 @@ impl Contents {
             }
         }
         self.state.commit(changes);
+        for of_user in ended {
+            if !self.users.contains_key(&of_user.1) {
+                self.of_users.remove(&of_user);
+            }
+        }
     }
 
     /// Counts as many commits as another one.
@@ -205,8 +278,38 @@ impl Contents {
             .map(|(_, pool)| *pool)
     }
 
+    /// Whose a pool is. `directory` has those of pools of which nothing is said.
+    pub(crate) fn rights_of(&self, pool: Uuid, directory: &Rights) -> Rights {
+        let record = self.pools.get(&pool);
+        record.and_then(|pool| pool.rights).unwrap_or(*directory)
+    }
+
+    /// What is a user's: puddles of its pools, and of its clients. It takes as long as these are many.
+    pub(crate) fn usage_of(&self, uid: u32, directory: &Rights) -> Usage {
+        let nobody = (directory.uid == uid).then_some(None);
+        let mut usage = Usage::default();
+        for user in std::iter::once(Some(uid)).chain(nobody) {
+            let first = (user, Uuid([0; 16]));
+            let theirs = self.of_users.range(first..=(user, Uuid([0xff; 16])));
+            let still = theirs.filter(|(user, owner)| user_of(&self.state, *owner) == *user);
+            for (_, owner) in still {
+                let owned = self
+                    .owned
+                    .range((*owner, Uuid([0; 16]))..=(*owner, Uuid([0xff; 16])));
+                for record in owned.filter_map(|(_, puddle)| self.puddles.get(puddle)) {
+                    usage.puddles += 1;
+                    match record.kind.holds_objects() {
+                        true => usage.bytes += record.size,
+                        false => usage.log_bytes += record.size,
+                    }
+                }
+            }
+        }
+        usage
+    }
+
     /// All pools, in order of name.
-    pub(crate) fn pool_summaries(&self) -> Vec<PoolSummary> {
+    pub(crate) fn pool_summaries(&self, directory: &Rights) -> Vec<PoolSummary> {
         let mut totals: BTreeMap<Uuid, (u64, u64)> = BTreeMap::new();
         for record in self.puddles.values() {
             let (puddles, bytes) = totals.entry(record.owner).or_default();
@@ -225,6 +328,7 @@ impl Contents {
                     root_puddle: record.root_puddle,
                     puddles,
                     bytes,
+                    rights: record.rights.unwrap_or(*directory),
                     quarantine: self.quarantine_of(*uuid),
                 }
             })

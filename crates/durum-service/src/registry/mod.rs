@@ -15,7 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use durum_format::FormatError;
-use durum_format::registry::{check_snapshot, encode_changes, encode_snapshot, parse_used};
+use durum_format::registry::{
+    VERSION, check_snapshot, encode_changes, encode_snapshot, parse_used,
+};
 
 use self::contents::{Change, Contents};
 use self::file::{COPY, Place, REGISTRY, Writer};
@@ -23,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::files::{grown, is_full};
 use crate::reading;
 
-use self::read::CopyState;
+use self::read::{CopyState, FoundFile};
 pub(crate) use self::read::{Found, read};
 pub(crate) use self::salvage::Remains;
 
@@ -132,9 +134,11 @@ impl Registry {
     }
 
     /// Opens the registry for writing, as it was found. A copy that does not say the same is made anew; a store of the
-    /// form before gets its files now.
+    /// form before gets its files now, and one of an older version new ones.
     pub(crate) fn open(store: &Path, found: &Found) -> Result<Registry> {
-        let Some(found_file) = &found.file else {
+        let current = |file: &&FoundFile| file.parsed.version == VERSION;
+        // An older durum would take a record that it cannot read for one that a crash tore.
+        let Some(found_file) = found.file.as_ref().filter(current) else {
             return Registry::create(store, &found.contents);
         };
         let file = Writer::open(store, &REGISTRY, &found_file.parsed)?;

@@ -151,6 +151,7 @@ fn compare(
     let parsed_copy = registry::parse_used(&copy.bytes, copy.length);
     if let Ok(copy) = &parsed_copy
         && copy.state == parsed.state
+        && copy.version == parsed.version
         && !(copy.is_torn || parsed.is_torn)
     {
         return Ok(CopyState::Same(Box::new(copy.clone())));

@@ -132,6 +132,7 @@ fn to_contents(store: &Path, identity: &StoreHeader, catalog: &Catalog) -> Resul
         };
         roots.insert(pool.root);
         let record = PoolRecord {
+            rights: None,
             name: pool.name.clone(),
             engine,
             root_puddle: pool.root,

@@ -64,6 +64,7 @@ fn fill(state: &mut State) {
         };
         changes.push(Change::PutPuddle(root, record));
         let record = PoolRecord {
+            rights: None,
             name: format!("pool number {number}"),
             engine: EngineKind::Hybrid,
             root_puddle: root,

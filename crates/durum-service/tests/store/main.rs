@@ -15,6 +15,7 @@ mod lock;
 mod quarantine;
 mod reading;
 mod recovery;
+mod rights;
 mod scale;
 mod scene;
 mod service;

@@ -89,7 +89,8 @@ const LIMITED: &[(Call, u8, u64, &[u64])] = &[
         ("SYS_ioctl", libc::SYS_ioctl),
         1,
         u32::MAX as u64,
-        &[libc::FIONBIO, libc::FICLONE],
+        // The last one tells whether a client has taken what was sent.
+        &[libc::FIONBIO, libc::FICLONE, libc::TIOCOUTQ],
     ),
     // Ends itself after a panic in a panic, and nobody else.
     (

@@ -15,4 +15,5 @@ mod steps;
 mod strangers;
 mod stuck;
 mod support;
+mod users;
 mod watchdog;

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +10,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use durum::{Engine, Pool, PoolOptions, Store, StoreOptions};
+use durum_format::{EngineKind, Uuid};
+use durum_protocol::{Answer, Failure, Request};
+use durum_remote::Remote;
+use durum_service::Service;
 
-use crate::support::{ENGINE, PART, STORE};
+use crate::strangers::Raw;
+use crate::support::{ENGINE, PART, STORE, USER};
 
 fn say(what: impl std::fmt::Display) {
     println!("client: {what}");
@@ -24,6 +30,74 @@ fn engine() -> Engine {
     }
 }
 
+/// Gives up root's rights for those of a user and its groups.
+fn become_user(user: &str) {
+    let numbers: Vec<u32> = user
+        .split(',')
+        .filter_map(|part| part.parse().ok())
+        .collect();
+    let [uid, gid, groups @ ..] = numbers.as_slice() else {
+        return;
+    };
+    // SAFETY: the pointer is to as many numbers as the length says.
+    unsafe {
+        assert_eq!(libc::setgroups(groups.len(), groups.as_ptr()), 0);
+        assert_eq!(libc::setgid(*gid), 0);
+        assert_eq!(libc::setuid(*uid), 0);
+    }
+}
+
+/// The socket that the store's address names.
+fn socket() -> PathBuf {
+    let address = std::env::var(STORE).unwrap();
+    address.strip_prefix("durum+unix:").unwrap().into()
+}
+
+/// A client beside the store that is open, for what the store does not offer.
+fn beside<T>(work: impl FnOnce(&Remote) -> durum_service::Result<T>) -> Result<T, String> {
+    let remote = Remote::open(&socket(), Default::default()).map_err(|error| error.to_string())?;
+    let done = work(&remote).map_err(|error| error.to_string());
+    remote.close().unwrap();
+    done
+}
+
+/// Asks again and again for descriptors without taking any. How many came, and how many answers were refusals of the
+/// quota.
+fn hoard(asked: u64) -> (usize, usize) {
+    let (raw, _lock) = Raw::enter(&socket());
+    let (pool, root) = (Uuid([7; 16]), Uuid([8; 16]));
+    let make = Request::CreatePool {
+        pool,
+        root,
+        name: "hoard".to_owned(),
+        engine: EngineKind::Hybrid,
+        root_size: 2 << 20,
+    };
+    assert!(matches!(raw.ask(&make), Answer::Pool { .. }));
+    for number in 0..asked {
+        let puddles = vec![root; 2];
+        raw.send(number, &Request::OpenPuddles { pool, puddles });
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..asked {
+        match raw.hear() {
+            Answer::Puddles(puddles) => taken += puddles.len(),
+            Answer::Failed(Failure::QuotaExceeded { quota, .. }) => {
+                assert_eq!(quota, "descriptors");
+                refused += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // All were taken: there is room again.
+    let puddles = vec![root];
+    let more = raw.ask(&Request::OpenPuddles { pool, puddles });
+    assert!(matches!(more, Answer::Puddles(_)), "{more:?}");
+    assert_eq!(raw.ask(&Request::Close), Answer::Done);
+    (taken, refused)
+}
+
 /// Two counters that are always equal, in a root of their own.
 struct Counters {
     pool: Pool,
@@ -34,9 +108,9 @@ struct Counters {
 unsafe impl Send for Counters {}
 
 impl Counters {
-    fn of(pool: Pool) -> Counters {
-        let at = pool.root::<[u64; 2]>().unwrap().cast::<u64>();
-        Counters { pool, at }
+    fn of(pool: Pool) -> durum::Result<Counters> {
+        let at = pool.root::<[u64; 2]>()?.cast::<u64>();
+        Ok(Counters { pool, at })
     }
 
     fn values(&self) -> (u64, u64) {
@@ -62,6 +136,7 @@ fn client() {
     let Ok(part) = std::env::var(PART) else {
         return;
     };
+    become_user(&std::env::var(USER).unwrap());
     let store = match Store::open(std::env::var(STORE).unwrap(), StoreOptions::new()) {
         Ok(store) => Arc::new(store),
         Err(error) => return say(format!("no store: {error}")),
@@ -75,9 +150,12 @@ fn client() {
         let line = line.unwrap();
         let words: Vec<&str> = line.split(' ').collect();
         match words[0] {
-            "open" => match store.open_or_create_pool(words[1], options.clone()) {
-                Ok(pool) => {
-                    counters = Some(Counters::of(pool));
+            "open" => match store
+                .open_or_create_pool(words[1], options.clone())
+                .and_then(Counters::of)
+            {
+                Ok(open) => {
+                    counters = Some(open);
                     let (one, other) = counters.as_ref().unwrap().values();
                     say(format!("{one} {other}"));
                 }
@@ -86,7 +164,7 @@ fn client() {
             // For reading only, as long as the process lives.
             "read" => match store.open_pool(words[1], PoolOptions::new().read_only(true)) {
                 Ok(pool) => {
-                    let counters = Counters::of(pool);
+                    let counters = Counters::of(pool).unwrap();
                     let (one, other) = counters.values();
                     say(format!("{one} {other}"));
                     read.push(counters);
@@ -122,7 +200,7 @@ fn client() {
                     (store.clone(), options.clone(), format!("{}-side", words[1]));
                 let stop = stops.clone();
                 work = Some(std::thread::spawn(move || {
-                    let counters = Counters::of(opened.unwrap());
+                    let counters = Counters::of(opened.unwrap()).unwrap();
                     for round in 0_u64.. {
                         counters.add().unwrap();
                         if round % 16 == 0 {
@@ -196,6 +274,57 @@ fn client() {
             "pools" => say(store
                 .pools()
                 .map_or_else(|error| error.to_string(), |pools| pools.len().to_string())),
+            "mode" => {
+                let mode = u16::from_str_radix(words[2], 8).unwrap();
+                match beside(|remote| remote.set_mode(words[1], mode)) {
+                    Ok(()) => say("changed"),
+                    Err(error) => say(error),
+                }
+            }
+            "group" => {
+                let gid = words[2].parse().unwrap();
+                match beside(|remote| remote.set_owner(words[1], None, Some(gid))) {
+                    Ok(()) => say("changed"),
+                    Err(error) => say(error),
+                }
+            }
+            // What can be reached without the service, and what a descriptor gives.
+            "reach" => {
+                let store = Path::new(words[1]);
+                let is_closed = std::fs::read_dir(store).is_err()
+                    && std::fs::read_dir(store.join("puddles")).is_err();
+                let mine: Vec<PathBuf> = std::fs::read_dir("/proc/self/fd")
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path())
+                    .filter(|fd| std::fs::read_link(fd).is_ok_and(|file| file.starts_with(store)))
+                    .collect();
+                let is_opened_again = mine.iter().any(|fd| std::fs::File::open(fd).is_ok());
+                say(format!(
+                    "{is_closed} {} {is_opened_again}",
+                    !mine.is_empty()
+                ));
+            }
+            "asked" => say(store.is_asked_to_leave()),
+            "kick" => {
+                let name = words[1].to_owned();
+                let grace = Duration::from_millis(words[2].parse().unwrap());
+                let kicked = beside(|remote| {
+                    let clients = remote.clients()?;
+                    let holder = clients.iter().find(|client| client.holds.contains(&name));
+                    match holder {
+                        Some(client) => remote.kick(client.client, grace).map(|()| "kicked"),
+                        None => Ok("no holder is seen"),
+                    }
+                });
+                match kicked {
+                    Ok(said) => say(said),
+                    Err(error) => say(error),
+                }
+            }
+            "hoard" => {
+                let (taken, refused) = hoard(words[1].parse().unwrap());
+                say(format!("{taken} {refused}"));
+            }
             // A program that closes what it does not know.
             "closefrom" => {
                 for fd in 3..1024 {

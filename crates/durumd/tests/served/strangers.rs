@@ -1,6 +1,7 @@
 //! Those who do not keep to the protocol, or come by two connections: what they leave, and what is not done for them.
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use durum_format::{EngineKind, Uuid};
@@ -13,7 +14,7 @@ use durum_service::Liveness;
 use crate::support::{Served, until};
 
 /// A client of the protocol alone.
-struct Raw {
+pub(crate) struct Raw {
     socket: Socket,
     client: Uuid,
     liveness: Option<OwnedFd>,
@@ -22,8 +23,8 @@ struct Raw {
 
 impl Raw {
     /// Greets, and is not ready yet.
-    fn greet(served: &Served, client: Option<Uuid>) -> Raw {
-        let socket = Socket::connect(&served.socket()).unwrap();
+    pub(crate) fn greet(socket: &Path, client: Option<Uuid>) -> Raw {
+        let socket = Socket::connect(socket).unwrap();
         let hello = Hello {
             greeting: GREETING,
             from: VERSION,
@@ -36,7 +37,7 @@ impl Raw {
             .unwrap();
         let mut received = socket.receive(ANSWER_MAX, 2).unwrap().unwrap();
         let Answer::Welcome(welcome) = message::decode(&received.bytes).unwrap() else {
-            panic!("not welcome: {}", served.log());
+            panic!("not welcome");
         };
         let bell = received.files.pop().unwrap();
         Raw {
@@ -47,26 +48,31 @@ impl Raw {
         }
     }
 
-    fn send(&self, number: u64, request: &Request) {
+    /// Greets, and holds its lock.
+    pub(crate) fn enter(socket: &Path) -> (Raw, Liveness) {
+        let mut raw = Raw::greet(socket, None);
+        let lock = Liveness::hold(raw.client, raw.liveness.take().unwrap()).unwrap();
+        assert_eq!(raw.ask(&Request::Ready), Answer::Done);
+        (raw, lock)
+    }
+
+    pub(crate) fn send(&self, number: u64, request: &Request) {
         let message = message::encode(request);
         self.socket
             .send(Frame::request(number), &message, &[])
             .unwrap();
     }
 
-    fn ask(&self, request: &Request) -> Answer {
+    pub(crate) fn ask(&self, request: &Request) -> Answer {
         self.send(1, request);
+        self.hear()
+    }
+
+    /// The next answer; what came beside it is closed.
+    pub(crate) fn hear(&self) -> Answer {
         let received = self.socket.receive(ANSWER_MAX, 253).unwrap().unwrap();
         message::decode(&received.bytes).unwrap()
     }
-}
-
-/// A client that is let in, and the lock that it holds.
-fn let_in(served: &Served) -> (Raw, Liveness) {
-    let mut raw = Raw::greet(served, None);
-    let lock = Liveness::hold(raw.client, raw.liveness.take().unwrap()).unwrap();
-    assert_eq!(raw.ask(&Request::Ready), Answer::Done);
-    (raw, lock)
 }
 
 /// Somebody who works as usual, soon.
@@ -89,10 +95,10 @@ fn clients_of(served: &Served) -> usize {
 fn nothing_stays_of_one_who_is_not_let_in() {
     let served = Served::start();
     for _ in 0..20 {
-        drop(Raw::greet(&served, None));
+        drop(Raw::greet(&served.socket(), None));
     }
     // Says that it holds the lock, and does not.
-    let liar = Raw::greet(&served, None);
+    let liar = Raw::greet(&served.socket(), None);
     assert!(matches!(liar.ask(&Request::Ready), Answer::Failed(_)));
     until("their files are gone", || clients_of(&served) == 0);
     let mut client = served.client("client");
@@ -104,7 +110,7 @@ fn nothing_stays_of_one_who_is_not_let_in() {
 #[test]
 fn what_an_earlier_connection_has_left_over_is_not_done() {
     let served = Served::start();
-    let (mut first, _lock) = let_in(&served);
+    let (mut first, _lock) = Raw::enter(&served.socket());
     let (pool, root) = (Uuid([7; 16]), Uuid([8; 16]));
     let make = Request::CreatePool {
         pool,
@@ -120,7 +126,7 @@ fn what_an_earlier_connection_has_left_over_is_not_done() {
             first.send(number, &Request::Recovery);
         }
         first.send(60, &Request::ClosePool { pool });
-        let second = Raw::greet(&served, Some(first.client));
+        let second = Raw::greet(&served.socket(), Some(first.client));
         assert_eq!(second.ask(&Request::Ready), Answer::Done);
         let is_open = || {
             matches!(
@@ -162,7 +168,7 @@ fn what_is_no_request_ends_its_own_connection_alone() {
     .into_iter()
     .enumerate()
     {
-        let (raw, _lock) = let_in(&served);
+        let (raw, _lock) = Raw::enter(&served.socket());
         raw.socket.send(frame, bytes, &[]).unwrap();
         // No answer, and the end; where it had more to read, an error.
         let ended = raw.socket.receive(ANSWER_MAX, 0);
@@ -171,7 +177,7 @@ fn what_is_no_request_ends_its_own_connection_alone() {
     // Descriptors, which a client has no reason to send, do not stay with the service.
     let before = descriptors(&served);
     for _ in 0..20 {
-        let (raw, _lock) = let_in(&served);
+        let (raw, _lock) = Raw::enter(&served.socket());
         let file = std::fs::File::open("/dev/null").unwrap();
         let files = [std::os::fd::AsFd::as_fd(&file); 50];
         let _ = raw.socket.send(Frame::request(1), &request, &files);
@@ -191,7 +197,7 @@ fn descriptors(served: &Served) -> usize {
 #[test]
 fn a_client_that_never_reads_holds_up_nobody_else() {
     let served = Served::start();
-    let (raw, _lock) = let_in(&served);
+    let (raw, _lock) = Raw::enter(&served.socket());
     raw.socket
         .wait_at_most(Some(Duration::from_millis(200)), None)
         .unwrap();

@@ -1,6 +1,7 @@
 //! A service that a test starts, kills and starts again, and clients in processes of their own.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +12,8 @@ use crate::killer::Killer;
 pub const PART: &str = "DURUM_TEST_PART";
 pub const STORE: &str = "DURUM_TEST_STORE";
 pub const ENGINE: &str = "DURUM_TEST_ENGINE_OF_POOL";
+/// As which user, and in which groups: numbers with commas between them.
+pub const USER: &str = "DURUM_TEST_USER";
 
 const BINARY: &str = env!("CARGO_BIN_EXE_durumd");
 
@@ -29,6 +32,15 @@ impl Served {
 
     pub fn start_in(place: &Path) -> Served {
         let mut served = Served::prepare(place);
+        served.start_again();
+        served
+    }
+
+    /// Started with more arguments; programs of all users may connect.
+    pub fn start_with(arguments: &[&str]) -> Served {
+        let mut served = Served::prepare(Path::new("/dev/shm")).with(arguments);
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(served.directory.path(), open).unwrap();
         served.start_again();
         served
     }
@@ -164,12 +176,22 @@ impl Served {
     }
 
     pub fn client_on(&self, part: &str, engine: &str) -> Client {
+        self.start_client(part, engine, "")
+    }
+
+    /// A client of a user: its number, that of its group, and those of more groups.
+    pub fn client_of(&self, user: &str) -> Client {
+        self.start_client(user, "shadow", user)
+    }
+
+    fn start_client(&self, part: &str, engine: &str, user: &str) -> Client {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args(["parts::client", "--exact", "--nocapture", "--ignored"])
             .env(PART, part)
             .env(STORE, self.address())
             .env(ENGINE, engine)
+            .env(USER, user)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();

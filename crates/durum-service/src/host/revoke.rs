@@ -1,0 +1,122 @@
+//! A pool gets new files: who has kept descriptors of the old ones reads and writes what is nobody's any more.
+//!
+//! Only names change, one by one, from a file to a copy of it that is durable. So a crash leaves each puddle with the
+//! one or the other, which say the same, and copies that were not finished, which the next opener removes.
+
+use std::path::Path;
+
+use durum_format::Uuid;
+use durum_persist::Site;
+use durum_persist::file::{self, MediaFile};
+
+use super::holders::Wish;
+use super::puddles::Registered;
+use super::{Embedded, Host, Open};
+use crate::error::{Error, Result};
+use crate::files::{self, PUDDLE_DIRECTORY};
+use crate::unregistered;
+
+const COPY: Site = Site("copy of a puddle");
+const COPY_NAME: Site = Site("name of a puddle's copy");
+
+/// Bytes that are copied at once.
+const PART_BYTES: u64 = 1 << 20;
+
+impl Embedded {
+    /// As [`Service::revoke_pool`](crate::Service::revoke_pool).
+    pub(super) fn revoke(&self, name: &str) -> Result<()> {
+        // Undisturbed: whoever is opening the pool has opened files of it already.
+        let begun = self.host.undisturbed(|open| {
+            let pool = self.host.pool_named(&open.contents, name)?;
+            self.ensure_owns(open, pool, "taken from others")?;
+            self.ensure_usable(open, pool, Wish::Renew)?;
+            open.renewed.insert(pool);
+            Ok((pool, open.contents.puddles_of(pool)))
+        });
+        let (pool, puddles) = self.told(begun)?;
+        let _held = Renewing {
+            host: &self.host,
+            pool,
+        };
+        let (_away, ()) = self.host.leave(|_| Ok(()))?;
+        let store = &self.host.path;
+        for puddle in &puddles {
+            renew(store, puddle).map_err(|error| files::of_pool(error, store, name))?;
+        }
+        // ORDER: the new names are durable before anybody is told that the old files lead to nothing; else a crash
+        // brings them back.
+        files::sync_dir(&store.join(PUDDLE_DIRECTORY), COPY_NAME)
+    }
+}
+
+/// Puts a copy in the place of a puddle's file.
+fn renew(store: &Path, (uuid, record): &Registered) -> Result<()> {
+    let old = files::open(store, *uuid, record, false)?;
+    let path = unregistered::copy_path(store, *uuid);
+    files::remove_if_there(&path, COPY, "removing a leftover")?;
+    let size = files::header_of(*uuid, record).file_size();
+    let failed = |error| files::grown("copying a puddle", &path, size, error);
+    let made = MediaFile::create_new(&path)
+        .map_err(failed)
+        .and_then(|new| {
+            new.allocate(size, COPY).map_err(failed)?;
+            copy(&old, &new, size)?;
+            // ORDER: the copy is durable before it has the name; else a crash leaves the pool a torn one.
+            new.sync(COPY).map_err(failed)
+        })
+        .and_then(|()| {
+            file::rename(&path, &files::puddle_path(store, *uuid), COPY_NAME).map_err(failed)
+        });
+    made.inspect_err(|_| {
+        // Gives the room back. Should this fail as well, the next opener removes it.
+        let _ = file::remove(&path, COPY);
+    })
+}
+
+/// Copies what was written. Whoever has a descriptor of the old file may change it meanwhile: what it could do to the
+/// pool before it can do until then.
+fn copy(old: &MediaFile, new: &MediaFile, size: u64) -> Result<()> {
+    let mut at = 0;
+    while at < size {
+        let length = PART_BYTES.min(size - at);
+        let (bytes, used) = files::read_sparse(old, at, length)?;
+        let written = bytes.get(..used).unwrap_or_default();
+        if !written.is_empty() {
+            new.write_all_at(written, at)
+                .map_err(|error| files::grown("copying a puddle", new.path(), size, error))?;
+        }
+        at += length;
+    }
+    Ok(())
+}
+
+/// Nobody opens the pool, until this is dropped.
+struct Renewing<'e> {
+    host: &'e Host,
+    pool: Uuid,
+}
+
+impl Drop for Renewing<'_> {
+    fn drop(&mut self) {
+        if let Some(open) = &mut self.host.state().open {
+            open.renewed.remove(&self.pool);
+        }
+    }
+}
+
+impl Open {
+    /// Refuses a pool whose files are being copied.
+    pub(super) fn ensure_not_renewed(&self, pool: Uuid) -> Result<()> {
+        match self.renewed.contains(&pool) {
+            true => Err(Error::PoolBusy {
+                name: self
+                    .contents
+                    .pools
+                    .get(&pool)
+                    .map(|pool| pool.name.clone())
+                    .unwrap_or_default(),
+            }),
+            false => Ok(()),
+        }
+    }
+}

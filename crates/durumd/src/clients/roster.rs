@@ -1,0 +1,114 @@
+//! Who uses the store and what they wait for, and how one is asked to leave it.
+
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use durum_format::Uuid;
+use durum_protocol::Note;
+use durum_protocol::message::ClientView;
+use durum_service::{Caller, Error, Result};
+
+use super::{Client, Clients, Line, Table};
+
+/// The longest that anybody waits here until a client has left.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+impl Line {
+    /// Notes what the client asks, while it waits for the answer.
+    pub(crate) fn asks(&self, what: Option<String>) {
+        *self.asks.lock().unwrap_or_else(PoisonError::into_inner) =
+            what.map(|what| (what, Instant::now()));
+    }
+}
+
+/// Whether somebody hears of a client: of those of its user, or it may all.
+fn sees(caller: &Caller, client: &Client) -> bool {
+    caller.may_all() || client.uid == Some(caller.uid())
+}
+
+impl Table {
+    /// Whether a client is gone and not recovered yet.
+    fn is_ending(&self, client: Uuid) -> bool {
+        self.recovering.contains(&client) || self.stuck.contains_key(&client)
+    }
+}
+
+impl Clients {
+    /// The clients that somebody may hear of, in order of process.
+    pub(crate) fn list(&self, caller: &Caller) -> Vec<ClientView> {
+        let table = self.table();
+        let seen = table.living.iter();
+        let mut clients: Vec<ClientView> = seen
+            .filter(|(_, client)| sees(caller, client))
+            .map(|(id, client)| {
+                let asks = client.line.as_ref().and_then(|line| {
+                    let asks = line.asks.lock().unwrap_or_else(PoisonError::into_inner);
+                    asks.clone()
+                });
+                ClientView {
+                    client: *id,
+                    pid: client.pid,
+                    uid: client.uid,
+                    is_connected: client.line.is_some(),
+                    holds: Vec::new(),
+                    waits_ms: asks
+                        .as_ref()
+                        .map_or(0, |(_, since)| since.elapsed().as_millis() as u64),
+                    waits_for: asks.map(|(what, _)| what),
+                }
+            })
+            .collect();
+        drop(table);
+        for client in &mut clients {
+            client.holds = self.host.pools_of(client.client);
+        }
+        clients.sort_by_key(|client| (client.pid, client.client));
+        clients
+    }
+
+    /// Asks a client to leave, and tells whether it has, and was recovered, in that time. To end one is not the
+    /// service's business: whoever asks does that itself, by its own right.
+    ///
+    /// # Errors
+    /// `ClientUnknown`, also for one that the caller may not hear of.
+    pub(crate) fn ask_to_leave(
+        &self,
+        client: Uuid,
+        caller: &Caller,
+        wait: Duration,
+    ) -> Result<bool> {
+        let table = self.table();
+        let known = table.living.get(&client);
+        match known.filter(|known| sees(caller, known)) {
+            Some(known) => {
+                if let Some(line) = &known.line {
+                    line.tell(&Note::Leave);
+                }
+            }
+            // It is on its way.
+            None if table.is_ending(client) => {}
+            None => {
+                return Err(Error::ClientUnknown {
+                    client: client.to_string(),
+                });
+            }
+        }
+        drop(table);
+        Ok(self.is_gone_within(client, wait.min(WAIT_MAX)))
+    }
+
+    /// Waits until a client has ended or was recovered.
+    fn is_gone_within(&self, client: Uuid, most: Duration) -> bool {
+        let until = Instant::now() + most;
+        let mut table = self.table();
+        loop {
+            let is_there = table.living.contains_key(&client) || table.is_ending(client);
+            let left = until.saturating_duration_since(Instant::now());
+            if !is_there || left.is_zero() {
+                return !is_there;
+            }
+            let woken = self.changed.wait_timeout(table, left);
+            table = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
