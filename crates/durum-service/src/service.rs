@@ -45,9 +45,9 @@ pub trait Service: Send + Sync {
     /// The grant is durable on return: only then may recovery write to the pool for this client.
     ///
     /// # Errors
-    /// `PoolMissing`; `NotPermitted`; `PoolOpen` when this handle has it open, `PoolBusy` when another client has, be it for reading;
-    /// `PoolQuarantined` and `PoolRefused` with the cure; `Damaged`, `FileMissing` for a root puddle whose file is not
-    /// what the registry says.
+    /// `PoolMissing`; `NotPermitted`; `PoolOpen` when this handle has it open, `PoolBusy` when another client has, be
+    /// it for reading; `PoolQuarantined` and `PoolRefused` with the cure; `Damaged`, `FileMissing` for a root puddle
+    /// whose file is not what the registry says.
     fn open_pool(&self, name: &str) -> Result<PoolGrant>;
 
     /// Opens puddles of a pool that this client has open, at most [`PUDDLES_AT_ONCE`], in this order. It waits for

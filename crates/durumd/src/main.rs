@@ -1,8 +1,8 @@
 //! `durumd`: one store for many programs.
 //!
-//! Reading order: [`options`], [`serve`] (who comes), [`session`] (what a connection asks), [`quotas`] (how much of it), [`clients`] (who lives, and
-//! what happens when one is gone). Around it: [`sandbox`] (what the service gives up), [`audit`] and [`metrics`] (what
-//! it tells), [`watchdog`] (whether it goes on).
+//! Reading order: [`options`], [`serve`] (who comes), [`session`] (what a connection asks), [`quotas`] (how much of
+//! it), [`clients`] (who lives, and what happens when one is gone). Around it: [`sandbox`] (what the service gives up),
+//! [`audit`] and [`metrics`] (what it tells), [`watchdog`] (whether it goes on).
 
 #![warn(clippy::unwrap_used)]
 

@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use durum_protocol::address::DEFAULT_SOCKET;
 use tracing_subscriber::EnvFilter;
 
-use crate::quotas::Limit;
+use crate::quotas::{Limit, uid_of};
 
 /// Serves a durum store to the programs of this machine.
 ///
@@ -44,9 +44,9 @@ pub(crate) struct Options {
     /// The socket that programs connect to
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub(crate) socket: PathBuf,
-    /// Admit only these users, by number, beside root and the service's own; repeatable. Without it, everyone who can
-    /// connect to the socket: what a user may do, the owners of pools say (`durum chmod`)
-    #[arg(long = "user", value_name = "UID")]
+    /// Admit only these users, by name or number, beside root and the service's own; repeatable. Without it, everyone
+    /// who can connect to the socket: what a user may do, the owners of pools say (`durum chmod`)
+    #[arg(long = "user", value_name = "USER", value_parser = uid_of)]
     pub(crate) users: Vec<u32>,
     /// The most programs at a time
     #[arg(long, value_name = "N", default_value_t = 4096)]

@@ -46,7 +46,8 @@ impl Limit {
     }
 }
 
-fn uid_of(name: &str) -> std::result::Result<u32, String> {
+/// The number of a user that the command line names.
+pub(crate) fn uid_of(name: &str) -> std::result::Result<u32, String> {
     users::uid_of(name).ok_or_else(|| format!("no user {name:?}; name one by its number"))
 }
 

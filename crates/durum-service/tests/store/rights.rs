@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use durum_format::registry::{self, Room, State, encode_changes, encode_snapshot, parse};
 use durum_persist::record::note;
-use durum_persist::simulate::{Plan, Rules, explore_with_recovery};
+use durum_persist::simulate::{CrashPoint, Plan, Rules, explore_with_recovery};
 use durum_service::{
     Caller, Embedded, Error, ErrorKind, GarbageOptions, Host, PuddleKind, PuddleOwner,
     ReadOnlyStore, Rights, Service, check,
@@ -247,10 +247,7 @@ fn change_all(store: &Embedded) {
 }
 
 /// The pool has the rights that were acknowledged last, or the next ones.
-fn check_rights(
-    path: &Path,
-    point: &durum_persist::simulate::CrashPoint<'_>,
-) -> Result<(), String> {
+fn check_rights(path: &Path, point: &CrashPoint<'_>) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     let store = Embedded::open(path, open_options()).map_err(text)?;
     let pools = store.pools().map_err(text)?;
@@ -415,6 +412,101 @@ fn a_pool_that_is_revoked_keeps_its_contents_through_power_cuts() {
     });
     match explored {
         Ok(report) => assert!(report.images > 20, "{report:?}"),
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+/// Clients of two users come, make something and go, one of them without an end.
+fn life_of_users(path: &Path) {
+    let host = host(path);
+    note("made", 1);
+    let alice = client(&host, ALICE, &[]);
+    let pool = alice.create_pool("a", &spec()).unwrap().uuid;
+    note("a", 1);
+    let bob = client(&host, BOB, &[]);
+    let log = bob.create_puddle(PuddleOwner::Client, PuddleKind::Log, durum_format::UNIT);
+    log.unwrap();
+    note("log", 1);
+    alice.set_mode("a", 0o604).unwrap();
+    note("mode", 1);
+    alice.close_pool(pool).unwrap();
+    alice.close().unwrap();
+    host.recover_client(bob.info().client).unwrap();
+    note("log", 2);
+    host.close().unwrap();
+}
+
+/// The users that the registry of an image names: there is one of each client that is there.
+fn users(path: &Path) -> Result<usize, String> {
+    let Ok(bytes) = std::fs::read(path.join("registry")) else {
+        return Ok(0);
+    };
+    let state = parse(&bytes).map_err(|error| error.to_string())?.state;
+    match state.users.keys().eq(&state.clients) {
+        true => Ok(state.users.len()),
+        false => Err(format!("{:?} of {:?}", state.users, state.clients)),
+    }
+}
+
+/// Each has what it was told, after a recovery.
+fn check_users(path: &Path, point: &CrashPoint<'_>) -> Result<(), String> {
+    let text = |error: Error| error.to_string();
+    if point.last_note("made").is_none() {
+        return Ok(());
+    }
+    let host = Host::open(path, open_options()).map_err(text)?;
+    let (alice, bob) = (client(&host, ALICE, &[]), client(&host, BOB, &[]));
+    match (
+        point.last_note("a"),
+        alice.pools().map_err(text)?.as_slice(),
+    ) {
+        (None, []) => {}
+        (_, [pool]) if pool.rights.uid == ALICE => {
+            let sees = bob.pools().map_err(text)?.len() == 1;
+            if sees != (pool.rights.mode == 0o604) || !sees && point.last_note("mode").is_some() {
+                return Err(format!(
+                    "{:?}, and the other one sees it: {sees}",
+                    pool.rights
+                ));
+            }
+        }
+        (_, pools) => return Err(format!("{pools:?}")),
+    }
+    host.close().map_err(text)?;
+    drop(host);
+    match users(path)? {
+        0 => Ok(()),
+        more => Err(format!("{more} users of clients that are gone")),
+    }
+}
+
+#[test]
+fn clients_of_users_survive_power_cuts() {
+    let directory = scratch();
+    let recorder = recorder(directory.path(), None);
+    life_of_users(&directory.path().join("store"));
+    let trace = recorder.stop();
+    let plan = Plan {
+        random_images: 2,
+        single_units_max: 3,
+        nested_one_in: 40,
+        nested_depth: 1,
+        nested_points_max: Some(4),
+        ..Plan::new(Rules::Sectors, 37)
+    };
+    let recover = |image: &Path| {
+        let path = image.join("store");
+        users(&path)?;
+        match Embedded::open(&path, open_options()) {
+            Ok(_) | Err(Error::StoreMissing { .. }) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let explored = explore_with_recovery(&trace, &plan, recover, |image, point| {
+        check_users(&image.join("store"), point)
+    });
+    match explored {
+        Ok(report) => assert!(report.images > 30, "{report:?}"),
         Err(failure) => panic!("{failure}"),
     }
 }

@@ -34,7 +34,10 @@ fn a_pool_is_its_users_until_the_mode_says_otherwise() {
         return;
     }
     let mut served = Served::start_with(&[]);
-    let [mut alice, mut bob, mut carol] = [ALICE, BOB, CAROL].map(|user| client(&served, user));
+    // More groups than fit where the service asks first.
+    let many: String = (63_000..63_040).map(|group| format!(",{group}")).collect();
+    let bob = BOB.replacen(",62001", &format!("{many},62001"), 1);
+    let [mut alice, mut bob, mut carol] = [ALICE, &bob, CAROL].map(|user| client(&served, user));
     assert_eq!(alice.ask("open words"), "0 0");
     assert_eq!(alice.ask("add 5"), "5");
     let refusal = "pool \"words\" may not be opened by user 61002";
