@@ -1,6 +1,7 @@
 //! Programs that share a store by `durumd`. Each client is a process of its own: this binary, started again with a
 //! [`part`](parts) to play.
 
+mod activation;
 mod audit;
 mod campaign;
 mod commands;

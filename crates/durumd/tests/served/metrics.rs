@@ -1,7 +1,7 @@
 //! What the service shows over HTTP, and to whom.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,6 +33,11 @@ fn asked(mut stream: impl Read + Write, question: &[u8]) -> String {
 }
 
 const QUESTION: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+
+/// What a service answers over TCP.
+pub fn over_tcp(address: SocketAddr) -> String {
+    asked(TcpStream::connect(address).unwrap(), QUESTION)
+}
 
 fn metrics(served: &Served) -> String {
     let answer = asked(connect(served), QUESTION);
@@ -147,6 +152,6 @@ fn metrics_come_over_tcp_too() {
     let served = Served::prepare(Path::new("/dev/shm"));
     let mut served = served.with(&["--metrics", &address.to_string()]);
     served.start_again();
-    let answer = asked(TcpStream::connect(address).unwrap(), QUESTION);
+    let answer = over_tcp(address);
     assert!(answer.contains("durum_clients 0"), "{answer}");
 }

@@ -15,7 +15,7 @@ pub const ENGINE: &str = "DURUM_TEST_ENGINE_OF_POOL";
 /// As which user, and in which groups: numbers with commas between them.
 pub const USER: &str = "DURUM_TEST_USER";
 
-const BINARY: &str = env!("CARGO_BIN_EXE_durumd");
+pub const BINARY: &str = env!("CARGO_BIN_EXE_durumd");
 
 /// A store, and the service that is started for it.
 pub struct Served {
@@ -90,7 +90,12 @@ impl Served {
         command
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
-        self.service = Some(spawn(&mut command, self.directory.path()));
+        self.start_by(&mut command);
+    }
+
+    /// Starts the service by a command that begins it.
+    pub fn start_by(&mut self, command: &mut Command) {
+        self.service = Some(spawn(command, self.directory.path()));
         listens(&self.socket());
     }
 
