@@ -47,6 +47,14 @@ fn a_client_ends_soon_when_its_service_stops_answering() {
     let served = Served::start();
     let remote = Remote::open(&served.socket(), WAITING).unwrap();
     served.signal(libc::SIGSTOP);
+    until("each of its threads has stopped", || {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", served.pid())).unwrap();
+        let stats =
+            threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("stat")));
+        stats
+            .into_iter()
+            .all(|stat| stat.is_ok_and(|stat| stat.contains(") T ")))
+    });
     let began = Instant::now();
     assert!(remote.close().is_err());
     drop(remote);
