@@ -48,7 +48,12 @@ pub(crate) fn metrics(address: &MetricsAddress) -> Result<Listener> {
         MetricsAddress::Tcp(place) => Path::new(place),
         MetricsAddress::Unix(path) => path,
     };
-    Listener::open(address).map_err(failed(place))
+    let listener = Listener::open(address).map_err(failed(place))?;
+    if matches!(address, MetricsAddress::Unix(_)) {
+        // As over TCP: whoever is not to see them is kept out of the directory.
+        open_to_all(place)?;
+    }
+    Ok(listener)
 }
 
 /// Makes the socket for clients. The lock of the store is held: of this store there is no other service.
@@ -69,9 +74,13 @@ pub(crate) fn listen(path: &Path) -> Result<Socket> {
         made => made.map_err(failed(path))?,
     };
     // Rights are checked for each connection.
-    let open = std::fs::Permissions::from_mode(0o666);
-    std::fs::set_permissions(path, open).map_err(failed(path))?;
+    open_to_all(path)?;
     Ok(socket)
+}
+
+fn open_to_all(path: &Path) -> Result<()> {
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(path, open).map_err(failed(path))
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Error {

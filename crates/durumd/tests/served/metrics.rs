@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -58,6 +59,8 @@ fn value(text: &str, begin: &str) -> f64 {
 #[test]
 fn metrics_count_clients_requests_bytes_refusals_and_recoveries_and_name_no_pool() {
     let served = served();
+    let socket = std::fs::metadata(served.beside("metrics")).unwrap();
+    assert_eq!(socket.permissions().mode() & 0o777, 0o666);
     let mut client = served.client("client");
     client.expect("here");
     assert_eq!(client.ask("open secret"), "0 0");
