@@ -69,6 +69,41 @@ names() { # names GROUP|CALL...
     done
 }
 
+# What only root can try: programs of several users, and a service of one that is not root.
+users() {
+    [ "$(id -u)" = 0 ] || { say "skipped: it takes root to be several users" && return; }
+    local rc=0 place
+    place=$(mktemp -d -p /dev/shm) && chmod 755 "$place"
+    install -m 755 "$built/durum" "$built/durumd" "$work/usr/bin/" && chmod 755 "$work"
+    (
+        set -x
+        PATH=$work/usr/bin:$PATH
+        as() { setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
+        listens() { for _ in $(seq 100); do [ -S "$1" ] && return; sleep 0.1; done; return 1; }
+        trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+        durumd --store "$place/store" --socket "$place/sock" --user 12001 &
+        listens "$place/sock" || exit
+        export DURUM_SOCKET=$place/sock
+        as 12001 durum kv put durum:colors sky blue --create || exit
+        as 12003 durum kv get durum:colors sky 2>"$place/said" && exit 1
+        grep -F 'user 12003 may not use this store' "$place/said" || exit
+        # Not by their path either.
+        as 12001 ls "$place/store" && exit 1
+        # A service of somebody's own, who is not root: it narrows itself, too, and nobody else believes it.
+        install -d -o 12003 -g 12003 "$place/his"
+        as 12003 durumd --store "$place/his/store" --socket "$place/his/sock" --user 12001 2>"$place/log" &
+        listens "$place/his/sock" || exit
+        grep -F 'no landlock' "$place/log" || grep -F 'landlock: no file' "$place/log" || exit
+        grep -F 'seccomp: all other system calls are refused' "$place/log" || exit
+        export DURUM_SOCKET=$place/his/sock
+        as 12003 durum kv put durum:colors sky grey --create || exit
+        as 12001 durum kv get durum:colors sky 2>"$place/said" && exit 1
+        grep -F 'user 12003 is at the other end' "$place/said" || exit
+        [ "$(DURUM_SERVICE_USER=12003 as 12001 durum kv get durum:colors sky)" = grey ]
+    ) || rc=$?
+    rm -rf "$place"
+    return "$rc"
+}
 # The commands of the tutorial. Root lets two users play the two, else one plays both.
 tutorial() {
     local place one other
@@ -100,5 +135,6 @@ check "tmpfiles.d" directories
 check "durumd runs" runs
 check "system calls" calls
 check "docs/tutorials/service.md" tutorial
+check "users" users
 say "$passed passed, $failed failed"
 [ "$failed" = 0 ]
