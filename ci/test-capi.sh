@@ -48,6 +48,10 @@ test_in() { # test_in NAME: the tests in C, in an empty directory
     rm -rf "$work/$1.dir"
 }
 
+served() { # served NAME: the same on stores of services
+    DURUMD=$CARGO_TARGET_DIR/debug/durumd test_in "$1"
+}
+
 while read -r name compiler options; do
     if ! command -v "$compiler" >/dev/null; then
         say "$name: skipped, there is no $compiler"
@@ -59,6 +63,10 @@ while read -r name compiler options; do
     say "$name: the tests in C"
     check "$name" test_in "$name"
     grep -E '^[0-9]+ passed' "$work/log" || true
+    if [ $name = gcc-c11 ]; then
+        check "$name, stores of services" served "$name"
+        grep -E '^[0-9]+ passed' "$work/log" || true
+    fi
     for example in examples/c/*.c; do
         check "compile $example with $name" compile "$compiler" "$work/example" "${options[@]}" "$example"
     done

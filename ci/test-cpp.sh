@@ -53,6 +53,13 @@ while read -r name compiler options; do
         check "$name on $engine" env ASAN_OPTIONS=detect_leaks=0 DURUM_TEST_ENGINE=$engine "$work/$name" "--gtest_filter=$filter"
         say "$name on $engine: $(grep -E '^\[  PASSED  \]' "$work/log" || true)"
     done
+    # And in stores of services, which are the same to each compiler.
+    if [ "$name" = gxx ]; then
+        for engine in default twin; do
+            check "$name on $engine, stores of services" env "DURUMD=$CARGO_TARGET_DIR/debug/durumd" DURUM_TEST_ENGINE=$engine "$work/$name"
+            say "$name on $engine, stores of services: $(grep -E '^\[  PASSED  \]' "$work/log" || true)"
+        done
+    fi
 done < <(compilers)
 
 # Mistakes do not compile, and the compiler says the words that stand behind the case.

@@ -44,6 +44,12 @@
  *  6. Memory. When the system has no memory left for durum's own bookkeeping, the process ends,
  *     which is a crash like any other. No Rust panic and no C++ exception leaves a durum
  *     function; none may be thrown through one.
+ *
+ *  7. Services. `durum:` and `durum+unix:SOCKET` in the place of a path name the store of a durumd,
+ *     which programs use at the same time, each pool being one program's. Transactions do not ask
+ *     it, and go on while it is away. What does ask it (pools opened, made, removed and growing,
+ *     the first use of a type) waits 10 seconds for it to come back, and then fails with
+ *     DURUM_E_SERVICE_GONE.
  */
 
 #ifndef DURUM_H
@@ -142,6 +148,10 @@
 // The checker found a pointer that leads out of the store.
 #define DURUM_E_POINTER_OUTSIDE 125
 
+// The service does not know this process any more, because it took it for gone and recovered its pools: close pools
+// and store, and open them again.
+#define DURUM_E_CLIENT_UNKNOWN 126
+
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
 
@@ -184,6 +194,13 @@
 // The files are of another kind or of another version of durum.
 #define DURUM_E_FORMAT 213
 
+// Another program has the pool of the service's store: it is free when that has closed it, or is gone.
+#define DURUM_E_POOL_BUSY 214
+
+// The service of the store has ended, and a client of it lives, which the message names. Nobody opens the directory
+// meanwhile: start the service again, or end that program.
+#define DURUM_E_STORE_SERVED 215
+
 // Bad data that has no code of its own.
 #define DURUM_E_DATA 300
 
@@ -217,6 +234,10 @@
 // The process gets no addresses or private memory for the store: a limit (`ulimit -v`, `ulimit -d`, the number of
 // mappings), which the message names with the cure.
 #define DURUM_E_ADDRESS_SPACE 403
+
+// The service cannot be reached, or does not answer. Transactions on pools that are open go on; what needs the service
+// has waited some seconds for it to come back.
+#define DURUM_E_SERVICE_GONE 404
 
 // durum itself is wrong; please report it with the message.
 #define DURUM_E_INTERNAL 500
@@ -286,6 +307,25 @@
 
 // Memory with the delays of phase-change memory, for measurements.
 #define DURUM_DOMAIN_EMULATED_PCM 5
+
+// As the environment variable DURUM_MAPPING says (`eager`, `on-demand`, `userfaultfd`, `signal`); DURUM_MAPPING_EAGER
+// where it is not set.
+#define DURUM_MAPPING_DEFAULT 0
+
+// Puddles are mapped when their pool is opened.
+#define DURUM_MAPPING_EAGER 1
+
+// Puddles are mapped when they are needed: by userfaultfd where the system has it, else by a SIGSEGV handler, else as
+// DURUM_MAPPING_EAGER.
+#define DURUM_MAPPING_ON_DEMAND 2
+
+// Puddles are mapped when they are needed: the kernel stops a thread that accesses one, and a thread of durum's maps
+// it.
+#define DURUM_MAPPING_USERFAULTFD 3
+
+// Puddles are mapped when they are needed: a SIGSEGV handler asks a thread of durum's. The program must not block that
+// signal, nor take the handler away.
+#define DURUM_MAPPING_SIGNAL 4
 
 // On the FILE domain, commits write home what was logged themselves; no thread of the store's does.
 #define DURUM_STORE_NO_CHECKPOINT_THREAD 1
@@ -437,8 +477,9 @@ typedef struct durum_store_options {
     uint64_t growth;
     // DURUM_STORE_* in any combination.
     uint32_t flags;
-    // 0.
-    uint32_t reserved;
+    // One of DURUM_MAPPING_*. Where puddles are mapped when they are needed, a system call that is given an address in
+    // one that is not mapped yet fails with EFAULT: call durum_touch before.
+    uint32_t mapping;
 } durum_store_options;
 
 // How a pool is made, and how it is used while it is open. Start from DURUM_POOL_OPTIONS_INIT.
@@ -531,13 +572,18 @@ uint64_t durum_type_id(struct durum_type *type);
 // Opens the store in the directory `path`. If its last user died, its logs are replayed first, without that program's
 // code.
 //
+// `durum:` is the store of this machine's service (durumd), `durum+unix:SOCKET` that of the service at a socket. Other
+// programs use it at the same time; each pool is one program's. A directory of such a name is `./durum:`.
+//
 // `options` may be NULL: the defaults. Close the store with durum_store_close.
 //
 // Returns NULL on failure; the store is as before then:
 // DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
 // DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none;
 // DURUM_E_FORMAT it is of another version; DURUM_E_DAMAGED, DURUM_E_QUARANTINED, DURUM_E_REGISTRY_OLDER what the
-// message says; DURUM_E_USER no store can be at the path; DURUM_E_ARGUMENT, DURUM_E_IO.
+// message says; DURUM_E_STORE_SERVED a client of its service lives, which has ended; DURUM_E_SERVICE_GONE no service
+// is at the socket; DURUM_E_OPTIONS the service works in another domain; DURUM_E_USER no store can be at the path, or
+// the service does not admit this user; DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_store *durum_store_open(const char *path,
                                      const struct durum_store_options *options);
@@ -545,9 +591,10 @@ struct durum_store *durum_store_open(const char *path,
 // Makes a store in the directory `path`, which must not exist yet, and opens it. It exists durably on return.
 //
 // Returns NULL on failure, and leaves nothing behind:
-// DURUM_E_STORE_EXISTS; DURUM_E_USER no store can be made at the path, whose parent directory is missing, say;
-// DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO, DURUM_E_ARGUMENT;
-// DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this process.
+// DURUM_E_STORE_EXISTS, for a service's store always; DURUM_E_USER no store can be made at the path, whose parent
+// directory is missing, say; DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO,
+// DURUM_E_ARGUMENT; DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this
+// process.
 DURUM_MUST_CHECK
 struct durum_store *durum_store_create(const char *path,
                                        const struct durum_store_options *options);
@@ -570,10 +617,10 @@ int durum_store_close(struct durum_store *store);
 // NULL: the defaults. Close each handle with durum_pool_close.
 //
 // Returns NULL on failure:
-// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of
-// it is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not DURUM_ENGINE_TWIN;
-// DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
-// DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_POOL_MISSING; DURUM_E_POOL_BUSY another client of the store's service has it; DURUM_E_QUARANTINED a log that
+// concerns it failed validation; DURUM_E_POOL_REFUSED a file of it is missing or damaged; DURUM_E_NO_COPIES the flags
+// are about copies, and its engine is not DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT,
+// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_pool *durum_pool_open(struct durum_store *store,
                                    const char *name,
@@ -622,8 +669,8 @@ int durum_pool_close(struct durum_pool *pool);
 
 // Removes a pool and everything in it. It is durably gone on return.
 //
-// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POISONED, DURUM_E_FORKED,
-// DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POOL_BUSY another client of the store's
+// service has it; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 int durum_pool_remove(struct durum_store *store,
                       const char *name);
@@ -688,7 +735,7 @@ int durum_persist(const void *ptr,
                   size_t len);
 
 // Sees to it that the puddle is mapped that `len` bytes at `ptr` lie in. For system calls: where puddles are mapped on
-// demand (DURUM_MAPPING), one that is given an address in a puddle which is not mapped yet fails with EFAULT.
+// demand (DURUM_MAPPING_*), one that is given an address in a puddle which is not mapped yet fails with EFAULT.
 //
 // DURUM_E_NOT_IN_POOL, DURUM_E_DAMAGED, DURUM_E_FORKED, DURUM_E_IO.
 DURUM_MUST_CHECK
@@ -973,7 +1020,8 @@ int durum_thread_stats(struct durum_stats *stats);
 #define DURUM_E_GROUP(code) ((code) / 100)
 
 /* Where options start: everything at its default. */
-#define DURUM_STORE_OPTIONS_INIT {sizeof(durum_store_options), 0, DURUM_DOMAIN_DETECT, 0, 0, 0, 0, 0, 0, 0}
+#define DURUM_STORE_OPTIONS_INIT \
+    {sizeof(durum_store_options), 0, DURUM_DOMAIN_DETECT, 0, 0, 0, 0, 0, 0, DURUM_MAPPING_DEFAULT}
 #define DURUM_POOL_OPTIONS_INIT {sizeof(durum_pool_options), 0, DURUM_ENGINE_DEFAULT, 0}
 
 /* ---- transactions ----------------------------------------------------------------------------

@@ -59,6 +59,9 @@ pub const DURUM_E_READS_COPY: c_int = 123;
 pub const DURUM_E_ROOT_FREED: c_int = 124;
 /// The checker found a pointer that leads out of the store.
 pub const DURUM_E_POINTER_OUTSIDE: c_int = 125;
+/// The service does not know this process any more, because it took it for gone and recovered its pools: close pools
+/// and store, and open them again.
+pub const DURUM_E_CLIENT_UNKNOWN: c_int = 126;
 
 /// A refusal that has no code of its own.
 pub const DURUM_E_USER: c_int = 200;
@@ -88,6 +91,11 @@ pub const DURUM_E_ROOT_TYPE: c_int = 211;
 pub const DURUM_E_ENGINE_MISSING: c_int = 212;
 /// The files are of another kind or of another version of durum.
 pub const DURUM_E_FORMAT: c_int = 213;
+/// Another program has the pool of the service's store: it is free when that has closed it, or is gone.
+pub const DURUM_E_POOL_BUSY: c_int = 214;
+/// The service of the store has ended, and a client of it lives, which the message names. Nobody opens the directory
+/// meanwhile: start the service again, or end that program.
+pub const DURUM_E_STORE_SERVED: c_int = 215;
 
 /// Bad data that has no code of its own.
 pub const DURUM_E_DATA: c_int = 300;
@@ -113,6 +121,9 @@ pub const DURUM_E_IO: c_int = 402;
 /// The process gets no addresses or private memory for the store: a limit (`ulimit -v`, `ulimit -d`, the number of
 /// mappings), which the message names with the cure.
 pub const DURUM_E_ADDRESS_SPACE: c_int = 403;
+/// The service cannot be reached, or does not answer. Transactions on pools that are open go on; what needs the service
+/// has waited some seconds for it to come back.
+pub const DURUM_E_SERVICE_GONE: c_int = 404;
 
 /// durum itself is wrong; please report it with the message.
 pub const DURUM_E_INTERNAL: c_int = 500;
@@ -156,11 +167,14 @@ fn of_store(error: &StoreError) -> c_int {
     match error {
         StoreError::Forked { .. } => DURUM_E_FORKED,
         StoreError::PoolOpen { .. } => DURUM_E_POOL_OPEN,
+        StoreError::ClientUnknown { .. } => DURUM_E_CLIENT_UNKNOWN,
         StoreError::PuddleSize { .. } | StoreError::Options { .. } => DURUM_E_OPTIONS,
         StoreError::TypeRefused { .. } => DURUM_E_TYPE,
         StoreError::StoreMissing { .. } => DURUM_E_STORE_MISSING,
         StoreError::StoreExists { .. } => DURUM_E_STORE_EXISTS,
         StoreError::StoreBusy { .. } => DURUM_E_STORE_BUSY,
+        StoreError::StoreServed { .. } => DURUM_E_STORE_SERVED,
+        StoreError::PoolBusy { .. } => DURUM_E_POOL_BUSY,
         StoreError::StoreDirty { .. } => DURUM_E_STORE_DIRTY,
         StoreError::PoolMissing { .. } => DURUM_E_POOL_MISSING,
         StoreError::PoolExists { .. } => DURUM_E_POOL_EXISTS,
@@ -185,6 +199,7 @@ fn of_store(error: &StoreError) -> c_int {
         StoreError::Poisoned { .. } => DURUM_E_POISONED,
         StoreError::StorageFull { .. } => DURUM_E_STORAGE_FULL,
         StoreError::AddressSpace { .. } => DURUM_E_ADDRESS_SPACE,
+        StoreError::ServiceGone { .. } => DURUM_E_SERVICE_GONE,
         StoreError::Io { .. } => DURUM_E_IO,
         other => of_kind(other.kind()),
     }
@@ -225,5 +240,20 @@ mod tests {
             bytes: 1,
         };
         assert_eq!(group(full.into()), (4, ErrorKind::System));
+        let unknown = StoreError::ClientUnknown { client: "x".into() };
+        assert_eq!(group(unknown.into()), (1, ErrorKind::Caller));
+        let busy = StoreError::PoolBusy { name: "x".into() };
+        assert_eq!(group(busy.into()), (2, ErrorKind::User));
+        let served = StoreError::StoreServed {
+            path: "x".into(),
+            pid: None,
+        };
+        assert_eq!(group(served.into()), (2, ErrorKind::User));
+        let gone = StoreError::ServiceGone {
+            socket: "x".into(),
+            problem: "is away".into(),
+            cure: "",
+        };
+        assert_eq!(group(gone.into()), (4, ErrorKind::System));
     }
 }

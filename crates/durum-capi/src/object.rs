@@ -151,7 +151,7 @@ pub unsafe extern "C" fn durum_persist(ptr: *const c_void, len: usize) -> c_int 
 }
 
 /// Sees to it that the puddle is mapped that `len` bytes at `ptr` lie in. For system calls: where puddles are mapped on
-/// demand (DURUM_MAPPING), one that is given an address in a puddle which is not mapped yet fails with EFAULT.
+/// demand (DURUM_MAPPING_*), one that is given an address in a puddle which is not mapped yet fails with EFAULT.
 ///
 /// DURUM_E_NOT_IN_POOL, DURUM_E_DAMAGED, DURUM_E_FORKED, DURUM_E_IO.
 #[unsafe(no_mangle)]

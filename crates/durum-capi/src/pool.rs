@@ -163,10 +163,10 @@ unsafe fn open(
 /// NULL: the defaults. Close each handle with durum_pool_close.
 ///
 /// Returns NULL on failure:
-/// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of
-/// it is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not DURUM_ENGINE_TWIN;
-/// DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
-/// DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_POOL_MISSING; DURUM_E_POOL_BUSY another client of the store's service has it; DURUM_E_QUARANTINED a log that
+/// concerns it failed validation; DURUM_E_POOL_REFUSED a file of it is missing or damaged; DURUM_E_NO_COPIES the flags
+/// are about copies, and its engine is not DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT,
+/// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_open(
@@ -264,8 +264,8 @@ pub unsafe extern "C" fn durum_pool_close(pool: *mut PoolHandle) -> c_int {
 
 /// Removes a pool and everything in it. It is durably gone on return.
 ///
-/// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POISONED, DURUM_E_FORKED,
-/// DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POOL_BUSY another client of the store's
+/// service has it; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_remove(store: *mut StoreHandle, name: *const c_char) -> c_int {

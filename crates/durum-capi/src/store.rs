@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use client::{Delays, Domain, Store};
+use client::{Delays, Domain, PuddleMapping, Store};
 
 use crate::guard::{Failure, Result, handle, pointer, status};
 
@@ -21,6 +21,21 @@ pub const DURUM_DOMAIN_FILE: u32 = 3;
 pub const DURUM_DOMAIN_EMULATED_STT_RAM: u32 = 4;
 /// Memory with the delays of phase-change memory, for measurements.
 pub const DURUM_DOMAIN_EMULATED_PCM: u32 = 5;
+
+/// As the environment variable DURUM_MAPPING says (`eager`, `on-demand`, `userfaultfd`, `signal`); DURUM_MAPPING_EAGER
+/// where it is not set.
+pub const DURUM_MAPPING_DEFAULT: u32 = 0;
+/// Puddles are mapped when their pool is opened.
+pub const DURUM_MAPPING_EAGER: u32 = 1;
+/// Puddles are mapped when they are needed: by userfaultfd where the system has it, else by a SIGSEGV handler, else as
+/// DURUM_MAPPING_EAGER.
+pub const DURUM_MAPPING_ON_DEMAND: u32 = 2;
+/// Puddles are mapped when they are needed: the kernel stops a thread that accesses one, and a thread of durum's maps
+/// it.
+pub const DURUM_MAPPING_USERFAULTFD: u32 = 3;
+/// Puddles are mapped when they are needed: a SIGSEGV handler asks a thread of durum's. The program must not block that
+/// signal, nor take the handler away.
+pub const DURUM_MAPPING_SIGNAL: u32 = 4;
 
 /// On the FILE domain, commits write home what was logged themselves; no thread of the store's does.
 pub const DURUM_STORE_NO_CHECKPOINT_THREAD: u32 = 1;
@@ -60,8 +75,9 @@ pub struct StoreOptions {
     pub growth: u64,
     /// DURUM_STORE_* in any combination.
     pub flags: u32,
-    /// 0.
-    pub reserved: u32,
+    /// One of DURUM_MAPPING_*. Where puddles are mapped when they are needed, a system call that is given an address in
+    /// one that is not mapped yet fails with EFAULT: call durum_touch before.
+    pub mapping: u32,
 }
 
 impl StoreOptions {
@@ -75,7 +91,7 @@ impl StoreOptions {
         };
         let flags = DURUM_STORE_NO_CHECKPOINT_THREAD | DURUM_STORE_NO_BUFFERING;
         let is_known = options.flags & !flags == 0;
-        if options.struct_size != size_of::<Self>() as u64 || !is_known || options.reserved != 0 {
+        if options.struct_size != size_of::<Self>() as u64 || !is_known {
             return Err(Failure::argument(
                 "the store options were not made with DURUM_STORE_OPTIONS_INIT of this version",
             ));
@@ -104,6 +120,14 @@ impl StoreOptions {
             bytes => read.space(bytes),
         };
         let read = read.growth(options.growth);
+        let read = match options.mapping {
+            DURUM_MAPPING_DEFAULT => read,
+            DURUM_MAPPING_EAGER => read.mapping(PuddleMapping::Eager),
+            DURUM_MAPPING_ON_DEMAND => read.mapping(PuddleMapping::OnDemand),
+            DURUM_MAPPING_USERFAULTFD => read.mapping(PuddleMapping::Userfaultfd),
+            DURUM_MAPPING_SIGNAL => read.mapping(PuddleMapping::Signal),
+            other => return Err(Failure::argument(format!("{other} is no DURUM_MAPPING_*"))),
+        };
         let read = read.checkpoint_thread(options.flags & DURUM_STORE_NO_CHECKPOINT_THREAD == 0);
         Ok(match options.domain {
             DURUM_DOMAIN_DETECT => read,
@@ -145,13 +169,18 @@ unsafe fn open<'a>(
 /// Opens the store in the directory `path`. If its last user died, its logs are replayed first, without that program's
 /// code.
 ///
+/// `durum:` is the store of this machine's service (durumd), `durum+unix:SOCKET` that of the service at a socket. Other
+/// programs use it at the same time; each pool is one program's. A directory of such a name is `./durum:`.
+///
 /// `options` may be NULL: the defaults. Close the store with durum_store_close.
 ///
 /// Returns NULL on failure; the store is as before then:
 /// DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
 /// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none;
 /// DURUM_E_FORMAT it is of another version; DURUM_E_DAMAGED, DURUM_E_QUARANTINED, DURUM_E_REGISTRY_OLDER what the
-/// message says; DURUM_E_USER no store can be at the path; DURUM_E_ARGUMENT, DURUM_E_IO.
+/// message says; DURUM_E_STORE_SERVED a client of its service lives, which has ended; DURUM_E_SERVICE_GONE no service
+/// is at the socket; DURUM_E_OPTIONS the service works in another domain; DURUM_E_USER no store can be at the path, or
+/// the service does not admit this user; DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_store_open(
@@ -165,9 +194,10 @@ pub unsafe extern "C" fn durum_store_open(
 /// Makes a store in the directory `path`, which must not exist yet, and opens it. It exists durably on return.
 ///
 /// Returns NULL on failure, and leaves nothing behind:
-/// DURUM_E_STORE_EXISTS; DURUM_E_USER no store can be made at the path, whose parent directory is missing, say;
-/// DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO, DURUM_E_ARGUMENT;
-/// DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this process.
+/// DURUM_E_STORE_EXISTS, for a service's store always; DURUM_E_USER no store can be made at the path, whose parent
+/// directory is missing, say; DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO,
+/// DURUM_E_ARGUMENT; DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this
+/// process.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_store_create(

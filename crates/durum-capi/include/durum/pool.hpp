@@ -28,6 +28,8 @@ struct options {
     std::uint32_t flags = 0;
     /// One of DURUM_DOMAIN_*, for a store that is made.
     std::uint32_t domain = DURUM_DOMAIN_DETECT;
+    /// One of DURUM_MAPPING_*: when puddles are mapped.
+    std::uint32_t mapping = DURUM_MAPPING_DEFAULT;
 };
 
 /// The pool is used by one thread at a time, and durum does not keep others apart.
@@ -68,15 +70,16 @@ DURUM_DESCRIBE_AS(durum::detail::objects, "durum.objects", types, objects)
 
 namespace durum {
 
-/// A pool in a store of its own, opened, or made if there is none. Handles of one pool may be used
-/// by all threads; it closes with this object.
+/// A pool in a store of its own, or of a service's; opened, or made if there is none. Handles of
+/// one pool may be used by all threads; it closes with this object.
 class pool {
   public:
-    /// `path` is the store's directory. The first pool of a program that is not closed is the
-    /// current one for the functions of the namespace.
+    /// `path` is the store's directory, or a service: `durum:`, `durum+unix:SOCKET`. The first pool
+    /// of a program that is not closed is the current one for the functions of the namespace.
     explicit pool(const std::string &path, const std::string &name = "pool", options how = {}) {
         durum_store_options store_options = DURUM_STORE_OPTIONS_INIT;
         store_options.domain = how.domain;
+        store_options.mapping = how.mapping;
         store_ = detail::check_pointer(durum_store_open_or_create(path.c_str(), &store_options));
         durum_pool_options pool_options = DURUM_POOL_OPTIONS_INIT;
         pool_options.engine = how.engine;
@@ -87,9 +90,10 @@ class pool {
                 durum_root(pool_, type_of<detail::objects>(), sizeof(detail::objects)));
         }
         if (objects_ == nullptr) {
-            const error failure(durum_errorcode());
+            const int code = durum_errorcode();
+            const std::string what = durum_errormsg();
             close();
-            throw failure;
+            detail::raise(code, what);
         }
         if (detail::default_pool() == nullptr) {
             detail::default_pool() = this;
@@ -361,7 +365,7 @@ class pool {
         } else {
             const std::uint64_t id = durum_type_id(type_of<T>());
             if (id == 0) {
-                throw error(durum_errorcode());
+                detail::raise(durum_errorcode());
             }
             return id;
         }

@@ -39,6 +39,13 @@ static inline void check_code(const char *file, int line, const char *call, int 
 /* A path in this test's own directory, which is empty at first. Valid until the next call. */
 const char *scratch(const char *name);
 
+/* The store of this test: the directory "store", or a durumd that serves it. */
+const char *store_path(void);
+int is_served(void);
+/* The durumd dies, and a new one is there when this returns. */
+void service_dies(void);
+void service_comes(void);
+
 /* A new store with a pool. */
 typedef struct fixture {
     durum_store *store;
@@ -70,5 +77,6 @@ extern const test local_tests[];
 extern const test type_tests[];
 extern const test log_tests[];
 extern const test fault_tests[];
+extern const test service_tests[];
 
 #endif

@@ -9,7 +9,7 @@ static fixture hybrid_fixture(void) {
     fixture f;
     durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
     options.engine = DURUM_ENGINE_HYBRID;
-    f.store = durum_store_open_or_create(scratch("store"), NULL);
+    f.store = durum_store_open_or_create(store_path(), NULL);
     CHECK(f.store != NULL);
     f.pool = durum_pool_open_or_create(f.store, "pool", &options);
     CHECK(f.pool != NULL);
@@ -122,7 +122,7 @@ static void recovery_follows_the_range_at_the_kill(void) {
 
         child = fork();
         if (child == 0) {
-            durum_store *store = durum_store_open(scratch("store"), NULL);
+            durum_store *store = durum_store_open(store_path(), NULL);
             durum_pool *pool = durum_pool_open(store, "pool", NULL);
             cell *root = DURUM_ROOT(pool, cell);
             CHECK(root != NULL);

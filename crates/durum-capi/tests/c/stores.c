@@ -34,9 +34,9 @@ static void null_and_bad_options_are_refused(void) {
     options.flags = 1u << 31;
     CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_ARGUMENT);
     options.flags = 0;
-    options.reserved = 1;
+    options.mapping = DURUM_MAPPING_SIGNAL + 1;
     CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_ARGUMENT);
-    options.reserved = 0;
+    options.mapping = DURUM_MAPPING_DEFAULT;
     options.base = 12345;
     CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_OPTIONS);
     CHECK_NULL(durum_store_create(scratch("missing/store"), NULL), DURUM_E_USER);

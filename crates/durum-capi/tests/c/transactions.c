@@ -198,7 +198,7 @@ static durum_pool *checked_pool(durum_store *store, int engine) {
 }
 
 static void the_checker_finds_stores_that_nobody_announced(void) {
-    durum_store *store = durum_store_create(scratch("store"), NULL);
+    durum_store *store = durum_store_open_or_create(store_path(), NULL);
     for (int engine = 0; engine < ENGINES; engine++) {
         durum_pool *pool = checked_pool(store, engine);
         cell *root = DURUM_ROOT(pool, cell);
@@ -215,7 +215,7 @@ static void the_checker_finds_stores_that_nobody_announced(void) {
 }
 
 static void the_checker_looks_where_nothing_was_announced(void) {
-    durum_store *store = durum_store_create(scratch("store"), NULL);
+    durum_store *store = durum_store_open_or_create(store_path(), NULL);
     for (int engine = 0; engine < ENGINES; engine++) {
         durum_pool *pool = checked_pool(store, engine);
         cell *root = DURUM_ROOT(pool, cell);
@@ -237,7 +237,7 @@ static void the_checker_looks_where_nothing_was_announced(void) {
 }
 
 static void a_pointer_out_of_the_store_does_not_commit(void) {
-    durum_store *store = durum_store_create(scratch("store"), NULL);
+    durum_store *store = durum_store_open_or_create(store_path(), NULL);
     cell outside;
     for (int engine = 0; engine < ENGINES; engine++) {
         durum_pool *pool = checked_pool(store, engine);
@@ -276,7 +276,7 @@ static void a_pointer_out_of_the_store_does_not_commit(void) {
 static void buffer_and_die(void) {
     durum_store_options options = DURUM_STORE_OPTIONS_INIT;
     options.buffered_window_us = 3600000000u;
-    durum_store *store = durum_store_create(scratch("store"), &options);
+    durum_store *store = durum_store_open_or_create(store_path(), &options);
     durum_pool_options pool_options = DURUM_POOL_OPTIONS_INIT;
     pool_options.engine = DURUM_ENGINE_SHADOW;
     durum_pool *pool = durum_pool_create(store, "pool", &pool_options);
@@ -310,7 +310,7 @@ static void a_buffered_transaction_is_durable_after_a_sync(void) {
     int status = 0;
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     for (uint64_t round = 1; round < 3; round++) {
-        durum_store *store = durum_store_open(scratch("store"), NULL);
+        durum_store *store = durum_store_open(store_path(), NULL);
         durum_pool *pool = durum_pool_open(store, "pool", NULL);
         cell *root = DURUM_ROOT(pool, cell);
         CHECK(root != NULL && root->value == round && root->other == 0);
@@ -401,7 +401,7 @@ static void without_buffering_every_commit_is_durable(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        durum_store *store = durum_store_create(scratch("store"), &options);
+        durum_store *store = durum_store_open_or_create(store_path(), &options);
         durum_pool_options shadow = DURUM_POOL_OPTIONS_INIT;
         shadow.engine = DURUM_ENGINE_SHADOW;
         durum_pool *pool = durum_pool_create(store, "pool", &shadow);
@@ -415,7 +415,7 @@ static void without_buffering_every_commit_is_durable(void) {
     }
     int status = 0;
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    durum_store *store = durum_store_open(scratch("store"), NULL);
+    durum_store *store = durum_store_open(store_path(), NULL);
     durum_pool *pool = durum_pool_open(store, "pool", NULL);
     cell *root = DURUM_ROOT(pool, cell);
     CHECK(root != NULL && root->value == 7);
