@@ -21,6 +21,11 @@ runs() { # runs PROGRAM: in an empty directory
     "$1" "$work/dir"
 }
 
+serves() { # serves PROGRAM: its databases are pools of a service's store
+    # shellcheck disable=SC2016
+    ci/served.sh "$CARGO_TARGET_DIR/debug/durumd" bash -c '"$1" "$SERVICE" :' - "$1"
+}
+
 warnings=(-g -Wall -Wextra -Werror -pedantic)
 for compiler in gcc clang; do
     command -v $compiler >/dev/null || continue
@@ -28,11 +33,13 @@ for compiler in gcc clang; do
         $capi/tests/programs/store.c -o "$work/store.o"
     check "link store" $compiler "$work/store.o" -o "$work/store" "${own[@]}"
     check "store in C, $compiler" runs "$work/store"
+    check "store in C, $compiler, served" serves "$work/store"
     check "link store, static" $compiler "$work/store.o" -o "$work/store" "${static[@]}"
     check "store in C, $compiler, static" runs "$work/store"
     check "$compiler extension.c" $compiler -std=c11 -D_GNU_SOURCE "${warnings[@]}" "-I$prefix/include" \
         $capi/tests/programs/extension.c -o "$work/extension" "${own[@]}"
     check "durum's own functions, $compiler" runs "$work/extension"
+    check "durum's own functions, $compiler, served" serves "$work/extension"
 done
 for compiler in g++ clang++; do
     command -v $compiler >/dev/null || continue
@@ -42,6 +49,7 @@ for compiler in g++ clang++; do
         check "$compiler $package store.cpp" $compiler -std=c++17 "${warnings[@]}" "${options[@]}" \
             $capi/tests/programs/store.cpp -o "$work/store-cpp" "${own[@]}"
         check "store in C++, $compiler $package" runs "$work/store-cpp"
+        check "store in C++, $compiler $package, served" serves "$work/store-cpp"
     done
     for both in "" -DBOTH_NAMES; do
         check "$compiler names.cpp $both" $compiler -std=c++17 "${warnings[@]}" ${both:+"$both"} "-I$prefix/include" "${leveldb[@]}" \

@@ -78,6 +78,9 @@ impl From<Error> for Failure {
                 };
                 Self::new(Code::IoError, format!("lock {}: {reason}", lock.display()))
             }
+            Error::Durum(durum::Error::Store(busy @ StoreError::PoolBusy { name })) => {
+                Self::new(Code::IoError, format!("lock {name}: {busy}"))
+            }
             _ => Self::new(code(&error), error.to_string()),
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use durum::{Durability, Usage};
+use durum::{Address, Durability, Store, StoreOptions, Usage};
 use durum_service::{CheckOptions, Embedded, OpenOptions, ReadOnlyStore, Severity};
 
 use crate::db::{Db, is_occupied};
@@ -179,12 +179,20 @@ fn size_of_range(tree: &Tree, range: &Range<'_>) -> Result<u64> {
     Ok(size + (sampled * between as u64).checked_div(samples).unwrap_or(0))
 }
 
-/// Removes the store of a database with everything in it. Nothing is there that is no store: that is no error.
+/// Removes the store of a database with everything in it; of a service's store, the pool alone. Nothing is there that
+/// is no store: that is no error.
 ///
 /// # Errors
-/// `NotAStore` where the directory holds something else; those of durum where the store is open.
+/// `NotAStore` where the directory holds something else; those of durum where the store or the pool is open.
 pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
+    if let Some((store, pool)) = Address::split_pool(path) {
+        let store = Store::open(store, StoreOptions::new())?;
+        return match store.remove_pool(pool.as_deref().unwrap_or(crate::POOL)) {
+            Err(durum::Error::Store(durum_service::Error::PoolMissing { .. })) => Ok(()),
+            removed => Ok(removed?),
+        };
+    }
     let refused = |operation: &'static str| {
         move |source| Error::System {
             path: path.into(),
@@ -214,14 +222,18 @@ pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
     fs::remove_dir_all(path).map_err(refused("removing the store"))
 }
 
-/// Repairs what can be repaired of a database that is closed: the registry of its store, and versions that a crash
-/// left. Then every record is read. How many there are.
+/// Repairs what can be repaired of a database that is closed: the registry of its store (a service does that for its
+/// own), and versions that a crash left. Then every record is read. How many there are.
 ///
 /// # Errors
 /// `Missing`; `Damaged`, and what checking the store found, if anything is wrong that cannot be repaired; those of
 /// durum.
 pub fn repair(path: impl AsRef<Path>, options: crate::Options) -> Result<u64> {
     let path = path.as_ref();
+    let options = options.create_if_missing(false).error_if_exists(false);
+    if Address::split_pool(path).is_some() {
+        return Db::open(path, options)?.verify();
+    }
     if !is_occupied(path)? {
         return Err(Error::Missing { path: path.into() });
     }
@@ -235,11 +247,7 @@ pub fn repair(path: impl AsRef<Path>, options: crate::Options) -> Result<u64> {
     if !is_sound {
         durum_service::repair(path)?;
     }
-    Db::open(
-        path,
-        options.create_if_missing(false).error_if_exists(false),
-    )?
-    .verify()
+    Db::open(path, options)?.verify()
 }
 
 /// Whether there is a database at `path`, by what its store says.
@@ -247,6 +255,11 @@ pub fn repair(path: impl AsRef<Path>, options: crate::Options) -> Result<u64> {
 /// # Errors
 /// Those of durum, where there is something that cannot be read.
 pub fn exists(path: impl AsRef<Path>) -> Result<bool> {
+    if let Some((store, pool)) = Address::split_pool(&path) {
+        let pools = Store::open(store, StoreOptions::new())?.pools()?;
+        let wanted = pool.as_deref().unwrap_or(crate::POOL);
+        return Ok(pools.iter().any(|pool| pool.name == wanted));
+    }
     match ReadOnlyStore::open(path.as_ref()) {
         Ok(store) => Ok(store.pools().iter().any(|pool| pool.name == crate::POOL)),
         Err(durum_service::Error::StoreMissing { .. }) => Ok(false),

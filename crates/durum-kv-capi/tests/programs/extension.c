@@ -1,4 +1,4 @@
-/* What durum_kv.h has beyond LevelDB. Argument: a directory to work in. */
+/* What durum_kv.h has beyond LevelDB. Arguments: as for store.c. */
 #include <durum_kv.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static int property_is(const char *name, const char *expected) {
 }
 
 /* Each engine makes a database, and says so. */
-static void engines(const char *dir) {
+static void engines(const char *place) {
     static const char *const names[] = {"shadow", "hybrid", "twin"};
     leveldb_options_t *options = leveldb_options_create();
     char path[4096];
@@ -38,7 +38,7 @@ static void engines(const char *dir) {
         /* A name that means nothing changes nothing. */
         CHECK(durum_kv_options_set_engine(options, "steam") == 0);
         CHECK(durum_kv_options_set_engine(options, NULL) == 0);
-        snprintf(path, sizeof(path), "%s/%s", dir, names[at]);
+        snprintf(path, sizeof(path), "%s%s", place, names[at]);
         db = leveldb_open(options, path, &error);
         FINE();
         CHECK(property_is("durum.engine", names[at]));
@@ -56,7 +56,7 @@ static void engines(const char *dir) {
 }
 
 /* Writes without `sync` are there at once, and durable when durum_kv_sync() returns. */
-static void buffered(const char *dir) {
+static void buffered(const char *place) {
     leveldb_options_t *options = leveldb_options_create();
     leveldb_writeoptions_t *synced = leveldb_writeoptions_create();
     char path[4096], key[20];
@@ -64,7 +64,7 @@ static void buffered(const char *dir) {
     leveldb_options_set_create_if_missing(options, 1);
     durum_kv_options_set_buffered(options, 1);
     leveldb_writeoptions_set_sync(synced, 1);
-    snprintf(path, sizeof(path), "%s/buffered", dir);
+    snprintf(path, sizeof(path), "%sbuffered", place);
     db = leveldb_open(options, path, &error);
     FINE();
     for (at = 0; at < 100; at++) {
@@ -90,7 +90,7 @@ static void buffered(const char *dir) {
     leveldb_options_destroy(options);
 }
 
-static void batches_and_transactions(const char *dir) {
+static void batches_and_transactions(const char *place) {
     leveldb_options_t *options = leveldb_options_create();
     leveldb_writebatch_t *batch = leveldb_writebatch_create();
     durum_kv_transaction_t *transaction;
@@ -108,7 +108,7 @@ static void batches_and_transactions(const char *dir) {
     leveldb_writebatch_destroy(batch);
 
     leveldb_options_set_create_if_missing(options, 1);
-    snprintf(path, sizeof(path), "%s/transactions", dir);
+    snprintf(path, sizeof(path), "%stransactions", place);
     db = leveldb_open(options, path, &error);
     FINE();
     transaction = durum_kv_transaction_begin(db, &error);
@@ -131,7 +131,7 @@ static void batches_and_transactions(const char *dir) {
 }
 
 /* What is left of a database that is closed does not keep it open, and sees nothing any more. */
-static void left_behind(const char *dir) {
+static void left_behind(const char *place) {
     leveldb_options_t *options = leveldb_options_create();
     leveldb_readoptions_t *reading = leveldb_readoptions_create();
     leveldb_iterator_t *entries;
@@ -139,7 +139,7 @@ static void left_behind(const char *dir) {
     char path[4096];
     size_t len;
     leveldb_options_set_create_if_missing(options, 1);
-    snprintf(path, sizeof(path), "%s/left", dir);
+    snprintf(path, sizeof(path), "%sleft", place);
     db = leveldb_open(options, path, &error);
     FINE();
     leveldb_put(db, NULL, "key", 3, "value", 5, &error);
@@ -175,14 +175,16 @@ int main(int argc, char **argv) {
     leveldb_seqfile_t *sequential = NULL;
     leveldb_writablefile_t *writable = NULL;
     int major, minor, patch;
+    char place[2000];
     CHECK(lock == NULL && random == NULL && sequential == NULL && writable == NULL);
-    if (argc != 2)
+    if (argc < 2)
         return 2;
+    snprintf(place, sizeof(place), "%s%s", argv[1], argc > 2 ? argv[2] : "/");
     CHECK(sscanf(durum_kv_version(), "%d.%d.%d", &major, &minor, &patch) == 3);
-    engines(argv[1]);
-    buffered(argv[1]);
-    batches_and_transactions(argv[1]);
-    left_behind(argv[1]);
+    engines(place);
+    buffered(place);
+    batches_and_transactions(place);
+    left_behind(place);
     printf("all checks passed\n");
     return 0;
 }

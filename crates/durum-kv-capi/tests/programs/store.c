@@ -1,6 +1,7 @@
 /*
  * A program that knows LevelDB's C interface only. It is compiled once, against leveldb/c.h, and
- * linked with either library: it must see the same. Argument: a directory to work in.
+ * linked with either library: it must see the same. Arguments: a directory to work in; or the
+ * address of a service, and what stands between that and a name.
  */
 #include <leveldb/c.h>
 #include <pthread.h>
@@ -228,10 +229,10 @@ int main(int argc, char **argv) {
     leveldb_cache_t *cache = leveldb_cache_create_lru(1 << 20);
     leveldb_filterpolicy_t *policy = leveldb_filterpolicy_create_bloom(10);
     leveldb_env_t *env = leveldb_create_default_env();
-    if (argc != 2 || leveldb_major_version() < 1)
+    if (argc < 2 || leveldb_major_version() < 1)
         return 2;
-    snprintf(path, sizeof(path), "%s/db", argv[1]);
-    snprintf(other, sizeof(other), "%s/other", argv[1]);
+    snprintf(path, sizeof(path), "%s%sdb", argv[1], argc > 2 ? argv[2] : "/");
+    snprintf(other, sizeof(other), "%s%sother", argv[1], argc > 2 ? argv[2] : "/");
     options = leveldb_options_create();
     reading = leveldb_readoptions_create();
     writing = leveldb_writeoptions_create();

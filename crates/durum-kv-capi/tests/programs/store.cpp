@@ -1,5 +1,6 @@
 // A program that knows LevelDB's C++ interface: it sees the same with either library, and, with
-// OWN_NAMES, by durum's own header. Argument: a directory to work in.
+// OWN_NAMES, by durum's own header. Arguments: a directory to work in; or the address of a service,
+// and what stands between that and a name.
 #ifdef OWN_NAMES
 #include <durum_kv.hpp>
 namespace store = durum::kv;
@@ -161,10 +162,11 @@ static void with_comparator(const std::string &path) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 2)
+    if (argc < 2)
         return 2;
-    ordinary(std::string(argv[1]) + "/db");
-    with_comparator(std::string(argv[1]) + "/other");
+    const std::string place = std::string(argv[1]) + (argc > 2 ? argv[2] : "/");
+    ordinary(place + "db");
+    with_comparator(place + "other");
     std::puts("all checks passed");
     return 0;
 }

@@ -5,7 +5,7 @@ mod activation;
 mod audit;
 mod campaign;
 mod commands;
-mod costs;
+mod forms;
 mod killer;
 mod lives;
 mod metrics;
