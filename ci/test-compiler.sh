@@ -16,7 +16,7 @@ check "build" ci/durumcc.sh "$work/prefix" --profile test --strict
 
 if [ "$failed" = 0 ]; then
     python3 "$llvm/../build/utils/lit/lit.py" -v -j "$(nproc)" ${FILTER:+--filter "$FILTER"} ${SEEDS:+--param "seeds=$SEEDS"} ${LEVELS:+--param "levels=$LEVELS"} \
-        --param "prefix=$work/prefix" --param "llvm=$llvm" --param "scratch=$work/tests" compiler/tests >"$work/lit" 2>&1 || true
+        --param "prefix=$work/prefix" --param "llvm=$llvm" --param "durumd=$CARGO_TARGET_DIR/debug/durumd" --param "scratch=$work/tests" compiler/tests >"$work/lit" 2>&1 || true
     # The counts of lit, and what a failed test printed.
     count() { sed -n "s/^ *$1 *: *\([0-9]*\).*/\1/p" "$work/lit"; }
     of_lit=$(($(count Passed) + 0))

@@ -28,6 +28,7 @@ config.environment["CCC_OVERRIDE_OPTIONS"] = \
 
 durumcc = os.path.join(prefix, "bin", "durumcc")
 inputs = os.path.join(config.test_source_root, "run", "inputs")
+repository = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 # One without passes, as if the file were missing: its intermediate code is what the passes get.
 front_end = os.path.join(config.test_exec_root, "front-end")
@@ -51,11 +52,14 @@ config.substitutions += [
     ("%lowered", durumcc + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
     # Compiles the file, which follows with options, at each level, and runs it.
     ("%levels", f"bash {os.path.join(inputs, 'levels.sh')} '{levels}' {durumcc} -I{os.path.join(prefix, 'include')}"),
+    # The same, with a service for each run; at one level, as the levels have no part in it.
+    ("%served", f"bash {os.path.join(repository, 'ci', 'served.sh')} {lit_config.params.get('durumd', 'durumd')} "
+                f"bash {os.path.join(inputs, 'levels.sh')} -O2 {durumcc} -I{os.path.join(prefix, 'include')}"),
     ("%random", random_programs),
     ("%front-end", front_end),
     ("%durumcc", durumcc),
     ("%clang", os.path.join(llvm, "clang")),
     ("%filecheck", os.path.join(llvm, "FileCheck") + " %s"),
     ("%prefix", prefix),
-    ("%repository", os.path.dirname(os.path.dirname(os.path.dirname(__file__)))),
+    ("%repository", repository),
 ]

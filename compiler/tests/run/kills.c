@@ -1,6 +1,7 @@
 // The matrix multiply of the paper, Figure 4, as its text describes it: killed again and again, it goes on where it was
 // and computes what it would have without.
 // RUN: %levels %s
+// RUN: %served %s
 #include <time.h>
 #include "inputs/test.h"
 
@@ -35,7 +36,7 @@ static void work(nvl_heap_t *heap) {
 }
 
 static void set_up(void) {
-    nvl_heap_t *heap = nvl_create("heap");
+    nvl_heap_t *heap = nvl_create(heap_named("heap"));
     nvl struct problem *p = nvl_alloc_nv(heap, 1, struct problem);
     nvl_set_root(heap, p);
     p->a = nvl_alloc_nv(heap, I * J, float);
@@ -48,7 +49,7 @@ static void set_up(void) {
     nvl_close(heap);
 }
 static void check(void) {
-    nvl_heap_t *heap = nvl_open("heap");
+    nvl_heap_t *heap = nvl_open(heap_named("heap"));
     nvl struct problem *p = nvl_get_root(heap, struct problem);
     CHECK(p->i == I);
     for (int i = 0; i < I; i++)
@@ -68,7 +69,7 @@ int main(void) {
     while (!WIFEXITED(status)) {
         pid_t child = fork();
         if (child == 0) {
-            nvl_heap_t *heap = nvl_open("heap");
+            nvl_heap_t *heap = nvl_open(heap_named("heap"));
             CHECK(heap != NULL);
             work(heap);
         }

@@ -1,7 +1,6 @@
 //! Heaps are opened, made and closed. A heap is a pool; one with a path of its own is a store with the pool `heap`.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -53,7 +52,7 @@ impl HeapOptions {
     }
 }
 
-/// Stores of open heaps by their paths, and how many heaps of each are open.
+/// Stores of open heaps by their paths, or by the sockets of their services, and how many heaps of each are open.
 type Stores = BTreeMap<PathBuf, (Store, usize)>;
 
 /// Held while heaps are opened and closed.
@@ -91,10 +90,11 @@ impl Heap {
         let pool = store
             .open_pool(&pool_name, PoolOptions::new())
             .map_err(|error| OpenError::of_open(path, error))?;
-        Self::enter(&mut stores, path, store, pool)
+        Self::enter(&mut stores, path, &store_path, store, pool)
     }
 
-    /// Makes a heap at `path` and opens it, with room for `size` bytes. It exists durably when this returns.
+    /// Makes a heap at `path` and opens it, with room for `size` bytes. It exists durably when this returns. `mode` is
+    /// for the directory of a store that is made.
     ///
     /// # Errors
     /// Why that cannot be done, above all that it exists.
@@ -126,12 +126,13 @@ impl Heap {
         if size > 0 {
             pool.reserve(size)?;
         }
-        Self::enter(&mut stores, path, store, pool)
+        Self::enter(&mut stores, path, &store_path, store, pool)
     }
 
     fn enter(
         stores: &mut Stores,
         path: &Path,
+        store_path: &Path,
         store: Store,
         pool: Pool,
     ) -> Result<*mut Handle, OpenError> {
@@ -151,7 +152,7 @@ impl Heap {
             ));
         };
         let root = make_root(&pool)?;
-        let known = stores.entry(canonical(&store.info().path));
+        let known = stores.entry(canonical(store_path));
         known.or_insert_with(|| (store.clone(), 0)).1 += 1;
         let heap = Box::new(Heap::new(handle, path, store, pool, root));
         // Nothing volatile leads into it yet, so whatever is on the zero list goes.
@@ -177,16 +178,20 @@ impl Heap {
         if !heap.is_of_parent() {
             free::everything_listed(&heap);
         }
-        let canonical = canonical(&heap.store.info().path);
         let store = heap.store.clone();
         // The pool closes here, and the store with its last heap.
         drop(heap);
-        let Entry::Occupied(mut known) = stores.entry(canonical) else {
+        let client = store.info().client;
+        let known = stores
+            .iter_mut()
+            .find(|(_, (known, _))| known.info().client == client);
+        let Some((path, (_, heaps))) = known else {
             return;
         };
-        known.get_mut().1 -= 1;
-        if known.get().1 == 0 {
-            drop(known.remove());
+        *heaps -= 1;
+        if *heaps == 0 {
+            let path = path.clone();
+            stores.remove(&path);
             // What was committed is durable whether or not that can be recorded; the next opener recovers.
             let _ = store.close();
         }
@@ -201,6 +206,8 @@ fn open_instead(
     exists: durum::Error,
 ) -> Result<Store, OpenError> {
     match Store::open(path, options.store.clone()) {
+        // What there is to say of a service says whoever asks it.
+        opened if matches!(Address::parse(path), Address::Service(_)) => Ok(opened?),
         Err(durum::Error::Store(StoreError::StoreMissing { .. })) => Err(exists.into()),
         Err(_) if !path.is_dir() => Err(exists.into()),
         // Parts of a store, too, are a store: what is missing can be made anew, and its user must not remove the rest.
@@ -209,7 +216,8 @@ fn open_instead(
 }
 
 fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    let (Address::Directory(path) | Address::Service(path)) = Address::parse(path);
+    path.canonicalize().unwrap_or(path)
 }
 
 fn find_store(stores: &Stores, path: &Path) -> Option<Store> {

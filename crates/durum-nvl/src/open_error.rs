@@ -80,9 +80,13 @@ fn errno_of(error: &durum::Error) -> i32 {
     match error {
         Error::Store(Store::StoreMissing { .. } | Store::PoolMissing { .. }) => libc::ENOENT,
         Error::Store(Store::StoreExists { .. } | Store::PoolExists { .. }) => libc::EEXIST,
-        Error::Store(Store::StoreBusy { .. } | Store::PoolBusy { .. } | Store::PoolOpen { .. }) => {
-            libc::EBUSY
-        }
+        Error::Store(
+            Store::StoreBusy { .. }
+            | Store::StoreServed { .. }
+            | Store::PoolBusy { .. }
+            | Store::PoolOpen { .. },
+        ) => libc::EBUSY,
+        Error::Store(Store::ServiceGone { .. }) => libc::ECONNREFUSED,
         Error::Store(Store::AddressConflict { .. }) => libc::EADDRINUSE,
         Error::Store(Store::AddressSpace { .. }) => libc::ENOMEM,
         Error::Store(Store::StorageFull { .. } | Store::AddressesExhausted { .. })

@@ -15,6 +15,14 @@
                    : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #__VA_ARGS__),    \
                       fflush(stderr), _exit(1)))
 
+/* The heap `name` in this directory or, where a service is there, of its store. */
+static inline const char *heap_named(const char *name) {
+    static char path[200];
+    const char *service = getenv("SERVICE");
+    snprintf(path, sizeof path, "%s%s%s", service ? service : "", service ? ":" : "", name);
+    return path;
+}
+
 /* A process that opens the heap "heap", works on it, and dies without closing it. What the heap has
  * then is what was durable: programs work in pages of their own. */
 static inline int in_process(void (*work)(nvl_heap_t *heap)) {
