@@ -17,6 +17,8 @@ need lmdb.h liblmdb-dev
 target=${CARGO_TARGET_DIR:-target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac
 cargo build --quiet --release --manifest-path bench/Cargo.toml --target-dir "$target/bench-build"
+# The service lies beside the programs that ask it.
+cargo build --quiet --release --package durumd --target-dir "$target/bench-build"
 
 # Key-value stores have a program of their own, with benchmarks and options of their own.
 [ "${SUITE:-}" != kv ] || exec "$target/bench-build/release/durum-bench-kv" --out "$target/bench" "$@"
@@ -26,6 +28,8 @@ cargo build --quiet --release --manifest-path bench/Cargo.toml --target-dir "$ta
 case "${SUITE:-}" in twin | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-recovery" ;; esac
 # The operations of the typed interface, one by one, have a program of their own; then come its structures.
 case "${SUITE:-}" in typed | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-typed" --out "$target/bench" ;; esac
+# What asking a service costs has a program of its own; then come transactions in its store.
+case "${SUITE:-}" in daemon | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-daemon" --out "$target/bench" ;; esac
 # So have sections, in which a program announces nothing.
 [ "${SUITE:-}" != sections ] || exec "$target/bench-build/release/durum-bench-sections" "$@"
 [ -n "${SUITE:-}" ] || [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-sections"

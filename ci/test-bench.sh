@@ -4,6 +4,9 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
+# Some sides ask a service, which the other tests have built.
+cargo build --quiet --profile test --package durumd
+export DURUMD=$CARGO_TARGET_DIR/debug/durumd
 cargo test --quiet --manifest-path bench/Cargo.toml -p durum-bench-core --no-default-features --no-fail-fast
 
 # The kernels are compiled by the durumcc that its own tests build as well.

@@ -4,6 +4,7 @@ fn main() {
     let sources = [
         "cells.c",
         "swap.c",
+        "euler.c",
         "list.c",
         "tree.c",
         "map.c",

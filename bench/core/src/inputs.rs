@@ -4,6 +4,8 @@ pub mod programs;
 pub mod random;
 pub mod zipf;
 
+use std::collections::BTreeMap;
+
 pub use programs::Texts;
 use random::{Random, mix, single_cycle};
 use zipf::Zipf;
@@ -231,12 +233,80 @@ pub fn tree(entries_count: usize) -> TreeInputs {
 /// One YCSB workload, with its right answer.
 #[derive(Debug)]
 pub struct Requests {
+    /// How many requests there are; one may be two operations.
+    pub count: usize,
     /// The operations, in order.
     pub ops: Vec<Op>,
     /// The sum of the digests of the values that the reads find.
     pub read_sum: u64,
     /// What a walk over the map finds afterwards.
     pub walk: Walk,
+}
+
+/// A request of YCSB E: a scan where `length` is not 0, else an insertion.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The key; of a scan where it begins.
+    pub key: u64,
+    /// The value of the entry that is inserted.
+    pub value: u64,
+    /// How many entries are read, fewer at the end of the keys.
+    pub length: u64,
+}
+
+/// Inputs of the row of scans.
+#[derive(Debug)]
+pub struct ScanInputs {
+    /// Entries to load.
+    pub entries: Vec<Op>,
+    /// The requests, in order.
+    pub requests: Vec<Scan>,
+    /// The sum of the values that the scans find.
+    pub read_sum: u64,
+    /// What a walk finds afterwards.
+    pub walk: Walk,
+}
+
+/// YCSB E: one request in twenty inserts an entry, the others read up to a hundred that follow a key, whose popularity
+/// is zipfian. A tenth as many as of other requests: each reads fifty entries.
+pub fn scans(scale: &Scale) -> ScanInputs {
+    let entries = entries(scale.elements);
+    let mut random = Random::new(6);
+    let zipf = Zipf::new(scale.elements, ZIPF_THETA);
+    let mut state: BTreeMap<u64, u64> = entries.iter().map(|op| (op.key, op.value)).collect();
+    let mut read_sum = 0u64;
+    let mut requests = Vec::new();
+    for number in 0..scale.requests as u64 / 10 {
+        if random.below(100) < INSERT_PERCENT {
+            let (key, value) = (mix(scale.elements as u64 + number), random.bits() | 1);
+            state.insert(key, value);
+            requests.push(Scan {
+                key,
+                value,
+                length: 0,
+            });
+        } else {
+            let key = entries[zipf.item(&mut random)].key;
+            let length = 1 + random.below(SCAN_MAX);
+            let values = state.range(key..).take(length).map(|(_, value)| value);
+            read_sum = values.fold(read_sum, |sum, value| sum.wrapping_add(*value));
+            requests.push(Scan {
+                key,
+                value: 0,
+                length: length as u64,
+            });
+        }
+    }
+    let end: Vec<Op> = (state.into_iter())
+        .map(|(key, value)| Op { key, value })
+        .collect();
+    ScanInputs {
+        entries,
+        requests,
+        read_sum,
+        walk: walk_of(&end, |value| value),
+    }
 }
 
 /// Inputs of the map rows; the workloads run one after the other on the same map.
@@ -254,6 +324,10 @@ pub struct MapInputs {
     pub b: Requests,
     /// YCSB C: reads only.
     pub c: Requests,
+    /// YCSB D: one in twenty inserts an entry, the others mostly read what was inserted last.
+    pub d: Requests,
+    /// YCSB F: half of them read an entry and then update it.
+    pub f: Requests,
 }
 
 /// Makes the inputs of the map rows.
@@ -272,18 +346,76 @@ pub fn map(scale: &Scale) -> MapInputs {
         };
         let (ops, read_sum) = drawing.requests(scale.requests, |random| zipf.item(random));
         Requests {
+            count: ops.len(),
             ops,
             read_sum,
             walk: walk_of(&state, digest),
         }
     };
+    let [a, b, c] = [50, 5, 0].map(&mut requests);
+    let d = latest(scale.requests, &zipf, &mut random, &mut state);
+    let f = read_and_updated(scale.requests, &zipf, &mut random, &mut state);
     MapInputs {
         walk: walk_of(&entries, digest),
         bucket_bits: (scale.elements as u64).next_power_of_two().ilog2(),
-        a: requests(50),
-        b: requests(5),
-        c: requests(0),
+        a,
+        b,
+        c,
+        d,
+        f,
         entries,
+    }
+}
+
+/// Of YCSB D and E, the share of requests that insert an entry.
+const INSERT_PERCENT: usize = 5;
+
+/// The most entries that a request of YCSB E reads.
+const SCAN_MAX: usize = 100;
+
+/// YCSB D. `state` has the entries in the order in which they were inserted.
+fn latest(count: usize, zipf: &Zipf, random: &mut Random, state: &mut Vec<Op>) -> Requests {
+    let (mut ops, mut read_sum) = (Vec::with_capacity(count), 0u64);
+    for _ in 0..count {
+        if random.below(100) < INSERT_PERCENT {
+            let key = mix(state.len() as u64);
+            let value = random.bits() | 1;
+            state.push(Op { key, value });
+            ops.push(Op { key, value });
+        } else {
+            let Op { key, value } = state[state.len() - 1 - zipf.rank(random)];
+            read_sum = read_sum.wrapping_add(Value::of(value).digest());
+            ops.push(Op { key, value: 0 });
+        }
+    }
+    Requests {
+        count,
+        ops,
+        read_sum,
+        walk: walk_of(state, |value| Value::of(value).digest()),
+    }
+}
+
+/// YCSB F: a request is a read, or a read and an update of the same key.
+fn read_and_updated(count: usize, zipf: &Zipf, random: &mut Random, state: &mut [Op]) -> Requests {
+    let (mut ops, mut read_sum) = (Vec::with_capacity(2 * count), 0u64);
+    for _ in 0..count {
+        let entry = &mut state[zipf.item(random)];
+        read_sum = read_sum.wrapping_add(Value::of(entry.value).digest());
+        ops.push(Op {
+            key: entry.key,
+            value: 0,
+        });
+        if random.below(100) < 50 {
+            entry.value = random.bits() | 1;
+            ops.push(*entry);
+        }
+    }
+    Requests {
+        count,
+        ops,
+        read_sum,
+        walk: walk_of(state, |value| Value::of(value).digest()),
     }
 }
 

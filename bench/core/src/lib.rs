@@ -7,9 +7,9 @@
 //!
 //! Read [`workload`] for the rows, [`suite`] for who competes in them, [`side`] for what a side implements, [`run`] for
 //! how rounds go, [`report`] for what comes out; [`measure`] and [`syncs`] for what is counted; [`audit`] checks that
-//! all sides flush alike; [`nvlc`] is the suite of NVL-C, whose sides are programs; [`sides`] are the contestants and
-//! [`structures`] the data structures that the Rust sides share. `docs/internals/benchmarks.md` tells how to read the
-//! results.
+//! all sides flush alike; [`nvlc`] is the suite of NVL-C, whose sides are programs; [`service`] starts what sides of
+//! the suite `daemon` ask; [`sides`] are the contestants and [`structures`] the data structures that the Rust sides
+//! share. `docs/internals/benchmarks.md` tells how to read the results.
 
 pub mod audit;
 pub mod command;
@@ -20,6 +20,7 @@ pub mod measured;
 pub mod nvlc;
 pub mod report;
 pub mod run;
+pub mod service;
 pub mod side;
 pub mod sides;
 pub mod step;

@@ -2,6 +2,7 @@
 
 pub mod bars;
 pub mod by_engine;
+pub mod by_service;
 pub mod by_side;
 pub mod csv;
 pub mod machine;

@@ -3,10 +3,11 @@
 //! A method runs a whole batch, so that dynamic dispatch costs nothing measurable. Each operation of a batch is one
 //! transaction, durable when the next one begins, unless the method says otherwise.
 
+use std::ops::Range;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::inputs::{Op, Texts, Walk};
+use crate::inputs::{Op, Scan, Texts, Walk};
 
 /// What a side stands for in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,10 @@ pub trait Side {
     fn words(&self, _dir: &Path) -> Result<Box<dyn Words>> {
         Error::not_taken(self.name())
     }
+    /// An array of `count` floating-point numbers; number i starts as i.
+    fn array(&self, _dir: &Path, _count: usize) -> Result<Box<dyn Array>> {
+        Error::not_taken(self.name())
+    }
     /// An empty structure that several threads use.
     fn shared(&self, _dir: &Path, _shape: SharedShape) -> Result<Box<dyn Shared>> {
         Error::not_taken(self.name())
@@ -132,6 +137,26 @@ pub trait Swap {
     fn run(&mut self, pairs: &[[u32; 2]], per_tx: usize) -> Result<()>;
 }
 
+/// An array of floating-point numbers, of which threads change parts of their own.
+pub trait Array: Sync {
+    /// Replaces each number x of `range` by the sum of both parts of e^ix ([`euler`]), so many in each transaction.
+    fn euler(&self, range: Range<usize>, per_tx: usize) -> Result<()>;
+    /// The numbers.
+    fn numbers(&self) -> &[f64];
+}
+
+/// The sum of the real and the imaginary part of e^ix. The peers' `euler.c` has the same.
+#[inline]
+pub fn euler(x: f64) -> f64 {
+    unsafe extern "C" {
+        fn sincos(x: f64, sine: *mut f64, cosine: *mut f64);
+    }
+    let (mut sine, mut cosine) = (0.0, 0.0);
+    // SAFETY: both are valid for the call.
+    unsafe { sincos(x, &raw mut sine, &raw mut cosine) };
+    cosine + sine
+}
+
 /// A singly linked list with head and tail; among the programs, with a head.
 pub trait List {
     /// Adds each value: at the tail, if there is one, else at the head.
@@ -152,13 +177,19 @@ pub trait Tree {
     fn delete(&mut self, keys: &[u64]) -> Result<u64>;
     /// Walks the tree, in order if it has one.
     fn walk(&mut self) -> Walk;
+    /// Scans, which are no transactions, and insertions of keys that are not there; the sum of the values that were
+    /// read. Of the B-tree.
+    fn serve(&mut self, _requests: &[Scan]) -> Result<u64> {
+        Error::not_taken("a map without scans")
+    }
 }
 
 /// A chained hash map.
 pub trait Map {
     /// Inserts each entry; the keys are not there yet.
     fn load(&mut self, entries: &[Op]) -> Result<()>;
-    /// Reads and updates of keys that are there; the sum of the digests of what was read. A read is no transaction.
+    /// Reads of keys that are there, updates, and insertions of those that are not; the sum of the digests of what was
+    /// read. A read is no transaction.
     fn run(&mut self, ops: &[Op]) -> Result<u64>;
     /// Walks the map.
     fn walk(&mut self) -> Walk;

@@ -100,6 +100,24 @@ pub fn programs() -> Vec<Box<dyn Side>> {
     ]
 }
 
+/// The sides of the suite of the service, the peer first: each engine in a store of the process's own, and in one of a
+/// service.
+pub fn daemon() -> Vec<Box<dyn Side>> {
+    let mut sides: Vec<Box<dyn Side>> = vec![
+        #[cfg(feature = "peers")]
+        Box::new(pmdk::Pmdk),
+    ];
+    for engine in [
+        durum::Durum::hybrid,
+        durum::Durum::shadow,
+        durum::Durum::twin,
+    ] {
+        sides.push(Box::new(engine()));
+        sides.push(Box::new(engine().served()));
+    }
+    sides
+}
+
 /// The sides of the suites on a disk, the peers first.
 pub fn disk() -> Vec<Box<dyn Side>> {
     vec![

@@ -2,11 +2,11 @@
 
 use crate::inputs::Scale;
 use crate::measured::Measured;
-use crate::report::{by_engine, by_side};
+use crate::report::{by_engine, by_service, by_side};
 use crate::side::Side;
 use crate::sides;
 use crate::workload::{
-    Workload, cells, commits, list, map, puts, shared, store, swap, tree, words,
+    Workload, cells, commits, euler, list, map, puts, scan, shared, store, swap, tree, words,
 };
 
 /// Where the stores of a suite are made.
@@ -77,6 +77,13 @@ pub const SUITES: &[Suite] = &[
         table: by_engine::format,
     },
     Suite {
+        name: "daemon",
+        place: Place::Memory,
+        sides: sides::daemon,
+        workloads: served,
+        table: by_service::format,
+    },
+    Suite {
         name: "disk",
         place: Place::Disk,
         sides: sides::disk,
@@ -97,6 +104,7 @@ fn core(scale: &Scale) -> Vec<Box<dyn Workload>> {
         Box::new(list::ListWorkload::new(scale)),
         Box::new(tree::TreeWorkload::new(scale)),
         Box::new(map::MapWorkload::new(scale)),
+        Box::new(scan::ScanWorkload::new(scale)),
     ]
 }
 
@@ -132,6 +140,15 @@ fn programs(scale: &Scale) -> Vec<Box<dyn Workload>> {
     workloads.push(Box::new(store::StoreWorkload::new(scale)));
     workloads.push(Box::new(words::WordsWorkload::new(scale)));
     workloads
+}
+
+fn served(scale: &Scale) -> Vec<Box<dyn Workload>> {
+    vec![
+        Box::new(list::ListWorkload::new(scale)),
+        Box::new(map::MapWorkload::new(scale)),
+        Box::new(scan::ScanWorkload::new(scale)),
+        Box::new(euler::EulerWorkload::new(scale)),
+    ]
 }
 
 fn disk(scale: &Scale) -> Vec<Box<dyn Workload>> {

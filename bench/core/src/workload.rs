@@ -9,9 +9,11 @@ use crate::side::Side;
 
 pub(crate) mod cells;
 pub(crate) mod commits;
+pub(crate) mod euler;
 pub(crate) mod list;
 pub(crate) mod map;
 pub(crate) mod puts;
+pub(crate) mod scan;
 pub(crate) mod shared;
 pub(crate) mod store;
 pub(crate) mod swap;

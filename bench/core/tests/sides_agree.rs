@@ -14,7 +14,7 @@ use durum_bench_core::sides::{self, plain::Volatile};
 use durum_bench_core::suite::suite;
 
 /// The rows that others read from the CSV.
-const CORE_ROWS: [&str; 26] = [
+const CORE_ROWS: [&str; 29] = [
     "floor",
     "tx_empty",
     "add_8",
@@ -41,6 +41,9 @@ const CORE_ROWS: [&str; 26] = [
     "kv_a",
     "kv_b",
     "kv_c",
+    "kv_d",
+    "kv_f",
+    "kv_e",
 ];
 
 fn run_core(sides: &[Box<dyn Side>], rows: &[&str], rounds: usize) -> Result<Vec<Measured>> {

@@ -20,6 +20,13 @@ struct peer_op {
     uint64_t value;
 };
 
+/* A scan of `length` entries from a key on or, where that is 0, an insertion. */
+struct peer_scan {
+    uint64_t key;
+    uint64_t value;
+    uint64_t length;
+};
+
 /* What a walk over a whole structure found. */
 struct peer_walk {
     uint64_t count;
@@ -29,6 +36,7 @@ struct peer_walk {
 
 struct peer_cells;
 struct peer_swap;
+struct peer_array;
 struct peer_list;
 struct peer_tree;
 struct peer_map;
@@ -74,6 +82,16 @@ const uint64_t *peer_swap_values(const struct peer_swap *swap);
 /* pairs holds 2 * count indices; each transaction swaps the next `per_tx` pairs. */
 int peer_swap_run(struct peer_swap *swap, const uint32_t *pairs, size_t count, size_t per_tx);
 
+/* Array: `count` floating-point numbers, number i starts as i. Threads may change parts of their
+ * own at the same time. */
+struct peer_array *peer_array_open(const char *path, size_t pool_size, size_t count);
+void peer_array_close(struct peer_array *array);
+const double *peer_array_numbers(const struct peer_array *array);
+/* Replaces x by cos(x) + sin(x) from `first` up to before `end`, `per_tx` numbers in each
+ * transaction.
+ */
+int peer_array_euler(struct peer_array *array, size_t first, size_t end, size_t per_tx);
+
 /* List: singly linked, with head and tail. */
 struct peer_list *peer_list_open(const char *path, size_t pool_size);
 void peer_list_close(struct peer_list *list);
@@ -90,6 +108,9 @@ int peer_tree_insert(struct peer_tree *tree, const struct peer_op *entries, size
 uint64_t peer_tree_lookup(struct peer_tree *tree, const uint64_t *keys, size_t count);
 /* The number of keys that were there goes to *found. */
 int peer_tree_delete(struct peer_tree *tree, const uint64_t *keys, size_t count, uint64_t *found);
+/* Scans and insertions; adds the values that were read to *sum. */
+int peer_tree_serve(struct peer_tree *tree, const struct peer_scan *requests, size_t count,
+                    uint64_t *sum);
 struct peer_walk peer_tree_walk(struct peer_tree *tree);
 
 /* Map: a chained hash map with 1 << bucket_bits buckets. */
@@ -97,8 +118,8 @@ struct peer_map *peer_map_open(const char *path, size_t pool_size, unsigned buck
 void peer_map_close(struct peer_map *map);
 /* Inserts keys that are not there yet. */
 int peer_map_load(struct peer_map *map, const struct peer_op *entries, size_t count);
-/* Reads and updates of keys that are there; adds the digests of the values that were read to *sum.
- */
+/* Reads of keys that are there, updates, and insertions of those that are not; adds the digests of
+ * the values that were read to *sum. */
 int peer_map_run(struct peer_map *map, const struct peer_op *ops, size_t count, uint64_t *sum);
 struct peer_walk peer_map_walk(struct peer_map *map);
 

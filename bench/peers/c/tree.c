@@ -344,6 +344,35 @@ int peer_tree_delete(struct peer_tree *tree, const uint64_t *keys, size_t count,
     return 0;
 }
 
+static void scan_node(node_id id, uint64_t key, uint64_t *left, uint64_t *sum) {
+    if (TOID_IS_NULL(id))
+        return;
+    const struct tree_node *node = D_RO(id);
+    for (size_t i = place_of(node, key);; i++) {
+        if (!is_leaf(node))
+            scan_node(node->children[i], key, left, sum);
+        if (i == node->count || *left == 0)
+            return;
+        *sum += node->values[i];
+        --*left;
+    }
+}
+
+int peer_tree_serve(struct peer_tree *tree, const struct peer_scan *requests, size_t count,
+                    uint64_t *sum) {
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i].length == 0) {
+            struct peer_op entry = {requests[i].key, requests[i].value};
+            if (peer_tree_insert(tree, &entry, 1) != 0)
+                return -1;
+        } else {
+            uint64_t left = requests[i].length;
+            scan_node(tree->root->top, requests[i].key, &left, sum);
+        }
+    }
+    return 0;
+}
+
 struct walk_state {
     struct peer_walk walk;
     uint64_t last;

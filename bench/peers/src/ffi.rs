@@ -12,6 +12,18 @@ pub struct Op {
     pub value: u64,
 }
 
+/// A scan of `length` entries from a key on or, where that is 0, an insertion.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The key.
+    pub key: u64,
+    /// The value of the entry that is inserted.
+    pub value: u64,
+    /// How many entries are read, or 0.
+    pub length: u64,
+}
+
 /// What a walk over a whole structure found.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +44,7 @@ macro_rules! opaque {
 }
 pub(crate) use opaque;
 
-opaque!(RawCells RawSwap RawList RawTree RawMap RawNumbers);
+opaque!(RawCells RawSwap RawArray RawList RawTree RawMap RawNumbers);
 
 unsafe extern "C" {
     pub fn peer_version() -> *const c_char;
@@ -94,7 +106,19 @@ unsafe extern "C" {
         count: usize,
         found: *mut u64,
     ) -> c_int;
+    pub fn peer_tree_serve(
+        tree: *mut RawTree,
+        requests: *const Scan,
+        count: usize,
+        sum: *mut u64,
+    ) -> c_int;
     pub fn peer_tree_walk(tree: *mut RawTree) -> Walk;
+
+    pub fn peer_array_open(path: *const c_char, pool_size: usize, count: usize) -> *mut RawArray;
+    pub fn peer_array_close(array: *mut RawArray);
+    pub fn peer_array_numbers(array: *const RawArray) -> *const f64;
+    pub fn peer_array_euler(array: *mut RawArray, first: usize, end: usize, per_tx: usize)
+    -> c_int;
 
     pub fn peer_map_open(path: *const c_char, pool_size: usize, bucket_bits: c_uint)
     -> *mut RawMap;

@@ -4,6 +4,7 @@
 //! for each other library. This crate gives each handle an owner. `c/peer.h` tells what each function does.
 
 use std::ffi::{CStr, CString, NulError, c_char};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ mod ffi;
 pub mod kv;
 pub mod programs;
 
-pub use ffi::{Op, Walk};
+pub use ffi::{Op, Scan, Walk};
 
 /// What a library said when it refused, behind its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +106,12 @@ handle!(
     Swap,
     RawSwap,
     peer_swap_close
+);
+handle!(
+    /// An array of floating-point numbers.
+    Array,
+    RawArray,
+    peer_array_close
 );
 handle!(
     /// A singly linked list with head and tail.
@@ -252,6 +259,31 @@ impl Swap {
     }
 }
 
+// SAFETY: libpmemobj's pools may be used from any thread, and who calls `euler` has the part of the array alone.
+unsafe impl Sync for Array {}
+
+impl Array {
+    /// Creates a pool file with `count` numbers; number i is i.
+    pub fn open(path: &Path, pool_size: usize, count: usize) -> Result<Self, PeerError> {
+        let path = c_path(path)?;
+        // SAFETY: the path is a C string.
+        Array::from_raw(unsafe { ffi::peer_array_open(path.as_ptr(), pool_size, count) })
+    }
+
+    /// Replaces each number x of a part of the array, which no other thread uses, by cos(x) + sin(x), `per_tx` in each
+    /// transaction.
+    pub fn euler(&self, part: Range<usize>, per_tx: usize) -> Result<(), PeerError> {
+        // SAFETY: the handle is open; the caller has the part, which lies within the array.
+        check(unsafe { ffi::peer_array_euler(self.raw, part.start, part.end, per_tx) })
+    }
+
+    /// The first `count` numbers.
+    pub fn numbers(&self, count: usize) -> &[f64] {
+        // SAFETY: the array is part of the mapped pool while the handle lives; nobody changes it meanwhile.
+        unsafe { std::slice::from_raw_parts(ffi::peer_array_numbers(self.raw), count) }
+    }
+}
+
 impl List {
     /// Creates a pool file with an empty list.
     pub fn open(path: &Path, pool_size: usize) -> Result<Self, PeerError> {
@@ -309,6 +341,16 @@ impl Tree {
             ffi::peer_tree_delete(self.raw, keys.as_ptr(), keys.len(), &raw mut found)
         })?;
         Ok(found)
+    }
+
+    /// Scans and insertions, each in a transaction of its own; the sum of the values that were read.
+    pub fn serve(&mut self, requests: &[Scan]) -> Result<u64, PeerError> {
+        let mut sum = 0;
+        // SAFETY: the handle is open; `requests` has the length that is passed; `sum` is valid for the call.
+        check(unsafe {
+            ffi::peer_tree_serve(self.raw, requests.as_ptr(), requests.len(), &raw mut sum)
+        })?;
+        Ok(sum)
     }
 
     /// Walks the tree in key order.

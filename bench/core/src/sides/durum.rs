@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use durum::{Engine, PoolOptions, Store, StoreOptions, TwinMode};
+use durum::{Engine, Pool, PoolOptions, Store, StoreError, StoreOptions, TwinMode};
 
 use crate::error::{Error, Result};
 use crate::inputs::Value;
+use crate::service::Durumd;
 use crate::side::{self, LARGE_VALUE, PutsShape, Role, SMALL_VALUE, SharedShape, Side};
 use crate::sides::arena::ARENA_SIZE;
 use crate::structures::{InCopies, hash, list, map, redblack, sorted, tree};
 
+mod array;
 mod cells;
 mod combined;
 mod edits;
@@ -43,6 +45,7 @@ pub struct Durum {
     updates_home: bool,
     twin_mode: TwinMode,
     is_direct: bool,
+    is_served: bool,
 }
 
 impl Durum {
@@ -56,6 +59,7 @@ impl Durum {
             updates_home: true,
             twin_mode: TwinMode::Log,
             is_direct: false,
+            is_served: false,
         }
     }
 
@@ -124,6 +128,20 @@ impl Durum {
         }
     }
 
+    /// The same engine in a store of a service.
+    #[must_use]
+    pub fn served(self) -> Durum {
+        Durum {
+            name: match self.engine {
+                Engine::Hybrid => "hybrid_served",
+                Engine::Twin => "twin_served",
+                _ => "shadow_served",
+            },
+            is_served: true,
+            ..self
+        }
+    }
+
     /// The same engine, used in another style; for tests.
     #[must_use]
     pub fn with_style(self, name: &'static str, style: Style) -> Durum {
@@ -136,7 +154,32 @@ impl Durum {
 
     fn open(&self, dir: &Path) -> Result<Arc<TempPool>> {
         let path = dir.join(self.name);
-        let said = || Error::side(self.name);
+        let mut tries = 0;
+        loop {
+            let dir = TempDir(path.clone());
+            let service = match self.is_served {
+                true => Some(Durumd::start(&path)?),
+                false => None,
+            };
+            match self.pool_in(&path, service.as_ref()) {
+                // Another store of this process has the same of the thousand places where one begins.
+                Err(durum::Error::Store(StoreError::AddressConflict { .. })) if tries < 10 => {
+                    tries += 1;
+                }
+                made => {
+                    let (store, pool) = made.map_err(Error::side(self.name))?;
+                    return Ok(Arc::new(TempPool {
+                        pool,
+                        _store: store,
+                        _service: service,
+                        _dir: dir,
+                    }));
+                }
+            }
+        }
+    }
+
+    fn pool_in(&self, path: &Path, service: Option<&Durumd>) -> durum::Result<(Store, Pool)> {
         let mut options = PoolOptions::new().engine(self.engine);
         if self.engine == Engine::Twin {
             options = options.twin_mode(self.twin_mode);
@@ -144,19 +187,18 @@ impl Durum {
         if self.is_direct {
             options = options.run_by("direct");
         }
-        let store = Store::create(&path, StoreOptions::new()).map_err(said())?;
-        let pool = store.create_pool("bench", options).map_err(said())?;
+        let store = match service {
+            Some(service) => Store::open(service.address(), StoreOptions::new()),
+            None => Store::create(path, StoreOptions::new()),
+        }?;
+        let pool = store.create_pool("bench", options)?;
         if self.domain == "dram" {
-            pool.reserve(ROOM.load(Ordering::Relaxed)).map_err(said())?;
+            pool.reserve(ROOM.load(Ordering::Relaxed))?;
         }
         if !self.updates_home {
             store.dangerous_skip_home_updates();
         }
-        Ok(Arc::new(TempPool {
-            pool,
-            _store: store,
-            _dir: TempDir(path),
-        }))
+        Ok((store, pool))
     }
 
     fn memory(&self, dir: &Path) -> Result<DurumMemory> {
@@ -198,6 +240,10 @@ impl Side for Durum {
 
     fn swap(&self, dir: &Path, count: usize) -> Result<Box<dyn side::Swap>> {
         Ok(Box::new(swap::DurumSwap::new(self.memory(dir)?, count)?))
+    }
+
+    fn array(&self, dir: &Path, count: usize) -> Result<Box<dyn side::Array>> {
+        Ok(Box::new(array::DurumArray::new(self.memory(dir)?, count)?))
     }
 
     fn list(&self, dir: &Path) -> Result<Box<dyn side::List>> {

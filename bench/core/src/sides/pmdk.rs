@@ -1,5 +1,6 @@
 //! libpmemobj, through the C code in `bench/peers`.
 
+use std::ops::Range;
 use std::path::Path;
 
 use durum_bench_peers as peers;
@@ -7,7 +8,7 @@ use peers::programs;
 
 use super::locked::Locked;
 use crate::error::{Error, Result};
-use crate::inputs::{Op, Texts, Walk};
+use crate::inputs::{Op, Scan, Texts, Walk};
 use crate::side::{self, AREA_SIZE, NumbersKind, Role, SharedShape, Side};
 use crate::structures::InTurns;
 use crate::structures::numbers::Reinserted;
@@ -61,6 +62,11 @@ impl Side for Pmdk {
     fn swap(&self, dir: &Path, count: usize) -> Result<Box<dyn side::Swap>> {
         let swap = peers::Swap::open(&dir.join(NAME), POOL_SIZE, count).map_err(said)?;
         Ok(Box::new(PmdkSwap { swap, count }))
+    }
+
+    fn array(&self, dir: &Path, count: usize) -> Result<Box<dyn side::Array>> {
+        let array = peers::Array::open(&dir.join(NAME), POOL_SIZE, count).map_err(said)?;
+        Ok(Box::new(PmdkArray { array, count }))
     }
 
     fn list(&self, dir: &Path) -> Result<Box<dyn side::List>> {
@@ -138,6 +144,22 @@ struct PmdkSwap {
     count: usize,
 }
 
+struct PmdkArray {
+    array: peers::Array,
+    count: usize,
+}
+
+fn scans(scans: &[Scan]) -> &[peers::Scan] {
+    const {
+        assert!(
+            size_of::<Scan>() == size_of::<peers::Scan>()
+                && align_of::<Scan>() == align_of::<peers::Scan>()
+        )
+    };
+    // SAFETY: both are repr(C) structs of the same three integers, key, value and length.
+    unsafe { std::slice::from_raw_parts(scans.as_ptr().cast(), scans.len()) }
+}
+
 fn ops(ops: &[Op]) -> &[peers::Op] {
     const {
         assert!(
@@ -209,6 +231,17 @@ impl side::Swap for PmdkSwap {
     }
 }
 
+impl side::Array for PmdkArray {
+    fn euler(&self, part: Range<usize>, per_tx: usize) -> Result<()> {
+        assert!(part.end <= self.count);
+        self.array.euler(part, per_tx).map_err(said)
+    }
+
+    fn numbers(&self) -> &[f64] {
+        self.array.numbers(self.count)
+    }
+}
+
 impl side::List for peers::List {
     fn append(&mut self, values: &[u64]) -> Result<()> {
         self.append(values).map_err(said)
@@ -224,6 +257,10 @@ impl side::List for peers::List {
 }
 
 impl side::Tree for peers::Tree {
+    fn serve(&mut self, requests: &[Scan]) -> Result<u64> {
+        self.serve(scans(requests)).map_err(said)
+    }
+
     fn insert(&mut self, entries: &[Op]) -> Result<()> {
         self.insert(ops(entries)).map_err(said)
     }

@@ -1,8 +1,8 @@
 //! What maps from numbers to numbers have in common: batches, what a walk checks, and how threads share them.
 
 use super::{InCopies, InTurns};
-use crate::error::Result;
-use crate::inputs::{Op, Walk};
+use crate::error::{Error, Result};
+use crate::inputs::{Op, Scan, Walk};
 use crate::side;
 
 /// A map from numbers to numbers.
@@ -18,6 +18,10 @@ pub unsafe trait Numbers {
     fn take(&mut self, key: u64) -> Result<bool>;
     /// The value of a key in what lies `distance` bytes behind the map; 0 if it is not there.
     fn value_at(&self, key: u64, distance: usize) -> u64;
+    /// The sum of the values of `length` entries from a key on, of maps that have an order.
+    fn sum_from(&self, _key: u64, _length: u64) -> Option<u64> {
+        None
+    }
     /// Shows each entry. Whether the rules of the structure hold, but for the order of its keys.
     fn show(&self, see: &mut dyn FnMut(u64, u64)) -> bool;
 }
@@ -39,6 +43,21 @@ impl<T: Numbers> side::Tree for T {
             found += u64::from(self.take(*key)?);
         }
         Ok(found)
+    }
+
+    fn serve(&mut self, requests: &[Scan]) -> Result<u64> {
+        let mut sum = 0u64;
+        for request in requests {
+            if request.length == 0 {
+                self.put(request.key, request.value)?;
+                continue;
+            }
+            let Some(read) = self.sum_from(request.key, request.length) else {
+                return Error::not_taken("a map without scans");
+            };
+            sum = sum.wrapping_add(read);
+        }
+        Ok(sum)
     }
 
     fn walk(&mut self) -> Walk {

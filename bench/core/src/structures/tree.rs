@@ -133,6 +133,13 @@ unsafe impl<M: Memory> Numbers for Tree<M> {
         0
     }
 
+    fn sum_from(&self, key: u64, length: u64) -> Option<u64> {
+        let (mut left, mut sum) = (length, 0);
+        // SAFETY: the invariant of `top`; nobody writes meanwhile.
+        unsafe { scan_below((*self.top).node, key, &mut left, &mut sum) };
+        Some(sum)
+    }
+
     fn show(&self, see: &mut dyn FnMut(u64, u64)) -> bool {
         // SAFETY: the invariant of `top`; nobody writes meanwhile.
         unsafe { show_below((*self.top).node, see) };
@@ -154,6 +161,27 @@ unsafe fn show_below(node: *const Node, see: &mut dyn FnMut(u64, u64)) {
         if place < node.count() {
             see(node.keys[place], node.values[place]);
         }
+    }
+}
+
+/// Adds up the values of the next `left` entries whose keys are not below `key`.
+///
+/// # Safety
+/// As for [`show_below`].
+unsafe fn scan_below(node: *const Node, key: u64, left: &mut u64, sum: &mut u64) {
+    if node.is_null() {
+        return;
+    }
+    // SAFETY: a node, by contract.
+    let node = unsafe { &*node };
+    for place in node.place_of(key)..=node.count() {
+        // SAFETY: null or a node, as all children.
+        unsafe { scan_below(node.children[place], key, left, sum) };
+        if place == node.count() || *left == 0 {
+            return;
+        }
+        *sum = sum.wrapping_add(node.values[place]);
+        *left -= 1;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rows of the hash map: load, then YCSB A, B and C.
+//! Rows of the hash map: load, then YCSB A, B, C, D and F. E, which scans, is a row of the tree.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::inputs::{self, MapInputs, Scale};
 use crate::measure::{Meter, Sample};
 use crate::side::{Map, Side};
 
-const ROWS: [Row; 4] = [
+const ROWS: [Row; 6] = [
     Row {
         name: "kv_load",
         one_op: "transaction that inserts one of 1 M entries (8-byte key, 100-byte value) into a hash map",
@@ -24,6 +24,14 @@ const ROWS: [Row; 4] = [
     Row {
         name: "kv_c",
         one_op: "request of YCSB C: reads only, zipfian 0.99",
+    },
+    Row {
+        name: "kv_d",
+        one_op: "request of YCSB D: 5 % insertions, 95 % reads, mostly of what was inserted last",
+    },
+    Row {
+        name: "kv_f",
+        one_op: "request of YCSB F: 50 % reads, 50 % reads and updates of the same key, zipfian 0.99",
     },
 ];
 
@@ -79,9 +87,11 @@ impl Session for MapSession<'_> {
             }
             "kv_a" => &inputs.a,
             "kv_b" => &inputs.b,
-            _ => &inputs.c,
+            "kv_c" => &inputs.c,
+            "kv_d" => &inputs.d,
+            _ => &inputs.f,
         };
-        let (sample, sum) = meter.measure(requests.ops.len(), || map.run(&requests.ops));
+        let (sample, sum) = meter.measure(requests.count, || map.run(&requests.ops));
         asked.expect(requests.read_sum, sum?)?;
         asked.expect_walk(requests.walk, map.walk())?;
         Ok(sample)

@@ -11,6 +11,5 @@ mod calls;
 mod crashes;
 mod fixture;
 mod missing;
-mod speed;
 #[path = "../support/mod.rs"]
 mod support;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use durum::{Pool, Store};
 
+use crate::service::Durumd;
+
 /// How a program announces its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
@@ -19,6 +21,7 @@ pub enum Style {
 pub(super) struct TempPool {
     pub(super) pool: Pool,
     pub(super) _store: Store,
+    pub(super) _service: Option<Durumd>,
     pub(super) _dir: TempDir,
 }
 

@@ -1,0 +1,168 @@
+//! The table: a line for each figure, beside the paper's and the one that this project has set itself.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    /// What was measured, and where: in memory or on a disk.
+    pub(crate) row: String,
+    pub(crate) place: &'static str,
+    /// The figure in this unit.
+    pub(crate) value: f64,
+    pub(crate) unit: &'static str,
+    /// The same of a bare program in the same run, or of what the row is compared with.
+    pub(crate) beside: Option<f64>,
+    /// What is at most to be reached.
+    pub(crate) limit: Option<Limit>,
+    /// The paper's figure, in the same unit.
+    pub(crate) paper: Option<f64>,
+}
+
+/// A bound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    /// Of the figure.
+    Value(f64),
+    /// Of its ratio to the one beside it.
+    Ratio(f64),
+}
+
+impl Line {
+    pub(crate) fn new(row: impl Into<String>, value: f64, unit: &'static str) -> Line {
+        Line {
+            row: row.into(),
+            place: "memory",
+            value,
+            unit,
+            beside: None,
+            limit: None,
+            paper: None,
+        }
+    }
+
+    pub(crate) fn micros(row: impl Into<String>, took: Duration) -> Line {
+        Line::new(row, took.as_secs_f64() * 1e6, "us")
+    }
+
+    pub(crate) fn at(self, place: &'static str) -> Line {
+        Line { place, ..self }
+    }
+
+    pub(crate) fn beside(self, value: f64) -> Line {
+        let beside = Some(value);
+        Line { beside, ..self }
+    }
+
+    pub(crate) fn limit(self, limit: Limit) -> Line {
+        let limit = Some(limit);
+        Line { limit, ..self }
+    }
+
+    pub(crate) fn paper(self, value: f64) -> Line {
+        let paper = Some(value);
+        Line { paper, ..self }
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        self.beside.map(|beside| self.value / beside)
+    }
+
+    /// Whether the bound is met, where there is one.
+    fn is_met(&self) -> Option<bool> {
+        match self.limit? {
+            Limit::Value(most) => Some(self.value <= most),
+            Limit::Ratio(most) => Some(self.ratio()? <= most),
+        }
+    }
+
+    fn cells(&self) -> [String; 8] {
+        let cell = |value: Option<f64>| value.map_or(String::new(), number);
+        [
+            self.row.clone(),
+            self.place.to_owned(),
+            format!("{} {}", number(self.value), self.unit),
+            cell(self.beside),
+            cell(self.ratio()),
+            match self.limit {
+                Some(Limit::Value(most)) => number(most),
+                Some(Limit::Ratio(most)) => format!("{} times", number(most)),
+                None => String::new(),
+            },
+            cell(self.paper),
+            match self.is_met() {
+                Some(true) => "met".to_owned(),
+                Some(false) => "MISSED".to_owned(),
+                None => String::new(),
+            },
+        ]
+    }
+}
+
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 || v == 0.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// All figures of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Vec<Line>);
+
+const HEADERS: [&str; 8] = [
+    "row", "place", "measured", "beside", "ratio", "limit", "paper", "",
+];
+
+impl Table {
+    pub(crate) fn push(&mut self, line: Line) {
+        self.0.push(line);
+    }
+
+    /// A line for each figure; limits that are ratios end with `x`.
+    pub(crate) fn csv(&self) -> String {
+        let mut text = "row,place,value,unit,beside,limit,paper\n".to_owned();
+        let cell = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.3}"));
+        for line in &self.0 {
+            let limit = match line.limit {
+                Some(Limit::Value(most)) => format!("{most}"),
+                Some(Limit::Ratio(most)) => format!("{most}x"),
+                None => String::new(),
+            };
+            text += &format!(
+                "{},{},{:.3},{},{},{limit},{}\n",
+                line.row,
+                line.place,
+                line.value,
+                line.unit,
+                cell(line.beside),
+                cell(line.paper)
+            );
+        }
+        text
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = vec![HEADERS.map(str::to_owned)];
+        lines.extend(self.0.iter().map(Line::cells));
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
+        let widths: Vec<usize> = (0..HEADERS.len())
+            .map(|at| width(at).unwrap_or(0))
+            .collect();
+        for line in &lines {
+            let mut text = String::new();
+            for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
+                text += &match column {
+                    0 | 1 => format!("{cell:<width$}  "),
+                    _ => format!("{cell:>width$}  "),
+                };
+            }
+            writeln!(f, "{}", text.trim_end())?;
+        }
+        Ok(())
+    }
+}
