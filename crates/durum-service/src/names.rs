@@ -67,6 +67,27 @@ pub(crate) fn check_pool_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Opens `count` files; where the process may have no more open ones, after there is room for them. To make sure of
+/// that before takes as long as there are many: in a service with a thousand clients longer than the request.
+pub(crate) fn with_descriptors<T>(
+    store: &Path,
+    count: usize,
+    open: impl Fn() -> Result<T>,
+) -> Result<T> {
+    match open() {
+        Err(error) if is_out_of_descriptors(&error) => {
+            ensure_descriptors(store, count)?;
+            open()
+        }
+        opened => opened,
+    }
+}
+
+fn is_out_of_descriptors(error: &Error) -> bool {
+    let limit = Some(rustix::io::Errno::MFILE.raw_os_error());
+    matches!(error, Error::Io { source, .. } if source.raw_os_error() == limit)
+}
+
 /// Makes room for `count` more open files.
 ///
 /// Raises this process's soft limit where it must: the usual 1,024 is kept low for the sake of programs that use

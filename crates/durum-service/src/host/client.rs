@@ -6,7 +6,6 @@ use std::sync::Arc;
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
-use rustix::io::Errno;
 
 use super::commit::{Away, Commit};
 use super::holders::Wish;
@@ -131,8 +130,8 @@ impl Service for Embedded {
             let openable = |open: &mut Open| self.openable(open, name, Wish::Write);
             let (away, seen) = self.told(self.host.leave(openable))?;
             let (pool, record, registered) = &seen;
-            names::ensure_descriptors(&self.host.path, 1)?;
-            let file = self.open_file(name, registered, true)?;
+            let open = || self.open_file(name, registered, true);
+            let file = names::with_descriptors(&self.host.path, 1, open)?;
             let root = grant(registered.0, &registered.1, file);
             if record.engine == EngineKind::Twin {
                 self.make_whole(&away, *pool, &root, name)?;
@@ -412,13 +411,9 @@ impl Embedded {
             let file = self.open_file(pool, registered, writable)?;
             Ok(grant(registered.0, &registered.1, file))
         };
-        match puddles.iter().map(open).collect() {
-            Err(error) if is_out_of_descriptors(&error) => {
-                names::ensure_descriptors(&self.host.path, puddles.len())?;
-                puddles.iter().map(open).collect()
-            }
-            opened => opened,
-        }
+        names::with_descriptors(&self.host.path, puddles.len(), || {
+            puddles.iter().map(open).collect()
+        })
     }
 
     pub(super) fn has_open(&self, open: &Open, pool: Uuid) -> bool {
@@ -515,11 +510,6 @@ impl Embedded {
         self.host.is_not_at_work(self.id);
         Ok(())
     }
-}
-
-fn is_out_of_descriptors(error: &Error) -> bool {
-    let limit = Some(Errno::MFILE.raw_os_error());
-    matches!(error, Error::Io { source, .. } if source.raw_os_error() == limit)
 }
 
 pub(super) fn refused(puddle: Uuid, reason: &'static str) -> Error {

@@ -71,7 +71,6 @@ impl Host {
                     max: self.identity.size,
                 });
             }
-            names::ensure_descriptors(&self.path, 1)?;
             let cursor = open.space.cursor();
             let Some(address) = open.space.place(size) else {
                 return Err(Error::AddressesExhausted {
@@ -91,7 +90,8 @@ impl Host {
             is_root,
         };
         let record = files::record_of(&header);
-        let made = files::create(&self.path, &header).and_then(|file| {
+        let create = || files::create(&self.path, &header);
+        let made = names::with_descriptors(&self.path, 1, create).and_then(|file| {
             // ORDER: the directory was synced for the new name; so the names that were unlinked before are gone
             // durably, too.
             away.note(|open| open.are_gone(&unlinked));
