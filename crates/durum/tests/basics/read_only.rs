@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use durum::{Described, Domain, Engine, Error, Pool, PoolOptions, Store, StoreOptions};
+use durum_service::ReadOnlyStore;
 
 /// A root that leads to numbers, of which the second pool holds one.
 #[repr(C)]
@@ -44,14 +45,15 @@ fn make(path: &Path, domain: Domain, engine: Engine) {
         .unwrap();
 }
 
-fn puddles(store: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
-    let entries = std::fs::read_dir(store.join("puddles")).unwrap();
-    let entries = entries.map(|entry| entry.unwrap());
-    let mut files: Vec<_> = entries
-        .map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap()))
-        .collect();
-    files.sort();
-    files
+/// The files of the pool that is read.
+fn puddles(path: &Path) -> Vec<Vec<u8>> {
+    let store = ReadOnlyStore::open(path).unwrap();
+    let mut pools = store.pools().into_iter();
+    let pool = pools.find(|pool| pool.name == "pool").unwrap().uuid;
+    let own = store.puddles().into_iter();
+    own.filter(|puddle| puddle.owner == pool)
+        .map(|puddle| std::fs::read(path.join("puddles").join(puddle.uuid.to_string())).unwrap())
+        .collect()
 }
 
 fn in_all_ways(test: impl Fn(&Path, &Store, &Pool)) {
