@@ -1,6 +1,7 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -299,8 +300,18 @@ impl Pool {
     }
 
     /// The puddle of this pool that a range lies in. It lives while the store is open.
+    #[inline]
     fn puddle_holding(&self, range: &Range<usize>) -> Result<&Puddle> {
         let (address, len) = (range.start, range.len());
+        let mapped = puddle_at(address).and_then(|puddle| self.if_it_holds(puddle, address, len));
+        match mapped {
+            Some(puddle) => Ok(puddle),
+            None => self.puddle_needed_for(address, len),
+        }
+    }
+
+    #[cold]
+    fn puddle_needed_for(&self, address: usize, len: usize) -> Result<&Puddle> {
         match self.puddle_at(address, len)? {
             Some(puddle) => Ok(puddle),
             None => Err(Error::NotInPool { address, len }),
@@ -308,14 +319,16 @@ impl Pool {
     }
 
     /// It is mapped if it was not yet.
-    #[inline]
     fn puddle_at(&self, address: usize, len: usize) -> Result<Option<&Puddle>> {
-        let Some(puddle) = puddle_needed_at(address)? else {
-            return Ok(None);
-        };
+        let puddle = puddle_needed_at(address)?;
+        Ok(puddle.and_then(|puddle| self.if_it_holds(puddle, address, len)))
+    }
+
+    #[inline(always)]
+    fn if_it_holds(&self, puddle: NonNull<Puddle>, address: usize, len: usize) -> Option<&Puddle> {
         // SAFETY: puddles live while their store is open, which the pool keeps open.
         let puddle = unsafe { puddle.as_ref() };
-        Ok((puddle.pool_key == self.inner.key && puddle.holds(address, len)).then_some(puddle))
+        (puddle.pool_key == self.inner.key && puddle.holds(address, len)).then_some(puddle)
     }
 
     /// Sees to it that the puddle is mapped that `[address, address + len)` lies in. For system calls: one that is

@@ -58,8 +58,8 @@ struct Table {
     /// Clients that are being recovered, and how many were.
     recovering: HashSet<Uuid>,
     recovered: u64,
-    /// Clients that are gone and could not be recovered, and when that was tried.
-    stuck: HashMap<Uuid, Instant>,
+    /// Clients that are gone and could not be recovered, when that was tried, and what is left of them.
+    stuck: HashMap<Uuid, (Instant, Gone)>,
     ends: bool,
 }
 
@@ -78,17 +78,20 @@ struct Client {
 }
 
 /// What is left of a client that is gone, as far as it is known.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Gone {
     pid: Option<u32>,
     uid: Option<u32>,
     line: Option<Arc<Line>>,
     turn: Arc<Mutex<()>>,
+    /// It did not answer in time, and its process lives: it may go on to write.
+    may_write: bool,
 }
 
-impl From<Client> for Gone {
-    fn from(client: Client) -> Gone {
+impl Gone {
+    fn of(client: Client, end: End) -> Gone {
         Gone {
+            may_write: end == End::Silent,
             pid: Some(client.pid),
             uid: client.uid,
             line: client.line,
@@ -162,8 +165,9 @@ impl Clients {
             known.asked = matches!(life, Life::Doubtful(_)).then(Instant::now);
             return self.insert(&mut self.table(), client, known);
         }
-        if !self.recover(client, &Gone::default()) {
-            self.table().stuck.insert(client, Instant::now());
+        let gone = Gone::default();
+        if !self.recover(client, &gone) {
+            self.table().stuck.insert(client, (Instant::now(), gone));
         }
         Ok(())
     }
@@ -392,18 +396,20 @@ impl Clients {
         let mut table = self.table();
         let mut gone = Vec::new();
         for (id, client) in &mut table.living {
-            if whom(id, client) && is_gone(*id, client) {
-                gone.push(*id);
+            if let Some(end) = whom(id, client).then(|| end_of(*id, client)).flatten() {
+                gone.push((*id, end));
             }
         }
-        for id in gone {
+        for (id, end) in gone {
             if let Some(client) = table.living.remove(&id) {
-                self.begin_recovery(&mut table, id, client.into());
+                self.begin_recovery(&mut table, id, Gone::of(client, end));
             }
         }
-        let again = table.stuck.extract_if(|_, tried| tried.elapsed() > GRACE);
-        for (id, _) in again.collect::<Vec<_>>() {
-            self.begin_recovery(&mut table, id, Gone::default());
+        let again = table
+            .stuck
+            .extract_if(|_, (tried, _)| tried.elapsed() > GRACE);
+        for (id, (_, gone)) in again.collect::<Vec<_>>() {
+            self.begin_recovery(&mut table, id, gone);
         }
         table
     }
@@ -411,7 +417,7 @@ impl Clients {
     /// Recovers a client on a thread of its own; others go on.
     fn begin_recovery(self: &Arc<Self>, table: &mut Table, id: Uuid, gone: Gone) {
         table.recovering.insert(id);
-        let clients = self.clone();
+        let (clients, may_write) = (self.clone(), gone.may_write);
         let recover = move || {
             if let Some(line) = &gone.line {
                 line.end();
@@ -423,7 +429,7 @@ impl Clients {
             table.recovering.remove(&id);
             match is_done {
                 true => table.recovered += 1,
-                false => drop(table.stuck.insert(id, Instant::now())),
+                false => drop(table.stuck.insert(id, (Instant::now(), gone))),
             }
             clients.changed.notify_all();
         };
@@ -431,13 +437,21 @@ impl Clients {
         if let Err(error) = thread.spawn(recover) {
             tracing::error!(client = %id, %error, "a client that is gone cannot be recovered now");
             table.recovering.remove(&id);
-            table.stuck.insert(id, Instant::now());
+            let gone = Gone {
+                may_write,
+                ..Gone::default()
+            };
+            table.stuck.insert(id, (Instant::now(), gone));
         }
     }
 
     fn recover(&self, client: Uuid, gone: &Gone) -> bool {
         let began = Instant::now();
-        let recovered = self.host.recover_client(client);
+        let parted = match gone.may_write {
+            true => self.host.part_from(client),
+            false => Ok(()),
+        };
+        let recovered = parted.and_then(|()| self.host.recover_client(client));
         self.metrics
             .recovered(recovered.as_ref().ok(), began.elapsed());
         match recovered {
@@ -488,29 +502,40 @@ impl Client {
     }
 }
 
-fn is_gone(id: Uuid, client: &mut Client) -> bool {
+/// How a client has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Its process has, or executes another program.
+    Certain,
+    /// It has lost its lock, and does not answer.
+    Silent,
+}
+
+/// Whether a client has ended.
+fn end_of(id: Uuid, client: &mut Client) -> Option<End> {
     let mut process = [PollFd::new(&client.pidfd, PollFlags::IN)];
     let now = Timespec::default();
     if poll(&mut process, Some(&now)).is_ok_and(|ended| ended > 0) {
-        return true;
+        return Some(End::Certain);
     }
     match client.lock.life() {
         Ok(Life::Certain(_)) => {
             client.asked = None;
-            false
+            None
         }
         Ok(Life::Doubtful(_) | Life::Gone) => match client.asked {
-            Some(since) => since.elapsed() > GRACE,
+            Some(since) => (since.elapsed() > GRACE).then_some(End::Silent),
             None => {
                 client.asked = Some(Instant::now());
-                // Where no thread of it sleeps on the bell any more, nobody can be asked.
                 let line = client.line.as_ref();
+                // Where no thread of it sleeps on the bell any more, nobody can be asked: they ended with the program.
                 line.is_some_and(|line| !line.tell(&Note::AreYouThere))
+                    .then_some(End::Certain)
             }
         },
         Err(error) => {
             tracing::warn!(client = %id, "{error}");
-            false
+            None
         }
     }
 }

@@ -12,7 +12,7 @@ use durum_persist::file::{self, MediaFile};
 use super::holders::Wish;
 use super::puddles::Registered;
 use super::{Embedded, Host, Open};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
 use crate::unregistered;
 
@@ -43,10 +43,34 @@ impl Embedded {
         for puddle in &puddles {
             renew(store, puddle).map_err(|error| files::of_pool(error, store, name))?;
         }
-        // ORDER: the new names are durable before anybody is told that the old files lead to nothing; else a crash
-        // brings them back.
-        files::sync_dir(&store.join(PUDDLE_DIRECTORY), COPY_NAME)
+        sync_names(store)
     }
+}
+
+impl Host {
+    /// Gives the pools and logs of a client new files, before it is recovered: for one that is taken for gone though
+    /// its process lives. Whatever that goes on to write leads to nothing. Durable on return.
+    ///
+    /// # Errors
+    /// `StorageFull`, `Io`: it cannot be recovered yet, because others would get what it writes to.
+    pub fn part_from(&self, client: Uuid) -> Result<()> {
+        // Nobody else opens what the client was granted.
+        let (_away, contents) = self.leave(|open| Ok(open.contents.concerning(client)))?;
+        for (uuid, record) in &contents.puddles {
+            match renew(&self.path, &(*uuid, *record)) {
+                // Recovery tells of it.
+                Err(error) if error.kind() == ErrorKind::Data => {}
+                renewed => renewed?,
+            }
+        }
+        sync_names(&self.path)
+    }
+}
+
+fn sync_names(store: &Path) -> Result<()> {
+    // ORDER: the new names are durable before anybody is told that the old files lead to nothing; else a crash brings
+    // them back.
+    files::sync_dir(&store.join(PUDDLE_DIRECTORY), COPY_NAME)
 }
 
 /// Puts a copy in the place of a puddle's file.

@@ -200,6 +200,7 @@ fn a_program_that_was_taken_for_gone_is_told_and_commits_nothing_more() {
         assert_eq!(writer.ask("closefrom stop"), "closed all");
         assert_eq!(next.ask("open pool"), "5 5", "{engine}");
         // SAFETY: the process is a child of this one, and not waited for.
+        // It goes on to write before it is told: that leads to nothing.
         let goes_on = unsafe { libc::kill(writer.process.id() as i32, libc::SIGCONT) };
         assert_eq!(goes_on, 0);
         let mut said = String::new();
@@ -207,6 +208,7 @@ fn a_program_that_was_taken_for_gone_is_told_and_commits_nothing_more() {
             said = writer.ask("add 1");
             said.parse::<u64>().is_err()
         });
+        assert_eq!(next.ask("add 1"), "6", "{engine}");
         assert!(
             said.contains("took this program for gone"),
             "{engine}: {said}"
