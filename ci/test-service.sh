@@ -97,6 +97,7 @@ users() {
         grep -F 'seccomp: all other system calls are refused' "$place/log" || exit
         export DURUM_SOCKET=$place/his/sock
         as 12003 durum kv put durum:colors sky grey --create || exit
+        as 12003 durum chmod 0666 durum:colors || exit
         as 12001 durum kv get durum:colors sky 2>"$place/said" && exit 1
         grep -F 'user 12003 is at the other end' "$place/said" || exit
         [ "$(DURUM_SERVICE_USER=12003 as 12001 durum kv get durum:colors sky)" = grey ]
