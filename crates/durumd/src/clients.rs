@@ -505,9 +505,9 @@ impl Client {
 /// How a client has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Its process has, or executes another program.
+    /// Its process has.
     Certain,
-    /// It has lost its lock, and does not answer.
+    /// It has lost its lock, and does not answer. Its process executes another program, or is stopped.
     Silent,
 }
 
@@ -528,9 +528,9 @@ fn end_of(id: Uuid, client: &mut Client) -> Option<End> {
             None => {
                 client.asked = Some(Instant::now());
                 let line = client.line.as_ref();
-                // Where no thread of it sleeps on the bell any more, nobody can be asked: they ended with the program.
+                // Where no thread of it sleeps on the bell any more, nobody can be asked.
                 line.is_some_and(|line| !line.tell(&Note::AreYouThere))
-                    .then_some(End::Certain)
+                    .then_some(End::Silent)
             }
         },
         Err(error) => {
