@@ -27,8 +27,8 @@ impl Embedded {
             let openable = |open: &mut Open| self.openable(open, name, Wish::Read);
             let (away, seen) = self.told(self.host.leave(openable))?;
             let (pool, record, registered) = &seen;
-            names::ensure_descriptors(&self.host.path, 1)?;
-            let file = self.open_file(name, registered, false)?;
+            let open = || self.open_file(name, registered, false);
+            let file = names::with_descriptors(&self.host.path, 1, open)?;
             let root = grant(registered.0, &registered.1, file);
             if record.engine == EngineKind::Twin {
                 self.make_whole(&away, *pool, &root, name)?;
