@@ -181,16 +181,21 @@ impl Served {
     }
 
     pub fn client_on(&self, part: &str, engine: &str) -> Client {
-        self.start_client(part, engine, "")
+        self.start_client(&std::env::current_exe().unwrap(), part, engine, "")
+    }
+
+    /// A client of a user, that is another program of the same text.
+    pub fn client_from(&self, program: &Path, user: &str) -> Client {
+        self.start_client(program, user, "shadow", user)
     }
 
     /// A client of a user: its number, that of its group, and those of more groups.
     pub fn client_of(&self, user: &str) -> Client {
-        self.start_client(user, "shadow", user)
+        self.client_from(&std::env::current_exe().unwrap(), user)
     }
 
-    fn start_client(&self, part: &str, engine: &str, user: &str) -> Client {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+    fn start_client(&self, program: &Path, part: &str, engine: &str, user: &str) -> Client {
+        let mut command = Command::new(program);
         command
             .args(["parts::client", "--exact", "--nocapture", "--ignored"])
             .env(PART, part)

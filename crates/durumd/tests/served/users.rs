@@ -223,3 +223,37 @@ fn who_holds_a_pool_is_seen_and_kicked_by_those_who_may_end_it() {
     assert!(matches!(unknown, Err(Error::ClientUnknown { .. })));
     root.close().unwrap();
 }
+
+#[test]
+fn a_writer_is_recovered_without_its_program_and_its_rights_while_others_work() {
+    if !is_root() {
+        return;
+    }
+    let mut served = Served::start_with(&[]);
+    let mut others: Vec<_> = (0..8).map(|_| client(&served, BOB)).collect();
+    for (number, other) in others.iter_mut().enumerate() {
+        assert_eq!(other.ask(&format!("open {number}")), "0 0");
+    }
+    let program = served.store().with_extension("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let mut writer = served.client_from(&program, ALICE);
+    writer.expect("here");
+    assert_eq!(writer.ask("open words"), "0 0");
+    assert_eq!(writer.ask("add 5"), "5");
+    assert_eq!(writer.ask("half"), "half");
+    let mut root = served.client("root");
+    root.expect("here");
+    assert_eq!(root.ask("mode words 000"), "changed");
+    std::fs::remove_file(&program).unwrap();
+    writer.kill();
+    assert_eq!(root.ask("open words"), "5 5");
+    assert!(
+        client(&served, ALICE)
+            .ask("open words")
+            .contains("user 61001")
+    );
+    for other in &mut others {
+        assert_eq!(other.ask("add 10"), "10");
+    }
+    served.end();
+}
