@@ -233,6 +233,7 @@ fn make_large(path: &std::path::Path) -> Result<()> {
                 name: format!("pool number {number}"),
                 engine: EngineKind::Hybrid,
                 root_puddle: root,
+                rights: None,
             };
             changes.push(Change::PutPool(pool, record));
         }
