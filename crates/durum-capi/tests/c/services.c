@@ -114,7 +114,8 @@ static void one_that_was_taken_for_gone_is_told_so(void) {
     /* The request hears it, or a thread of the library's has heard it before. */
     CHECK(durum_pool_create(f.store, "second", NULL) == NULL);
     CHECK(durum_errorcode() == DURUM_E_CLIENT_UNKNOWN || durum_errorcode() == DURUM_E_POISONED);
-    CHECK(strstr(durum_errormsg(), "gone") != NULL || strstr(durum_errormsg(), "not known") != NULL);
+    CHECK(strstr(durum_errormsg(), "gone") != NULL ||
+          strstr(durum_errormsg(), "not known") != NULL);
     CHECK_CODE(durum_store_close(f.store), DURUM_OK);
     (void)durum_pool_close(f.pool);
     durum_store *store = durum_store_open(store_path(), NULL);
