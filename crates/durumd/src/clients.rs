@@ -67,7 +67,7 @@ struct Table {
 struct Client {
     pid: u32,
     uid: Option<u32>,
-    pidfd: OwnedFd,
+    pidfd: Arc<OwnedFd>,
     lock: Watched,
     /// Absent while it has no connection.
     line: Option<Arc<Line>>,
@@ -84,18 +84,18 @@ struct Gone {
     uid: Option<u32>,
     line: Option<Arc<Line>>,
     turn: Arc<Mutex<()>>,
-    /// It did not answer in time, and its process lives: it may go on to write.
-    may_write: bool,
+    /// Its process. One that lives was stopped, or executes another program; it may go on to write.
+    process: Option<Arc<OwnedFd>>,
 }
 
-impl Gone {
-    fn of(client: Client, end: End) -> Gone {
+impl From<Client> for Gone {
+    fn from(client: Client) -> Gone {
         Gone {
-            may_write: end == End::Silent,
             pid: Some(client.pid),
             uid: client.uid,
             line: client.line,
             turn: client.turn,
+            process: Some(client.pidfd),
         }
     }
 }
@@ -396,13 +396,15 @@ impl Clients {
         let mut table = self.table();
         let mut gone = Vec::new();
         for (id, client) in &mut table.living {
-            if let Some(end) = whom(id, client).then(|| end_of(*id, client)).flatten() {
-                gone.push((*id, end));
+            if whom(id, client) && is_gone(*id, client) {
+                gone.push(*id);
             }
         }
-        for (id, end) in gone {
+        for id in gone {
             if let Some(client) = table.living.remove(&id) {
-                self.begin_recovery(&mut table, id, Gone::of(client, end));
+                // The descriptor stays open yet, and would be told of again and again.
+                let _ = epoll::delete(&self.events, &client.pidfd);
+                self.begin_recovery(&mut table, id, client.into());
             }
         }
         let again = table
@@ -417,7 +419,7 @@ impl Clients {
     /// Recovers a client on a thread of its own; others go on.
     fn begin_recovery(self: &Arc<Self>, table: &mut Table, id: Uuid, gone: Gone) {
         table.recovering.insert(id);
-        let (clients, may_write) = (self.clone(), gone.may_write);
+        let (clients, process) = (self.clone(), gone.process.clone());
         let recover = move || {
             if let Some(line) = &gone.line {
                 line.end();
@@ -438,7 +440,7 @@ impl Clients {
             tracing::error!(client = %id, %error, "a client that is gone cannot be recovered now");
             table.recovering.remove(&id);
             let gone = Gone {
-                may_write,
+                process,
                 ..Gone::default()
             };
             table.stuck.insert(id, (Instant::now(), gone));
@@ -447,9 +449,9 @@ impl Clients {
 
     fn recover(&self, client: Uuid, gone: &Gone) -> bool {
         let began = Instant::now();
-        let parted = match gone.may_write {
-            true => self.host.part_from(client),
-            false => Ok(()),
+        let parted = match &gone.process {
+            Some(process) if !has_ended(process) => self.host.part_from(client),
+            _ => Ok(()),
         };
         let recovered = parted.and_then(|()| self.host.recover_client(client));
         self.metrics
@@ -493,7 +495,7 @@ impl Client {
         Client {
             pid,
             uid,
-            pidfd,
+            pidfd: Arc::new(pidfd),
             lock,
             line: None,
             asked: None,
@@ -502,42 +504,34 @@ impl Client {
     }
 }
 
-/// How a client has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// Its process has.
-    Certain,
-    /// It has lost its lock, and does not answer. Its process executes another program, or is stopped.
-    Silent,
-}
-
-/// Whether a client has ended.
-fn end_of(id: Uuid, client: &mut Client) -> Option<End> {
-    let mut process = [PollFd::new(&client.pidfd, PollFlags::IN)];
-    let now = Timespec::default();
-    if poll(&mut process, Some(&now)).is_ok_and(|ended| ended > 0) {
-        return Some(End::Certain);
+fn is_gone(id: Uuid, client: &mut Client) -> bool {
+    if has_ended(&client.pidfd) {
+        return true;
     }
     match client.lock.life() {
         Ok(Life::Certain(_)) => {
             client.asked = None;
-            None
+            false
         }
         Ok(Life::Doubtful(_) | Life::Gone) => match client.asked {
-            Some(since) => (since.elapsed() > GRACE).then_some(End::Silent),
+            Some(since) => since.elapsed() > GRACE,
             None => {
                 client.asked = Some(Instant::now());
                 let line = client.line.as_ref();
                 // Where no thread of it sleeps on the bell any more, nobody can be asked.
                 line.is_some_and(|line| !line.tell(&Note::AreYouThere))
-                    .then_some(End::Silent)
             }
         },
         Err(error) => {
             tracing::warn!(client = %id, "{error}");
-            None
+            false
         }
     }
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut process = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut process, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
 }
 
 /// What tells of events, and the bell that is among them.

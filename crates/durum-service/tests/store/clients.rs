@@ -7,14 +7,15 @@ use std::thread;
 use durum_format::UNIT;
 use durum_persist::Site;
 use durum_persist::record::note;
-use durum_persist::simulate::{Plan, Rules, explore_with_recovery};
+use durum_persist::simulate::Plan;
 use durum_service::{
     Embedded, EngineKind, Error, Host, PoolSpec, PuddleKind, PuddleOwner, Service, check,
 };
 
 use crate::recovery::{assert_recovered, interrupt};
 use crate::support::{
-    Space, create_options, open, open_options, put, recorder, root, scratch, snapshot, spec, word,
+    Space, create_options, open, open_options, put, recorder, root, sampled, scratch, snapshot,
+    spec, survives, word,
 };
 use crate::together::Company;
 
@@ -244,8 +245,8 @@ fn a_twin_pool_whose_file_is_put_back_is_made_whole_when_it_is_opened() {
     assert_eq!(state.stage, Stage::Idle);
 }
 
-#[test]
-fn recovery_of_a_gone_client_survives_power_cuts() {
+/// Crashes the recovery of a client, whose process may have lived.
+fn crash_recovery(may_live: bool) {
     let directory = scratch();
     let recorder = recorder(directory.path(), None);
     let path = directory.path().join("store");
@@ -257,40 +258,61 @@ fn recovery_of_a_gone_client_survives_power_cuts() {
     let id = gone.info().client;
     drop(gone);
     note("gone", 1);
+    if may_live {
+        store.part_from(id).unwrap();
+    }
     store.recover_client(id).unwrap();
     note("recovered", 1);
     drop((other, store));
     let trace = recorder.stop();
     let plan = Plan {
-        random_images: 2,
-        single_units_max: 3,
         nested_one_in: 60,
-        nested_depth: 1,
-        nested_points_max: Some(4),
-        ..Plan::new(Rules::Sectors, 31)
+        ..sampled(31)
     };
     let text = |error: Error| error.to_string();
-    let recover = |image: &Path| match Embedded::open(&image.join("store"), open_options()) {
-        Ok(_) | Err(Error::StoreMissing { .. }) => Ok(()),
-        Err(error) => Err(text(error)),
-    };
-    let explored = explore_with_recovery(&trace, &plan, recover, |image, point| {
-        if point.last_note("other").is_none() {
-            return Ok(());
-        }
-        let store = Embedded::open(&image.join("store"), open_options()).map_err(text)?;
-        let pool = store.open_pool("other").map_err(text)?;
-        if word(root(&pool), 0x10000) != 5 {
-            return Err("the other client's transaction is not undone".to_owned());
-        }
-        if point.last_note("gone").is_some() {
-            let pool = store.open_pool("words").map_err(text)?;
-            assert_recovered(|offset| word(root(&pool), offset))?;
-        }
-        Ok(())
-    });
-    match explored {
-        Ok(report) => assert!(report.images > 30, "{report:?}"),
-        Err(failure) => panic!("{failure}"),
-    }
+    survives(
+        &trace,
+        &plan,
+        |_| Ok(()),
+        |path, point| {
+            if point.last_note("other").is_none() {
+                return Ok(());
+            }
+            let store = Embedded::open(path, open_options()).map_err(text)?;
+            let pool = store.open_pool("other").map_err(text)?;
+            if word(root(&pool), 0x10000) != 5 {
+                return Err("the other client's transaction is not undone".to_owned());
+            }
+            if point.last_note("gone").is_some() {
+                let pool = store.open_pool("words").map_err(text)?;
+                assert_recovered(|offset| word(root(&pool), offset))?;
+            }
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn recovery_of_a_gone_client_survives_power_cuts() {
+    crash_recovery(false);
+}
+
+#[test]
+fn new_files_for_a_client_that_may_live_survive_power_cuts() {
+    crash_recovery(true);
+}
+
+/// Whoever has kept files of the client writes to what nobody reads any more.
+#[test]
+fn a_client_that_may_live_writes_to_nothing_after_it_was_recovered() {
+    let directory = scratch();
+    let store = host(&directory.path().join("store"));
+    let gone = interrupt(store.client().unwrap());
+    let kept = gone.pool_again(|_, name| name == "words").unwrap().unwrap();
+    store.part_from(gone.info().client).unwrap();
+    store.recover_client(gone.info().client).unwrap();
+    put(root(&kept), 0x10000, &77_u64.to_le_bytes());
+    let next = store.client().unwrap();
+    let pool = next.open_pool("words").unwrap();
+    assert_recovered(|offset| word(root(&pool), offset)).unwrap();
 }

@@ -12,8 +12,8 @@ use durum_service::{
 };
 
 use crate::support::{
-    Space, create, create_options, open, open_options, put, recorder, root, scratch, small_type,
-    spec, word,
+    Space, create, create_options, open, open_options, put, recorder, root, sampled, scratch,
+    small_type, spec, survives, word,
 };
 
 const ALICE: u32 = 61_001;
@@ -301,21 +301,11 @@ fn explore(older: bool) {
         nested_points_max: Some(6),
         ..Plan::new(Rules::Sectors, 31)
     };
-    let recover = |image: &Path| {
-        let path = image.join("store");
-        let text = |error: Error| error.to_string();
-        ReadOnlyStore::open(&path).map_err(text)?;
-        Embedded::open(&path, open_options())
-            .map(drop)
-            .map_err(text)
+    let look = |path: &Path| match ReadOnlyStore::open(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
     };
-    let explored = explore_with_recovery(&trace, &plan, recover, |image, point| {
-        check_rights(&image.join("store"), point)
-    });
-    match explored {
-        Ok(report) => assert!(report.images > 30, "{report:?}"),
-        Err(failure) => panic!("{failure}"),
-    }
+    survives(&trace, &plan, look, check_rights);
 }
 
 /// Whoever has kept a descriptor of the old files has no way to the new ones.
@@ -486,29 +476,8 @@ fn clients_of_users_survive_power_cuts() {
     let recorder = recorder(directory.path(), None);
     life_of_users(&directory.path().join("store"));
     let trace = recorder.stop();
-    let plan = Plan {
-        random_images: 2,
-        single_units_max: 3,
-        nested_one_in: 40,
-        nested_depth: 1,
-        nested_points_max: Some(4),
-        ..Plan::new(Rules::Sectors, 37)
-    };
-    let recover = |image: &Path| {
-        let path = image.join("store");
-        users(&path)?;
-        match Embedded::open(&path, open_options()) {
-            Ok(_) | Err(Error::StoreMissing { .. }) => Ok(()),
-            Err(error) => Err(error.to_string()),
-        }
-    };
-    let explored = explore_with_recovery(&trace, &plan, recover, |image, point| {
-        check_users(&image.join("store"), point)
-    });
-    match explored {
-        Ok(report) => assert!(report.images > 30, "{report:?}"),
-        Err(failure) => panic!("{failure}"),
-    }
+    let look = |path: &Path| users(path).map(drop);
+    survives(&trace, &sampled(37), look, check_users);
 }
 
 #[test]

@@ -18,10 +18,11 @@ use durum_format::types::{Declarations, Descriptor, Field, Primitive, Type};
 use durum_format::{GRANULE, UNIT};
 use durum_persist::Site;
 use durum_persist::domain::Domain;
-use durum_persist::record::{Recorder, RecorderOptions};
+use durum_persist::record::{Recorder, RecorderOptions, Trace};
+use durum_persist::simulate::{CrashPoint, Plan, Rules, explore_with_recovery};
 use durum_service::{
-    CreateOptions, Embedded, EngineKind, OpenOptions, PoolGrant, PoolSpec, PuddleGrant, PuddleKind,
-    PuddleOwner, Service,
+    CreateOptions, Embedded, EngineKind, Error, OpenOptions, PoolGrant, PoolSpec, PuddleGrant,
+    PuddleKind, PuddleOwner, Service,
 };
 
 pub const SITE: Site = Site("test client");
@@ -77,6 +78,43 @@ pub fn recorder(directory: &Path, skip: Option<Site>) -> Recorder {
         ..RecorderOptions::default()
     };
     Recorder::start(directory, options)
+}
+
+/// A plan that tries some of what a sector of a disk may hold, and crashes some recoveries again.
+pub fn sampled(seed: u64) -> Plan {
+    Plan {
+        random_images: 2,
+        single_units_max: 3,
+        nested_one_in: 40,
+        nested_depth: 1,
+        nested_points_max: Some(4),
+        ..Plan::new(Rules::Sectors, seed)
+    }
+}
+
+/// Crashes what was recorded. Each image is looked at before it is opened, and checked afterwards, as the path of its
+/// store; one that is not finished never was a store.
+pub fn survives(
+    trace: &Trace,
+    plan: &Plan,
+    look: impl Fn(&Path) -> Result<(), String>,
+    mut check: impl FnMut(&Path, &CrashPoint<'_>) -> Result<(), String>,
+) {
+    let recover = |image: &Path| {
+        let path = image.join("store");
+        look(&path)?;
+        match Embedded::open(&path, open_options()) {
+            Ok(_) | Err(Error::StoreMissing { .. }) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let explored = explore_with_recovery(trace, plan, recover, |image, point| {
+        check(&image.join("store"), point)
+    });
+    match explored {
+        Ok(report) => assert!(report.images > 30, "{report:?}"),
+        Err(failure) => panic!("{failure}"),
+    }
 }
 
 pub fn create_options() -> CreateOptions {

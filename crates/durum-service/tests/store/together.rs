@@ -10,12 +10,13 @@ use durum_format::UNIT;
 use durum_persist::count::thread_counters;
 use durum_persist::inject::{self, Operation, fail_after};
 use durum_persist::record::note;
-use durum_persist::simulate::{CrashPoint, Plan, Rules, explore_with_recovery};
+use durum_persist::simulate::CrashPoint;
 use durum_persist::{Site, inject::Held};
 use durum_service::{Embedded, Error, PuddleKind, PuddleOwner, Service, check};
 
 use crate::support::{
-    create, large_type, node_type, open, open_options, recorder, scratch, small_type, spec,
+    create, large_type, node_type, open, open_options, recorder, sampled, scratch, small_type,
+    spec, survives,
 };
 
 const COMMIT: Site = Site("registry commit");
@@ -342,23 +343,5 @@ fn a_shared_commit_survives_power_cuts() {
     let recorder = recorder(directory.path(), None);
     life_of_two(&directory.path().join("store"));
     let trace = recorder.stop();
-    let plan = Plan {
-        random_images: 2,
-        single_units_max: 3,
-        nested_one_in: 40,
-        nested_depth: 1,
-        nested_points_max: Some(4),
-        ..Plan::new(Rules::Sectors, 23)
-    };
-    let recover = |image: &Path| match Embedded::open(&image.join("store"), open_options()) {
-        Ok(_) | Err(Error::StoreMissing { .. }) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    };
-    let explored = explore_with_recovery(&trace, &plan, recover, |image, point| {
-        check_two(&image.join("store"), point)
-    });
-    match explored {
-        Ok(report) => assert!(report.images > 30, "{report:?}"),
-        Err(failure) => panic!("{failure}"),
-    }
+    survives(&trace, &sampled(23), |_| Ok(()), check_two);
 }

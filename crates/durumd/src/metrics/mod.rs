@@ -11,7 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use durum_protocol::Request;
 use durum_service::RecoveryReport;
@@ -65,86 +65,89 @@ fn times() -> Histogram {
     Histogram::new(exponential_buckets(4e-6, 2.0, 23))
 }
 
+/// A metric that is shown by this name; what is given counts for the same.
+fn shown<M: Metric + Clone>(
+    all: &mut Registry,
+    name: &'static str,
+    help: &'static str,
+    metric: M,
+) -> M {
+    all.register(name, help, metric.clone());
+    metric
+}
+
 impl Metrics {
     pub(crate) fn new() -> Metrics {
-        let mut metrics = Metrics {
-            registry: Registry::with_prefix("durum"),
-            requests: Family::new_with_constructor(times as fn() -> Histogram),
-            failures: Family::default(),
-            received: Counter::default(),
-            sent: Counter::default(),
-            refusals: Family::default(),
-            recoveries: times(),
-            recoveries_failed: Counter::default(),
-            transactions: Family::default(),
-            clients: Gauge::default(),
-            recovering: Gauge::default(),
-            connections: Gauge::default(),
-            pools: Gauge::default(),
-            store_bytes: Gauge::default(),
-        };
-        let mut registry = std::mem::take(&mut metrics.registry);
+        let mut registry = Registry::with_prefix("durum");
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The service", version);
-        registry.register(
-            "request_seconds",
-            "Requests by kind: from the last byte of the request to the last of the answer",
-            metrics.requests.clone(),
-        );
-        registry.register(
-            "request_failures",
-            "Requests that were answered with an error",
-            metrics.failures.clone(),
-        );
-        registry.register(
-            "received_bytes",
-            "Bytes of requests",
-            metrics.received.clone(),
-        );
-        registry.register("sent_bytes", "Bytes of answers", metrics.sent.clone());
-        registry.register(
-            "refusals",
-            "Programs that were not let in",
-            metrics.refusals.clone(),
-        );
-        registry.register(
-            "recovery_seconds",
-            "Recoveries of clients that were gone",
-            metrics.recoveries.clone(),
-        );
-        registry.register(
-            "recovery_failures",
-            "Recoveries that did not succeed, and are tried again",
-            metrics.recoveries_failed.clone(),
-        );
-        registry.register(
-            "recovered_logs",
-            "Logs of clients that were gone, by what became of them",
-            metrics.transactions.clone(),
-        );
-        registry.register(
-            "clients",
-            "Programs that use the store",
-            metrics.clients.clone(),
-        );
-        registry.register(
-            "clients_recovering",
-            "Clients that are gone and being recovered",
-            metrics.recovering.clone(),
-        );
-        registry.register(
-            "connections",
-            "Connections, those included that have not greeted",
-            metrics.connections.clone(),
-        );
-        registry.register("pools", "Pools in the store", metrics.pools.clone());
-        registry.register(
-            "store_bytes",
-            "Bytes of all puddles",
-            metrics.store_bytes.clone(),
-        );
-        metrics.registry = registry;
-        metrics
+        let all = &mut registry;
+        Metrics {
+            requests: shown(
+                all,
+                "request_seconds",
+                "Requests by kind: from the last byte of the request to the last of the answer",
+                Family::new_with_constructor(times as fn() -> Histogram),
+            ),
+            failures: shown(
+                all,
+                "request_failures",
+                "Requests that were answered with an error",
+                Family::default(),
+            ),
+            received: shown(
+                all,
+                "received_bytes",
+                "Bytes of requests",
+                Counter::default(),
+            ),
+            sent: shown(all, "sent_bytes", "Bytes of answers", Counter::default()),
+            refusals: shown(
+                all,
+                "refusals",
+                "Programs that were not let in",
+                Family::default(),
+            ),
+            recoveries: shown(
+                all,
+                "recovery_seconds",
+                "Recoveries of clients that were gone",
+                times(),
+            ),
+            recoveries_failed: shown(
+                all,
+                "recovery_failures",
+                "Recoveries that did not succeed, and are tried again",
+                Counter::default(),
+            ),
+            transactions: shown(
+                all,
+                "recovered_logs",
+                "Logs of clients that were gone, by what became of them",
+                Family::default(),
+            ),
+            clients: shown(
+                all,
+                "clients",
+                "Programs that use the store",
+                Gauge::default(),
+            ),
+            recovering: shown(
+                all,
+                "clients_recovering",
+                "Clients that are gone and being recovered",
+                Gauge::default(),
+            ),
+            connections: shown(
+                all,
+                "connections",
+                "Connections, those included that have not greeted",
+                Gauge::default(),
+            ),
+            pools: shown(all, "pools", "Pools in the store", Gauge::default()),
+            store_bytes: shown(all, "store_bytes", "Bytes of all puddles", Gauge::default()),
+            registry,
+        }
     }
 
     /// A request was answered.
