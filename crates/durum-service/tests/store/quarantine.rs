@@ -6,7 +6,7 @@ use durum_format::UNIT;
 use durum_format::log::LOG_AREA_OFFSET;
 use durum_format::log_space;
 use durum_service::{
-    Embedded, Error, ErrorKind, PuddleKind, PuddleOwner, ReadOnlyStore, Service, check,
+    Embedded, Error, ErrorKind, PuddleGrant, PuddleKind, PuddleOwner, ReadOnlyStore, Service, check,
 };
 
 use crate::support::{Log, Space, create, heap, open, put, root, scratch, spec, word};
@@ -194,17 +194,17 @@ fn a_log_file_that_is_gone_is_quarantined_by_name() {
     ));
 }
 
+fn damage_first_line(space: &PuddleGrant) {
+    let line = heap(space) + log_space::entry_offset(0);
+    put(space, line + 8, &[0x0f; 8]);
+}
+
 #[test]
 fn a_damaged_entry_of_the_log_space_is_told_by_its_log() {
     let directory = scratch();
     let path = directory.path().join("store");
     let client = client(&path);
-    let space = &client.space.grant;
-    put(
-        space,
-        heap(space) + log_space::entry_offset(0) + 8,
-        &[0x0f; 8],
-    );
+    damage_first_line(&client.space.grant);
     drop(client);
     assert_quarantined(&path, "log space");
 }
@@ -312,12 +312,7 @@ fn a_log_space_with_a_damaged_line_is_read_again_when_a_file_is_back() {
     let directory = scratch();
     let path = directory.path().join("store");
     let client = client(&path);
-    let space = &client.space.grant;
-    put(
-        space,
-        heap(space) + log_space::entry_offset(0) + 8,
-        &[0x0f; 8],
-    );
+    damage_first_line(&client.space.grant);
     let b = client.store.pools().unwrap()[1].root_puddle.to_string();
     drop(client);
     let file = path.join("puddles").join(b);
