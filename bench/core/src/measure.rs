@@ -317,7 +317,41 @@ fn now_ns(clock: libc::clockid_t) -> i64 {
 pub struct Pinned {
     /// The processor's number.
     pub processor: usize,
-    before: libc::cpu_set_t,
+    _before: Processors,
+}
+
+/// The processors that this thread may use. It may use them again on drop.
+#[derive(Clone, Debug)]
+pub struct Processors {
+    numbers: Vec<usize>,
+    set: libc::cpu_set_t,
+}
+
+impl Processors {
+    /// Those of now; none where the system does not say.
+    pub fn usable() -> Processors {
+        // SAFETY: an all-zero set is a valid, empty one.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `set` is valid for writes of the size that is passed.
+        let is_told = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) } == 0;
+        // SAFETY: the index is below CPU_SETSIZE.
+        let is_usable = |cpu: &usize| is_told && unsafe { libc::CPU_ISSET(*cpu, &set) };
+        let numbers = (0..libc::CPU_SETSIZE as usize).filter(is_usable).collect();
+        Processors { numbers, set }
+    }
+
+    /// Their numbers, the lowest first.
+    pub fn numbers(&self) -> &[usize] {
+        &self.numbers
+    }
+}
+
+impl Drop for Processors {
+    fn drop(&mut self) {
+        if !self.numbers.is_empty() {
+            set_affinity(0, &self.set);
+        }
+    }
 }
 
 /// The processors that there are, while the measuring thread stays on one of them.
@@ -326,21 +360,16 @@ static PROCESSORS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 /// Keeps this thread on one processor, the last that it may use: interrupts mostly go to the first. `None` where the
 /// system refuses.
 pub fn pin() -> Option<Pinned> {
-    // SAFETY: an all-zero set is a valid, empty one.
-    let mut before: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `before` is valid for writes of the size that is passed.
-    if unsafe { libc::sched_getaffinity(0, size_of_val(&before), &raw mut before) } != 0 {
+    let before = Processors::usable();
+    let processor = *before.numbers().last()?;
+    if !stay_on(0, processor) {
         return None;
     }
-    // SAFETY: the index is below CPU_SETSIZE.
-    let is_usable = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &before) };
-    let processors: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(is_usable).collect();
-    let processor = *processors.last()?;
-    if !stay_on(processor) {
-        return None;
-    }
-    *PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner) = processors;
-    Some(Pinned { processor, before })
+    *PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner) = before.numbers().to_vec();
+    Some(Pinned {
+        processor,
+        _before: before,
+    })
 }
 
 /// Keeps this thread, one of several that work at the same time, on a processor of its own as far as there are enough:
@@ -348,16 +377,17 @@ pub fn pin() -> Option<Pinned> {
 fn spread_out(index: usize) {
     let processors = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(processor) = processors.iter().rev().cycle().nth(index) {
-        stay_on(*processor);
+        stay_on(0, *processor);
     }
 }
 
-fn stay_on(processor: usize) -> bool {
+/// Keeps a process's first thread, or this one (0), on a processor, and what it starts; whether the system does so.
+pub fn stay_on(process: i32, processor: usize) -> bool {
     // SAFETY: an all-zero set is a valid, empty one.
     let mut chosen: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the index is below CPU_SETSIZE.
     unsafe { libc::CPU_SET(processor, &mut chosen) };
-    set_affinity(&chosen)
+    set_affinity(process, &chosen)
 }
 
 impl Drop for Pinned {
@@ -366,13 +396,12 @@ impl Drop for Pinned {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
-        set_affinity(&self.before);
     }
 }
 
-fn set_affinity(processors: &libc::cpu_set_t) -> bool {
+fn set_affinity(process: i32, processors: &libc::cpu_set_t) -> bool {
     // SAFETY: a valid set of the size that is passed.
-    unsafe { libc::sched_setaffinity(0, size_of_val(processors), processors) == 0 }
+    unsafe { libc::sched_setaffinity(process, size_of_val(processors), processors) == 0 }
 }
 
 /// Median and extremes of the rounds.

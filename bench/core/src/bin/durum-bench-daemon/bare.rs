@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use durum_bench_core::error::{Error, Result};
+use durum_bench_core::measure::stay_on;
 use durum_protocol::Frame;
 use durum_remote::socket::Socket;
 
@@ -89,6 +90,12 @@ impl Bare {
             files,
             directory,
         })
+    }
+
+    /// Keeps both on a processor.
+    pub(crate) fn stay_on(&self, processor: usize) {
+        stay_on(self.echo.process, processor);
+        stay_on(self.files.process, processor);
     }
 
     /// An empty round trip.

@@ -6,7 +6,7 @@ use durum::{Engine, Error as ClientError, Pool, PoolOptions, Store, StoreError, 
 use durum_bench_core::error::Result;
 use durum_bench_core::service::Durumd;
 
-use crate::parts::{Actor, BEFORE, CHANGED, Root, count_one};
+use crate::parts::{self, Actor, BEFORE, CHANGED, RANGE, Root, count_one};
 use crate::table::{Limit, Line};
 use crate::{Bench, check, median, said};
 
@@ -18,51 +18,68 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
     first_commit(bench)
 }
 
-/// Whether the block is as it was before the transaction that was cut off.
-fn is_whole(pool: &Pool) -> Result<bool> {
+/// Whether the block of so many bytes is as it was before the transaction that was cut off.
+fn is_whole(pool: &Pool, size: usize) -> Result<bool> {
     let root = pool.root::<Root>().map_err(said)?;
     // SAFETY: the root and its block are live while the pool is open, and nobody changes them.
-    let block = unsafe { std::slice::from_raw_parts((*root).block, CHANGED) };
+    let block = unsafe { std::slice::from_raw_parts((*root).block, size) };
     Ok(block.iter().all(|byte| *byte == BEFORE))
 }
 
-/// A transaction that was cut off is recovered at the start of a service: reading and applying its log.
+/// Transactions that were cut off are recovered at the start of a service, many and one: reading and applying their
+/// logs. What is done for the first time after a pause waits for memory and caches, which many share.
 fn log_work(bench: &mut Bench) -> Result<()> {
-    if !bench.wants("crashed transaction") {
+    const ROW: &str = "crashed transaction recovered";
+    if !bench.wants(ROW) {
         return Ok(());
     }
+    let many = bench.count(32, 2);
     for engine in ENGINES {
-        let mut times = Vec::new();
-        for _ in 0..bench.count(30, 2) {
-            let directory = bench.memory().join("crashed");
-            let mut service = Durumd::start(&directory)?;
-            let part = format!("crash {}", engine.name());
-            let mut writer = Actor::start(&part, &service.address())?;
-            check("crashed transaction", "half".to_owned(), writer.hear()?)?;
-            service.kill();
-            writer.kill()?;
-            drop(writer);
-            service.start_again()?;
-            let store = Store::open(service.address(), StoreOptions::new()).map_err(said)?;
-            let report = store.recovery().cloned().unwrap_or_default();
-            check(
-                "crashed transaction",
-                (false, 0),
-                (report.was_clean, report.quarantined.len()),
-            )?;
-            let pool = store.open_pool("pool", PoolOptions::new()).map_err(said)?;
-            check("crashed transaction", true, is_whole(&pool)?)?;
-            times.push(report.log_time);
-            drop(pool);
-            store.close().map_err(said)?;
-            drop(service);
-            std::fs::remove_dir_all(&directory).map_err(said)?;
+        for (count, limit) in [(many, Some(Limit::Value(110.0))), (1, None)] {
+            let mut times = Vec::new();
+            for _ in 0..bench.count(11, 1) {
+                times.push(recovered_at_start(bench, engine, count)? / count as u32);
+            }
+            let row = format!("{ROW}: {} log work, one of {count}", engine.name());
+            let line = Line::micros(row, median(times)).paper(110.1);
+            bench.table.push(Line { limit, ..line });
         }
-        let row = format!("crashed transaction recovered: {} log work", engine.name());
-        let line = Line::micros(row, median(times)).limit(Limit::Value(110.0));
-        bench.table.push(line.paper(110.1));
     }
     Ok(())
+}
+
+/// The log work of a service at whose start so many clients are gone, each in a transaction.
+fn recovered_at_start(bench: &Bench, engine: Engine, count: usize) -> Result<Duration> {
+    let directory = bench.memory().join("crashed");
+    let mut service = Durumd::start(&directory)?;
+    let mut writers = Vec::new();
+    for number in 0..count {
+        let part = format!("crash {} {number}", engine.name());
+        let mut writer = Actor::start(&part, &service.address())?;
+        check("crashed transaction", "half".to_owned(), writer.hear()?)?;
+        writers.push(writer);
+    }
+    service.kill();
+    for mut writer in writers {
+        writer.kill()?;
+    }
+    service.start_again()?;
+    let store = Store::open(service.address(), StoreOptions::new()).map_err(said)?;
+    let report = store.recovery().cloned().unwrap_or_default();
+    check(
+        "crashed transaction",
+        (false, 0),
+        (report.was_clean, report.quarantined.len()),
+    )?;
+    for number in 0..count {
+        let name = parts::pool_name(&number.to_string());
+        let pool = store.open_pool(&name, PoolOptions::new()).map_err(said)?;
+        check("crashed transaction", true, is_whole(&pool, RANGE)?)?;
+    }
+    store.close().map_err(said)?;
+    drop(service);
+    std::fs::remove_dir_all(&directory).map_err(said)?;
+    Ok(report.log_time)
 }
 
 /// A writer with 1 MiB of log is killed: until its successor has committed.
@@ -86,7 +103,7 @@ fn first_commit(bench: &mut Bench) -> Result<()> {
                 let pool = next(&store)?;
                 count_one(&pool)?;
                 times.push(began.elapsed());
-                check("death to next commit", true, is_whole(&pool)?)?;
+                check("death to next commit", true, is_whole(&pool, CHANGED)?)?;
                 drop(pool);
                 store.remove_pool("pool").map_err(said)?;
             }

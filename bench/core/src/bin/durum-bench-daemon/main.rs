@@ -11,6 +11,7 @@ mod clients;
 mod deaths;
 mod mapping;
 mod parts;
+mod placed;
 mod registry;
 mod requests;
 mod table;

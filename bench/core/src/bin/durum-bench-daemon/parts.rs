@@ -16,7 +16,7 @@ pub(crate) const CHANGED: usize = 1 << 20;
 pub(crate) const BEFORE: u8 = 0x11;
 const AFTER: u8 = 0x7a;
 /// The bytes of a range that it announces.
-const RANGE: usize = 4096;
+pub(crate) const RANGE: usize = 4096;
 
 /// The root of the pools here.
 #[repr(C)]
@@ -40,14 +40,21 @@ pub(crate) fn count_one(pool: &Pool) -> Result<u64> {
     .map_err(|error: durum::Error| said(error))
 }
 
-/// Plays a part: `client`; `writer` or `crash` and the name of an engine.
+/// Plays a part: `client`; `writer` or `crash`, the name of an engine, and the number of the pool if there are several.
 pub(crate) fn play(part: &str, store: &Path) -> Result<()> {
-    let (part, engine) = part.split_once(' ').unwrap_or((part, "shadow"));
+    let mut words = part.split(' ');
+    let mut word = || words.next().unwrap_or_default();
+    let (part, engine, number) = (word(), word(), word());
     let engine = Engine::from_name(engine).unwrap_or(Engine::Shadow);
     match part {
         "client" => client(store),
-        _ => writer(store, engine, part == "writer"),
+        _ => writer(store, &pool_name(number), engine, part == "writer"),
     }
+}
+
+/// How a writer calls its pool.
+pub(crate) fn pool_name(number: &str) -> String {
+    format!("pool{number}")
 }
 
 fn say(what: &str) -> Result<()> {
@@ -96,17 +103,18 @@ fn private_kib() -> u64 {
 }
 
 /// Is killed in a transaction, which has changed much or a word.
-fn writer(store: &Path, engine: Engine, is_large: bool) -> Result<()> {
+fn writer(store: &Path, name: &str, engine: Engine, is_large: bool) -> Result<()> {
     let store = Store::open(store, StoreOptions::new()).map_err(said)?;
     let options = PoolOptions::new().engine(engine);
-    let pool = store.open_or_create_pool("pool", options).map_err(said)?;
+    let pool = store.open_or_create_pool(name, options).map_err(said)?;
     let root = pool.root::<Root>().map_err(said)?;
+    let room = if is_large { CHANGED } else { RANGE };
     let block = pool.transaction(|tx| {
-        let block = tx.alloc_bytes(&pool, 0, CHANGED, 4096)?;
+        let block = tx.alloc_bytes(&pool, 0, room, 4096)?;
         // SAFETY: just allocated; and the root, which this thread alone uses.
         unsafe {
-            block.write_bytes(BEFORE, CHANGED);
-            tx.add_bytes(block, CHANGED, Announce::Clobber)?;
+            block.write_bytes(BEFORE, room);
+            tx.add_bytes(block, room, Announce::Clobber)?;
             tx.set(&raw mut (*root).block, block)?;
         }
         Ok::<_, durum::Error>(block)

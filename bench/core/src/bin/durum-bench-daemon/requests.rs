@@ -12,7 +12,7 @@ use durum_service::{EngineKind, PoolSpec, PuddleKind, PuddleOwner, Service};
 
 use crate::bare::{Bare, Mapped, PUDDLE};
 use crate::table::{Limit, Line};
-use crate::{Bench, check, median, registry, said};
+use crate::{Bench, check, median, placed, registry, said};
 
 /// What the large store holds.
 const TYPES: u64 = 5_000;
@@ -55,23 +55,30 @@ fn empty(bench: &mut Bench, bare: &Bare) -> Result<()> {
     if !bench.wants("empty request") {
         return Ok(());
     }
-    let service = Durumd::start(&bench.memory().join("empty"))?;
-    let remote = connect(&service)?;
-    let (bare, own) = in_turns(
-        11,
-        bench.count(3000, 100),
-        || bare.round_trip(),
-        || {
-            let began = Instant::now();
-            let text = remote.type_text(1).map_err(said)?;
-            let took = began.elapsed();
-            check("empty request", None, text)?;
-            Ok(took)
+    let directory = bench.memory().join("empty");
+    placed::each(
+        bare,
+        || Durumd::start(&directory),
+        |placed| {
+            let remote = connect(&placed.service)?;
+            let (bare, own) = in_turns(
+                11,
+                bench.count(3000, 100),
+                || bare.round_trip(),
+                || {
+                    let began = Instant::now();
+                    let text = remote.type_text(1).map_err(said)?;
+                    let took = began.elapsed();
+                    check("empty request", None, text)?;
+                    Ok(took)
+                },
+            )?;
+            let row = format!("empty request {}", placed.name);
+            let line = Line::micros(row, own).beside(bare.as_secs_f64() * 1e6);
+            bench.table.push(line.limit(Limit::Ratio(2.5)).paper(46.9));
+            remote.close().map_err(said)
         },
-    )?;
-    let line = Line::micros("empty request", own).beside(bare.as_secs_f64() * 1e6);
-    bench.table.push(line.limit(Limit::Ratio(2.5)).paper(46.9));
-    remote.close().map_err(said)
+    )
 }
 
 /// A puddle that exists: asked for, mapped, and loaded from.
@@ -79,43 +86,51 @@ fn puddle(bench: &mut Bench, bare: &Bare) -> Result<()> {
     if !bench.wants("puddle to first load") {
         return Ok(());
     }
-    let service = Durumd::start(&bench.memory().join("puddles"))?;
-    let remote = connect(&service)?;
-    let spec = PoolSpec::new(EngineKind::Hybrid);
-    let pool = remote.create_pool("pool", &spec).map_err(said)?.uuid;
-    let mut puddles = Vec::new();
-    for number in 0..64_u8 {
-        let made = remote
-            .create_puddle(PuddleOwner::Pool(pool), PuddleKind::Data, UNIT)
-            .map_err(said)?;
-        let mapped = Mapped::of(&made.file.as_fd(), PUDDLE).ok_or_else(no_mapping)?;
-        mapped.store(PUDDLE - 1, number);
-        puddles.push(made.uuid);
-    }
-    let mut next = 0;
-    let (bare, own) = in_turns(
-        11,
-        bench.count(300, 20),
-        || bare.file_to_load(),
-        || {
-            let number = next % puddles.len();
-            next += 1;
-            let began = Instant::now();
-            let opened = remote
-                .open_puddles(pool, &puddles[number..=number])
-                .map_err(said)?;
-            let mapped = Mapped::of(&opened[0].file.as_fd(), PUDDLE).ok_or_else(no_mapping)?;
-            let byte = mapped.load(PUDDLE - 1);
-            let took = began.elapsed();
-            check("puddle to first load", number as u8, byte)?;
-            Ok(took)
+    let directory = bench.memory().join("puddles");
+    placed::each(
+        bare,
+        || Durumd::start(&directory),
+        |placed| {
+            let remote = connect(&placed.service)?;
+            let spec = PoolSpec::new(EngineKind::Hybrid);
+            let pool = remote.create_pool(placed.name, &spec).map_err(said)?.uuid;
+            let mut puddles = Vec::new();
+            for number in 0..64_u8 {
+                let made = remote
+                    .create_puddle(PuddleOwner::Pool(pool), PuddleKind::Data, UNIT)
+                    .map_err(said)?;
+                let mapped = Mapped::of(&made.file.as_fd(), PUDDLE).ok_or_else(no_mapping)?;
+                mapped.store(PUDDLE - 1, number);
+                puddles.push(made.uuid);
+            }
+            let mut next = 0;
+            let (bare, own) = in_turns(
+                11,
+                bench.count(300, 20),
+                || bare.file_to_load(),
+                || {
+                    let number = next % puddles.len();
+                    next += 1;
+                    let began = Instant::now();
+                    let opened = remote
+                        .open_puddles(pool, &puddles[number..=number])
+                        .map_err(said)?;
+                    let mapped =
+                        Mapped::of(&opened[0].file.as_fd(), PUDDLE).ok_or_else(no_mapping)?;
+                    let byte = mapped.load(PUDDLE - 1);
+                    let took = began.elapsed();
+                    check("puddle to first load", number as u8, byte)?;
+                    Ok(took)
+                },
+            )?;
+            let row = format!("puddle to first load {}", placed.name);
+            let line = Line::micros(row, own).beside(bare.as_secs_f64() * 1e6);
+            bench
+                .table
+                .push(line.limit(Limit::Value(40.0)).paper(125.3));
+            remote.close().map_err(said)
         },
-    )?;
-    let line = Line::micros("puddle to first load", own).beside(bare.as_secs_f64() * 1e6);
-    bench
-        .table
-        .push(line.limit(Limit::Value(40.0)).paper(125.3));
-    remote.close().map_err(said)
+    )
 }
 
 fn no_mapping() -> Error {
