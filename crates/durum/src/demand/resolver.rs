@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use durum_persist::signals::Blocked;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MprotectFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -28,6 +28,10 @@ struct Request {
     address: usize,
     answer: AtomicU32,
 }
+
+/// How often both sides look before they sleep. Accesses to waiting puddles come one soon after the other, and to wake a
+/// thread on a processor that sleeps takes longer than to map a puddle. Whoever else wants the processor gets it.
+const LOOKS: usize = 100;
 
 /// No answer yet.
 const ASKED: u32 = 0;
@@ -77,9 +81,16 @@ fn run(asked: &OwnedFd, faults: Option<&Userfaultfd>) {
     IS_RESOLVER.set(true);
     let mut fds = vec![PollFd::new(asked, PollFlags::IN)];
     fds.extend(faults.map(|faults| PollFd::new(faults, PollFlags::IN)));
+    let mut looks = LOOKS;
     loop {
-        match poll(&mut fds, None) {
-            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+        let at_once = Timespec::default();
+        match poll(&mut fds, (looks < LOOKS).then_some(&at_once)) {
+            Ok(0) => {
+                looks += 1;
+                rustix::thread::sched_yield();
+                continue;
+            }
+            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => looks = 0,
             // The descriptors were closed by somebody whose they are not.
             Err(_) => return,
         }
@@ -148,8 +159,14 @@ pub(crate) fn admit(address: usize) -> bool {
             return false;
         }
     }
+    let mut looks = 0;
     while request.answer.load(Ordering::Acquire) == ASKED {
-        futex_wait(&request.answer, ASKED);
+        if looks < LOOKS {
+            looks += 1;
+            rustix::thread::sched_yield();
+        } else {
+            futex_wait(&request.answer, ASKED);
+        }
     }
     request.answer.load(Ordering::Acquire) == MAPPED
 }
