@@ -41,6 +41,11 @@ pub(crate) struct Usage {
     pub(crate) puddles: u64,
 }
 
+/// Where a puddle is found among those of its owner.
+fn place_of(uuid: Uuid, record: &PuddleRecord) -> (Uuid, u64, Uuid) {
+    (record.owner, record.address, uuid)
+}
+
 /// The user of a pool or of a client; `None` where nobody is named.
 fn user_of(state: &State, owner: Uuid) -> Option<u32> {
     match state.pools.get(&owner) {
@@ -55,8 +60,9 @@ pub(crate) struct Contents {
     state: State,
     /// Pools by name.
     names: BTreeMap<String, Uuid>,
-    /// Owner and puddle.
-    owned: BTreeSet<(Uuid, Uuid)>,
+    /// Puddles by owner and address, and what the registry says of them: who opens a pool of ten thousand waits for no
+    /// search for each.
+    owned: BTreeMap<(Uuid, u64, Uuid), PuddleRecord>,
     /// Users, and what is theirs: pools and clients. It may have some that were theirs.
     of_users: BTreeSet<(Option<u32>, Uuid)>,
 }
@@ -82,7 +88,9 @@ impl Contents {
             names: names
                 .map(|(uuid, pool)| (pool.name.clone(), *uuid))
                 .collect(),
-            owned: owned.map(|(uuid, puddle)| (puddle.owner, *uuid)).collect(),
+            owned: owned
+                .map(|(uuid, record)| (place_of(*uuid, record), *record))
+                .collect(),
             of_users: state
                 .pools
                 .keys()
@@ -197,6 +205,7 @@ impl Contents {
     /// Applies the changes of one commit.
     pub(crate) fn commit(&mut self, changes: &[Change]) {
         let mut ended = Vec::new();
+        let mut changed = Vec::new();
         for change in changes {
             match change {
                 Change::PutPool(uuid, record) => {
@@ -217,18 +226,22 @@ impl Contents {
                         self.names.remove(&record.name);
                     }
                 }
-                Change::PutPuddle(uuid, record) => {
-                    self.owned.insert((record.owner, *uuid));
-                }
-                Change::RemovePuddle(uuid) => {
+                Change::PutPuddle(uuid, _) | Change::RemovePuddle(uuid) => {
+                    changed.push(*uuid);
                     if let Some(record) = self.state.puddles.get(uuid) {
-                        self.owned.remove(&(record.owner, *uuid));
+                        self.owned.remove(&place_of(*uuid, record));
                     }
                 }
                 _ => {}
             }
         }
         self.state.commit(changes);
+        // One commit may say several things of a puddle: what it says last holds.
+        for uuid in changed {
+            if let Some(record) = self.state.puddles.get(&uuid) {
+                self.owned.insert(place_of(uuid, record), *record);
+            }
+        }
         for of_user in ended {
             if !self.users.contains_key(&of_user.1) {
                 self.of_users.remove(&of_user);
@@ -261,14 +274,16 @@ impl Contents {
 
     /// The puddles of a pool or client, in order of address.
     pub(crate) fn puddles_of(&self, owner: Uuid) -> Vec<(Uuid, PuddleRecord)> {
+        let owned = self.owned_by(owner);
+        owned.map(|(uuid, record)| (uuid, *record)).collect()
+    }
+
+    fn owned_by(&self, owner: Uuid) -> impl Iterator<Item = (Uuid, &PuddleRecord)> {
+        let first = (owner, 0, Uuid([0; 16]));
         let owned = self
             .owned
-            .range((owner, Uuid([0; 16]))..=(owner, Uuid([0xff; 16])));
-        let mut puddles: Vec<_> = owned
-            .filter_map(|(_, uuid)| Some((*uuid, *self.puddles.get(uuid)?)))
-            .collect();
-        puddles.sort_unstable_by_key(|(_, record)| record.address);
-        puddles
+            .range(first..=(owner, u64::MAX, Uuid([0xff; 16])));
+        owned.map(|((_, _, uuid), record)| (*uuid, record))
     }
 
     /// The pools a client may write.
@@ -293,10 +308,7 @@ impl Contents {
             let theirs = self.of_users.range(first..=(user, Uuid([0xff; 16])));
             let still = theirs.filter(|(user, owner)| user_of(&self.state, *owner) == *user);
             for (_, owner) in still {
-                let owned = self
-                    .owned
-                    .range((*owner, Uuid([0; 16]))..=(*owner, Uuid([0xff; 16])));
-                for record in owned.filter_map(|(_, puddle)| self.puddles.get(puddle)) {
+                for (_, record) in self.owned_by(*owner) {
                     usage.puddles += 1;
                     match record.kind.holds_objects() {
                         true => usage.bytes += record.size,
