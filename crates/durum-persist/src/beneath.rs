@@ -4,9 +4,10 @@
 //! writer, a link leads to somebody else's file, a device does things when it is opened.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -54,20 +55,51 @@ impl From<NotRegular> for io::Error {
 const DIRECTORY: &str = "a directory";
 const REGULAR: &str = "a regular file";
 
-/// Checks that there is a directory `name` in `directory`, which itself may be reached through links.
-///
-/// # Errors
-/// `NotFound`; [`NotRegular`] for anything else, a link to a directory included; or as the system says.
-pub fn check_directory(directory: &Path, name: &str) -> io::Result<()> {
-    let at = rustix::fs::open(directory, STEP, Mode::empty())?;
-    step_into(&at, Path::new(name), &directory.join(name)).map(drop)
+/// A directory that was found once, so that each file in it is opened in one step.
+#[derive(Debug)]
+pub struct Directory {
+    descriptor: OwnedFd,
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Finds the directory `name` in `parent`, which itself may be reached through links.
+    ///
+    /// # Errors
+    /// `NotFound`; [`NotRegular`] for anything else, a link to a directory included; or as the system says.
+    pub fn find(parent: &Path, name: &str) -> io::Result<Directory> {
+        let at = rustix::fs::open(parent, STEP, Mode::empty())?;
+        let path = parent.join(name);
+        let descriptor = step_into(&at, Path::new(name), &path)?;
+        Ok(Directory { descriptor, path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a regular file in it. `path` is what messages call the file.
+    pub(crate) fn open(
+        &self,
+        name: &str,
+        path: &Path,
+        writable: bool,
+    ) -> io::Result<(File, Metadata)> {
+        let name = Path::new(name);
+        // Anything else leads out of the directory, or further into it.
+        if !matches!(name.components().next(), Some(Component::Normal(part)) if part == name) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        open_in(&self.descriptor, name, path, writable)
+    }
 }
 
 /// The way to a file: found, not read.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Opens the regular file `name` beneath `directory`. The directory itself may be reached through links.
-pub(crate) fn open(directory: &Path, name: &Path, writable: bool) -> io::Result<File> {
+pub(crate) fn open(directory: &Path, name: &Path, writable: bool) -> io::Result<(File, Metadata)> {
     let mut at = rustix::fs::open(directory, STEP, Mode::empty())?;
     let mut path = directory.to_owned();
     let mut parts = name.components().peekable();
@@ -91,7 +123,7 @@ fn step_into(at: &OwnedFd, part: &Path, path: &Path) -> io::Result<OwnedFd> {
         .map_err(|errno| refusal(at, part, path, DIRECTORY, errno))
 }
 
-fn open_in(at: &OwnedFd, part: &Path, path: &Path, writable: bool) -> io::Result<File> {
+fn open_in(at: &OwnedFd, part: &Path, path: &Path, writable: bool) -> io::Result<(File, Metadata)> {
     let access = match writable {
         true => OFlags::RDWR,
         false => OFlags::RDONLY,
@@ -100,16 +132,16 @@ fn open_in(at: &OwnedFd, part: &Path, path: &Path, writable: bool) -> io::Result
     let file = rustix::fs::openat(at, part, flags, Mode::empty())
         .map_err(|errno| refusal(at, part, path, REGULAR, errno))?;
     let file = File::from(file);
-    ensure_regular(&file, path)?;
-    Ok(file)
+    let metadata = ensure_regular(&file, path)?;
+    Ok((file, metadata))
 }
 
-/// Refuses anything but a regular file.
-pub(crate) fn ensure_regular(file: &File, path: &Path) -> io::Result<()> {
-    let found = FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode);
-    match found {
-        FileType::RegularFile => Ok(()),
-        _ => Err(not(path, found, REGULAR).into()),
+/// What the system says of a file; refuses anything but a regular one.
+pub(crate) fn ensure_regular(file: &File, path: &Path) -> io::Result<Metadata> {
+    let metadata = file.metadata()?;
+    match FileType::from_raw_mode(metadata.mode()) {
+        FileType::RegularFile => Ok(metadata),
+        found => Err(not(path, found, REGULAR).into()),
     }
 }
 

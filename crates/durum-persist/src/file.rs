@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::beneath;
+use crate::beneath::{self, Directory};
 use crate::inject::{self, Operation};
 use crate::key::FileKey;
 use crate::recording::hook::{self, Name};
@@ -60,9 +60,18 @@ impl MediaFile {
     /// `NotFound`, `PermissionDenied`; [`NotRegular`](crate::beneath::NotRegular) for anything but a regular file; or
     /// as the system says.
     pub fn open(directory: &Path, name: impl AsRef<Path>, writable: bool) -> io::Result<MediaFile> {
-        let file = beneath::open(directory, name.as_ref(), writable)?;
-        let metadata = file.metadata()?;
+        let (file, metadata) = beneath::open(directory, name.as_ref(), writable)?;
         Ok(MediaFile::new(file, &directory.join(name), &metadata))
+    }
+
+    /// As [`open`](Self::open), for a file in a directory that was found before.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_in(directory: &Directory, name: &str, writable: bool) -> io::Result<MediaFile> {
+        let path = directory.path().join(name);
+        let (file, metadata) = directory.open(name, &path, writable)?;
+        Ok(MediaFile::new(file, &path, &metadata))
     }
 
     /// A file that another process has opened, under the path by which messages name it.
@@ -71,8 +80,7 @@ impl MediaFile {
     /// [`NotRegular`](crate::beneath::NotRegular) for anything but a regular file; or as the system says.
     pub fn received(descriptor: OwnedFd, path: &Path) -> io::Result<MediaFile> {
         let file = File::from(descriptor);
-        beneath::ensure_regular(&file, path)?;
-        let metadata = file.metadata()?;
+        let metadata = beneath::ensure_regular(&file, path)?;
         Ok(MediaFile::new(file, path, &metadata))
     }
 

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 
-use durum_persist::beneath::{NotRegular, check_directory};
+use durum_persist::beneath::{Directory, NotRegular};
 use durum_persist::file::{self, MediaFile};
 use durum_persist::inject::{self, Operation};
 use durum_persist::{Site, count};
@@ -101,9 +101,14 @@ fn only_regular_files_beneath_the_directory_are_opened() {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
         }
     }
-    check_directory(dir.path(), "sub").unwrap();
+    let sub = Directory::find(dir.path(), "sub").unwrap();
+    let file = MediaFile::open_in(&sub, "file", false).unwrap();
+    assert_eq!(file.path(), at("sub/file"));
+    for name in ["", "..", "../file", "/etc/passwd"] {
+        assert!(MediaFile::open_in(&sub, name, false).is_err(), "{name}");
+    }
     for name in ["way", "file", "pipe"] {
-        let error = check_directory(dir.path(), name).unwrap_err();
+        let error = Directory::find(dir.path(), name).unwrap_err();
         assert!(NotRegular::of(&error).is_some(), "{name}: {error}");
     }
 }

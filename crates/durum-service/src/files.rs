@@ -9,8 +9,9 @@ use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
 use durum_format::registry::PuddleRecord;
 use durum_format::{UNIT, Uuid};
 use durum_persist::Site;
+use durum_persist::beneath::Directory;
 use durum_persist::file::{self, MediaFile};
-use memmap2::MmapMut;
+use memmap2::{Advice, MmapMut};
 use rustix::fs::SeekFrom;
 
 use crate::error::{Error, Result};
@@ -23,6 +24,11 @@ pub(crate) const QUARANTINE_DIRECTORY: &str = "quarantine";
 
 /// Puddles of objects from this size on get large pages: of what a store begins with, little may ever be used.
 const LARGE_MIN: u64 = 2 * UNIT;
+
+/// Bytes of a large page.
+const LARGE_PAGE: u64 = 2 << 20;
+/// Bytes that are read at once for which a large page pays: to clear one takes as long as a hundred faults.
+const LARGE_WORTH: usize = 512 << 10;
 
 const CREATION: Site = Site("new puddle");
 const CREATION_NAME: Site = Site("new puddle's name");
@@ -68,8 +74,50 @@ pub(crate) fn check_directories(store: &Path) -> Result<()> {
 }
 
 fn check_directory(store: &Path, name: &str, cure: &'static str) -> Result<()> {
+    find_directory(store, name, cure).map(drop)
+}
+
+fn find_directory(store: &Path, name: &str, cure: &'static str) -> Result<Directory> {
     let structure = "a directory of the store";
-    reading::check_directory(store, name, Role { structure, cure })
+    reading::find_directory(store, name, Role { structure, cure })
+}
+
+/// The puddle files of a store, for whoever opens many: their directory is found once.
+#[derive(Debug)]
+pub(crate) struct Puddles {
+    store: PathBuf,
+    directory: Directory,
+}
+
+impl Puddles {
+    /// Those of the store.
+    ///
+    /// # Errors
+    /// `FileMissing`, `NotAFile`, `Io`: of their directory.
+    pub(crate) fn of(store: &Path) -> Result<Puddles> {
+        Ok(Puddles {
+            store: store.to_owned(),
+            directory: find_directory(store, PUDDLE_DIRECTORY, RESTORE)?,
+        })
+    }
+
+    /// The store's directory.
+    pub(crate) fn store(&self) -> &Path {
+        &self.store
+    }
+
+    /// As [`open`].
+    pub(crate) fn open(
+        &self,
+        uuid: Uuid,
+        record: &PuddleRecord,
+        writable: bool,
+    ) -> Result<MediaFile> {
+        let name = uuid.to_string();
+        let file = reading::open_in(&self.directory, &name, role_of(record), writable)?;
+        ensure_is(&file, uuid, record)?;
+        Ok(file)
+    }
 }
 
 /// Whether what [`check_directories`] found is made good by [`repair_directories`].
@@ -267,15 +315,15 @@ pub(crate) fn read_header(file: &MediaFile, cure: &'static str) -> Result<Puddle
 }
 
 /// Reads `length` bytes at `offset`, asking the file system where anything was written: a log is mostly room that was
-/// reserved and never used, and most of the time of a recovery would go into copying its zeros. Also tells behind which
-/// byte nothing was written.
-pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<(MmapMut, usize)> {
+/// reserved and never used, and most of the time of a recovery would go into copying its zeros.
+pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<Sparse> {
     let failed = |offset| move |error| Error::io_at("reading a log", file, offset, error);
     let end = offset.saturating_add(length);
     // Mapped, so that only what is read or looked at takes a page: the allocator may fill such a buffer with zeros,
-    // which takes longer than all the rest.
-    let mut bytes =
-        MmapMut::map_anon(usize::try_from(length).unwrap_or(usize::MAX)).map_err(failed(offset))?;
+    // which takes longer than all the rest. As large as large pages are, so that it can have some.
+    let room = length.next_multiple_of(LARGE_PAGE);
+    let mut room =
+        MmapMut::map_anon(usize::try_from(room).unwrap_or(usize::MAX)).map_err(failed(offset))?;
     let mut at = offset;
     let mut used = 0;
     while at < end {
@@ -294,14 +342,48 @@ pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<
             .unwrap_or(end)
             .min(end);
         let part = (data - offset) as usize..(hole - offset) as usize;
-        let Some(part) = bytes.get_mut(part) else {
+        if part.len() >= LARGE_WORTH && used == 0 {
+            // A system that has none goes on with small ones.
+            let _ = room.advise(Advice::HugePage);
+        }
+        let Some(part) = room.get_mut(part) else {
             break;
         };
         file.read_exact_at(part, data).map_err(failed(data))?;
         used = (hole - offset) as usize;
         at = hole;
     }
-    Ok((bytes, used))
+    Ok(Sparse {
+        room,
+        length: length as usize,
+        used,
+    })
+}
+
+/// A part of a file, in memory.
+#[derive(Debug)]
+pub(crate) struct Sparse {
+    room: MmapMut,
+    length: usize,
+    used: usize,
+}
+
+impl Sparse {
+    /// All of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.room.get(..self.length).unwrap_or_default()
+    }
+
+    /// The part behind which nothing was written: all is zero there.
+    pub(crate) fn written(&self) -> &[u8] {
+        self.room.get(..self.used).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for Sparse {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
 }
 
 /// Whether all bytes of a file from `offset` on are zero. Reads only what was written.
@@ -310,15 +392,16 @@ pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
     let length = reading::length(file)?;
     let mut at = offset;
     while at < length {
-        let (bytes, used) = read_sparse(file, at, CHUNK_BYTES.min(length - at))?;
-        if bytes.iter().take(used).any(|byte| *byte != 0) {
+        let chunk = CHUNK_BYTES.min(length - at);
+        let read = read_sparse(file, at, chunk)?;
+        if read.written().iter().any(|byte| *byte != 0) {
             return Ok(false);
         }
-        at = match rustix::fs::seek(file, SeekFrom::Data(at + bytes.len() as u64)) {
+        at = match rustix::fs::seek(file, SeekFrom::Data(at + chunk)) {
             Ok(data) => data,
             Err(rustix::io::Errno::NXIO) => break,
             // A file system that cannot tell: the next chunk is read.
-            Err(_) => at + bytes.len() as u64,
+            Err(_) => at + chunk,
         };
     }
     Ok(true)

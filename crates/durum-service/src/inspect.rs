@@ -17,7 +17,7 @@ use durum_persist::file::MediaFile;
 
 use crate::directory::absolute;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files;
+use crate::files::{self, Puddles};
 use crate::identity;
 use crate::liveness;
 use crate::lock::Holder;
@@ -109,9 +109,10 @@ impl ReadOnlyStore {
         let mut refused = RefusedPools::default();
         let mut ready = BTreeMap::new();
         let mut writes: BTreeMap<Uuid, Vec<HomeWrite>> = BTreeMap::new();
-        if !is_live {
+        if !is_live && !contents.clients.is_empty() {
+            let puddles = Puddles::of(&path)?;
             for &client in &contents.clients {
-                let plan = plan_client(&path, &contents, client, Access::Read, &mut |_, _| {})?;
+                let plan = plan_client(&puddles, &contents, client, Access::Read, &mut |_, _| {})?;
                 pending.count(&plan);
                 refused.add(&plan.refused);
                 if contents.kept.contains_key(&client) {

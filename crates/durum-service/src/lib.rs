@@ -59,7 +59,7 @@ pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
 pub use durum_format::registry::Rights;
 pub use error::{Error, ErrorKind, Result};
-pub use host::{CreateOptions, Embedded, Host, OpenOptions};
+pub use host::{CreateOptions, Embedded, Ended, Host, OpenOptions};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use liveness::{Life, Liveness, Watched};
 pub use model::{

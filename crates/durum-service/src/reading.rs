@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use durum_persist::beneath::{self, NotRegular};
+use durum_persist::beneath::{Directory, NotRegular};
 use durum_persist::file::MediaFile;
 
 use crate::error::{Error, Result};
@@ -32,12 +32,26 @@ pub(crate) fn open(
     MediaFile::open(store, name, writable).map_err(|error| failed(&store.join(name), role, error))
 }
 
-/// Checks that there is a directory of that name in the store's directory.
+/// As [`open`], for a file in a directory that was found before.
+///
+/// # Errors
+/// As for [`open`].
+pub(crate) fn open_in(
+    directory: &Directory,
+    name: &str,
+    role: Role,
+    writable: bool,
+) -> Result<MediaFile> {
+    MediaFile::open_in(directory, name, writable)
+        .map_err(|error| failed(&directory.path().join(name), role, error))
+}
+
+/// Finds the directory of that name in the store's directory.
 ///
 /// # Errors
 /// `FileMissing`, `NotAFile`, `Io`.
-pub(crate) fn check_directory(store: &Path, name: &str, role: Role) -> Result<()> {
-    beneath::check_directory(store, name).map_err(|error| failed(&store.join(name), role, error))
+pub(crate) fn find_directory(store: &Path, name: &str, role: Role) -> Result<Directory> {
+    Directory::find(store, name).map_err(|error| failed(&store.join(name), role, error))
 }
 
 fn failed(path: &Path, role: Role, error: io::Error) -> Error {

@@ -148,7 +148,7 @@ pub(crate) fn move_used<'a>(store: &Path, strays: &'a [Stray]) -> Result<Vec<&'a
     }
     let directory = store.join(DIRECTORY);
     files::ensure_directory(&directory, ASIDE)?;
-    reading::check_directory(store, DIRECTORY, PLACE)?;
+    reading::find_directory(store, DIRECTORY, PLACE)?;
     // ORDER: the directory is durable before anything is moved into it; else a crash takes it away with what it holds.
     files::sync_dir(store, ASIDE)?;
     for stray in &moved {
@@ -167,8 +167,8 @@ pub(crate) fn move_used<'a>(store: &Path, strays: &'a [Stray]) -> Result<Vec<&'a
 /// # Errors
 /// `NotAFile` where something else lies there: a link leads out of the store.
 pub(crate) fn has_place(store: &Path) -> Result<bool> {
-    match reading::check_directory(store, DIRECTORY, PLACE) {
-        Ok(()) => Ok(true),
+    match reading::find_directory(store, DIRECTORY, PLACE) {
+        Ok(_) => Ok(true),
         Err(Error::FileMissing { .. }) => Ok(false),
         Err(error) => Err(error),
     }

@@ -426,14 +426,12 @@ impl Clients {
             }
             // What it has asked for is done first: it may be making a puddle.
             drop(gone.turn.lock());
-            let is_done = clients.recover(id, &gone);
-            let mut table = clients.table();
-            table.recovering.remove(&id);
-            match is_done {
-                true => table.recovered += 1,
-                false => drop(table.stuck.insert(id, (Instant::now(), gone))),
+            if !clients.recover(id, &gone) {
+                let mut table = clients.table();
+                table.recovering.remove(&id);
+                table.stuck.insert(id, (Instant::now(), gone));
+                clients.changed.notify_all();
             }
-            clients.changed.notify_all();
         };
         let thread = thread::Builder::new().name("recover".to_owned());
         if let Err(error) = thread.spawn(recover) {
@@ -447,18 +445,28 @@ impl Clients {
         }
     }
 
+    /// Who waits for one of its pools goes on before all is done.
+    fn has_recovered(&self, client: Uuid) {
+        let mut table = self.table();
+        table.recovering.remove(&client);
+        table.recovered += 1;
+        self.changed.notify_all();
+    }
+
     fn recover(&self, client: Uuid, gone: &Gone) -> bool {
         let began = Instant::now();
         let parted = match &gone.process {
             Some(process) if !has_ended(process) => self.host.part_from(client),
             _ => Ok(()),
         };
-        let recovered = parted.and_then(|()| self.host.recover_client(client));
-        self.metrics
-            .recovered(recovered.as_ref().ok(), began.elapsed());
-        match recovered {
-            Ok(report) => {
-                audit::recovered(client, gone.pid, gone.uid, &report);
+        let ended = parted.and_then(|()| self.host.end_client(client));
+        let took = began.elapsed();
+        match ended {
+            Ok(ended) => {
+                self.has_recovered(client);
+                let report = ended.report();
+                self.metrics.recovered(Some(report), took);
+                audit::recovered(client, gone.pid, gone.uid, report);
                 tracing::info!(
                     %client,
                     logs = report.logs,
@@ -466,15 +474,19 @@ impl Clients {
                     rolled_forward = report.rolled_forward,
                     quarantined = report.quarantined.len(),
                     refused = report.refused.len(),
-                    us = began.elapsed().as_micros() as u64,
+                    us = took.as_micros() as u64,
                     "a client is gone and was recovered"
                 );
+                if let Err(error) = ended.clear_up() {
+                    tracing::warn!(%client, "files of its logs are left: {error}");
+                }
                 if let Err(error) = self.host.forget_client(client) {
                     tracing::warn!(%client, "{error}");
                 }
                 true
             }
             Err(error) => {
+                self.metrics.recovered(None, took);
                 tracing::error!(%client, "a client that is gone was not recovered: {error}");
                 false
             }

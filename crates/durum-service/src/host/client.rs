@@ -15,7 +15,7 @@ use super::{CreateOptions, Host, Open, OpenOptions};
 use crate::check::{Garbage, GarbageOptions};
 use crate::descriptors;
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::{self, Puddles};
 use crate::model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport,
     RefusedPool, StoreInfo,
@@ -473,12 +473,13 @@ impl Embedded {
         let registered = away.look(|open| open.contents.puddles_of(pool))?;
         let path = &self.host.path;
         let refused = |error| files::of_pool(error, path, name);
-        let plan = plan_twin(path, &registered, root).map_err(refused)?;
+        let puddles = Puddles::of(path)?;
+        let plan = plan_twin(&puddles, &registered, root).map_err(refused)?;
         if plan.twins.is_empty() {
             return Ok(());
         }
         let contents = away.look(|open| open.contents.clone())?;
-        let failed = apply(path, &contents, &plan)?;
+        let failed = apply(&puddles, &contents, &plan)?;
         failed
             .into_values()
             .next()

@@ -2,7 +2,7 @@
 
 use durum_format::Uuid;
 
-use super::commit::Commit;
+use super::commit::{Away, Commit};
 use super::puddles::Registered;
 use super::{Host, Open, open, recover};
 use crate::error::Result;
@@ -10,6 +10,18 @@ use crate::files;
 use crate::model::RecoveryReport;
 
 impl Host {
+    /// Replays the logs of a client whose process is gone, ends it, and removes their files; see
+    /// [`end_client`](Host::end_client).
+    ///
+    /// # Errors
+    /// As for [`Host::end_client`] and [`Ended::clear_up`].
+    pub fn recover_client(&self, client: Uuid) -> Result<RecoveryReport> {
+        let ended = self.end_client(client)?;
+        let report = ended.report.clone();
+        ended.clear_up()?;
+        Ok(report)
+    }
+
     /// Replays the logs of a client whose process is gone, and ends it. Others go on meanwhile, and other clients are
     /// recovered beside it; whoever asks for one of its pools gets it afterwards. All of it is durable on return.
     /// Nothing happens for one that has ended in order.
@@ -19,8 +31,8 @@ impl Host {
     /// # Errors
     /// `Closed`, `Forked`, `Poisoned`; `Io`: the logs are whole, and the pools stay with the client until it is tried
     /// again, or the store is opened anew.
-    pub fn recover_client(&self, client: Uuid) -> Result<RecoveryReport> {
-        let _alone = self.recover_alone(client)?;
+    pub fn end_client(&self, client: Uuid) -> Result<Ended<'_>> {
+        let alone = self.recover_alone(client)?;
         // Nobody else may touch its logs, nor the pools that it was granted: so both are read without the lock.
         let (away, contents) = self.leave(|open| Ok(open.contents.concerning(client)))?;
         let known = contents.clients.first().copied();
@@ -38,20 +50,19 @@ impl Host {
             open.forget_client(client);
             open.refused.replace(&contents, &recovered.refused);
         });
-        for (uuid, _) in &removed {
-            files::remove(&self.path, *uuid)?;
-            away.note(|open| open.unlinked.push(*uuid));
-        }
         let is_here = |uuid: &Uuid| files::puddle_path(&self.path, *uuid).exists();
         let mut quarantined = Vec::new();
-        away.note(|open| {
-            open.free_addresses(&removed);
-            quarantined = quarantined_of(open, client);
-        });
+        away.note(|open| quarantined = quarantined_of(open, client));
         quarantined.retain(is_here);
         open::move_into_quarantine(&self.path, &quarantined)?;
         recovered.report.was_clean = known.is_none();
-        Ok(recovered.report)
+        Ok(Ended {
+            host: self,
+            report: recovered.report,
+            removed,
+            away,
+            _alone: alone,
+        })
     }
 
     /// Waits until nobody else recovers this client: whoever comes second finds that it has ended.
@@ -64,7 +75,42 @@ impl Host {
     }
 }
 
+/// A client was recovered and has ended. The files of its logs are there yet: to remove them takes longer than all the
+/// rest, and who waits for a pool need not wait for it.
+#[must_use = "the files go at the next start otherwise"]
+#[derive(Debug)]
+pub struct Ended<'h> {
+    host: &'h Host,
+    report: RecoveryReport,
+    removed: Vec<Registered>,
+    away: Away<'h>,
+    _alone: Recovering<'h>,
+}
+
+impl Ended<'_> {
+    /// What was recovered.
+    pub fn report(&self) -> &RecoveryReport {
+        &self.report
+    }
+
+    /// Removes the files.
+    ///
+    /// # Errors
+    /// `Io`: those that are left go at the next start.
+    pub fn clear_up(self) -> Result<()> {
+        let removed = self.removed.iter().try_for_each(|(uuid, _)| {
+            files::remove(&self.host.path, *uuid)?;
+            self.away.note(|open| open.unlinked.push(*uuid));
+            Ok(())
+        });
+        // Also after an error: the registry does not list them.
+        self.away.note(|open| open.free_addresses(&self.removed));
+        removed
+    }
+}
+
 /// A client is being recovered, until this is dropped.
+#[derive(Debug)]
 struct Recovering<'e> {
     host: &'e Host,
     client: Uuid,

@@ -45,6 +45,7 @@ use crate::space::{OpenHere, Space};
 
 pub use client::Embedded;
 use commit::{Durable, Group};
+pub use gone::Ended;
 use puddles::Registered;
 
 /// How a store is made.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 
 use crate::error::Result;
-use crate::files;
+use crate::files::{self, Puddles};
 use crate::model::{RecoveryReport, Stage};
 use crate::recovery::{Access, ClientPlan, Refusal, RefusedPools, apply, plan_client, sync_logs};
 use crate::registry::contents::{Change, Contents, QuarantinedLog};
@@ -36,10 +36,11 @@ pub(super) fn plan(
     progress: &dyn Fn(Stage, u64, u64),
 ) -> Result<Plans> {
     let began = Instant::now();
+    let puddles = Puddles::of(path)?;
     let mut clients = Vec::new();
     for client in gone {
         let mut step = |done, total| progress(Stage::Logs, done, total);
-        let plan = plan_client(path, contents, client, Access::Write, &mut step)?;
+        let plan = plan_client(&puddles, contents, client, Access::Write, &mut step)?;
         clients.push((client, plan));
     }
     Ok(Plans {
@@ -94,14 +95,15 @@ impl Plans {
         };
         let report = &mut recovered.report;
         let began = Instant::now();
+        let puddles = Puddles::of(path)?;
         for (_, plan) in &mut self.clients {
-            let failed: BTreeMap<Uuid, Refusal> = match sync_logs(path, contents, plan)? {
+            let failed: BTreeMap<Uuid, Refusal> = match sync_logs(&puddles, contents, plan)? {
                 Some(refusal) => {
                     let pools = plan.pools(contents).into_iter();
                     pools.map(|pool| (pool, refusal.clone())).collect()
                 }
                 None => {
-                    let failed = apply(path, contents, plan)?.into_iter();
+                    let failed = apply(&puddles, contents, plan)?.into_iter();
                     failed
                         .map(|(pool, error)| (pool, Refusal::of(&error)))
                         .collect()

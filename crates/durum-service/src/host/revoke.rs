@@ -103,10 +103,9 @@ fn copy(old: &MediaFile, new: &MediaFile, size: u64) -> Result<()> {
     let mut at = 0;
     while at < size {
         let length = PART_BYTES.min(size - at);
-        let (bytes, used) = files::read_sparse(old, at, length)?;
-        let written = bytes.get(..used).unwrap_or_default();
-        if !written.is_empty() {
-            new.write_all_at(written, at)
+        let read = files::read_sparse(old, at, length)?;
+        if !read.written().is_empty() {
+            new.write_all_at(read.written(), at)
                 .map_err(|error| files::grown("copying a puddle", new.path(), size, error))?;
         }
         at += length;

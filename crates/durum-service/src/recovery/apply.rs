@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::path::Path;
 
 use durum_format::Uuid;
 use durum_persist::Site;
@@ -14,7 +13,7 @@ use super::refused::Refusal;
 use super::workers;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::Puddles;
 use crate::reading;
 use crate::registry::contents::Contents;
 
@@ -33,7 +32,7 @@ const HOME: Site = Site("recovered data");
 /// # Errors
 /// Of the system.
 pub(crate) fn sync_logs(
-    store: &Path,
+    puddles: &Puddles,
     contents: &Contents,
     plan: &ClientPlan,
 ) -> Result<Option<Refusal>> {
@@ -43,7 +42,7 @@ pub(crate) fn sync_logs(
     let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
     // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction, and
     // no log that tells of it.
-    let sync = |log: &Uuid| sync(&open(store, contents, *log)?, LOGS);
+    let sync = |log: &Uuid| sync(&open(puddles, contents, *log)?, LOGS);
     for synced in workers::map(&logs, threads(plan), sync) {
         match synced {
             Err(error) if is_of_pool(&error) => return Ok(Some(Refusal::of(&error))),
@@ -65,7 +64,7 @@ fn threads(plan: &ClientPlan) -> usize {
 /// # Errors
 /// Of the system. Some of the writes may have been made: the logs are whole, and the next opener makes them again.
 pub(crate) fn apply(
-    store: &Path,
+    puddles: &Puddles,
     contents: &Contents,
     plan: &ClientPlan,
 ) -> Result<BTreeMap<Uuid, Error>> {
@@ -75,7 +74,7 @@ pub(crate) fn apply(
     let mut targets: BTreeMap<Uuid, TargetPuddle<'_>> = BTreeMap::new();
     for puddle in plan.puddles() {
         if let Entry::Vacant(entry) = targets.entry(puddle)
-            && let Some(file) = failed.without(contents, puddle, open(store, contents, puddle))?
+            && let Some(file) = failed.without(contents, puddle, open(puddles, contents, puddle))?
         {
             entry.insert(TargetPuddle {
                 puddle,
@@ -219,6 +218,6 @@ fn sync(file: &MediaFile, site: Site) -> Result<()> {
         .map_err(|error| Error::io("making recovered data durable", file.path(), error))
 }
 
-fn open(store: &Path, contents: &Contents, puddle: Uuid) -> Result<MediaFile> {
-    files::open(store, puddle, contents.puddle(store, puddle)?, true)
+fn open(puddles: &Puddles, contents: &Contents, puddle: Uuid) -> Result<MediaFile> {
+    puddles.open(puddle, contents.puddle(puddles.store(), puddle)?, true)
 }

@@ -1,7 +1,6 @@
 //! Decides what recovery does for a client: reads its log spaces, logs and records, and writes nothing.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use durum_format::Uuid;
 use durum_format::home::Verdict;
@@ -10,14 +9,14 @@ use durum_format::log_space::{self, LogSpace, LogSpaceEntry};
 use durum_format::puddle;
 
 use super::home::{Access, Home, Place};
-use super::logs::{LogPuddles, Unreached, Written, check_unreached, read_heap};
+use super::logs::{LogPuddles, Unreached, check_unreached, read_heap};
 use super::obstacle::{Obstacle, Why};
 use super::plan::{ClientPlan, Outcome};
 use super::records;
 use super::twin;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::{self, Puddles};
 use crate::registry::contents::Contents;
 
 /// Reads everything that the client left and decides, once and over all of its pools. Writes nothing.
@@ -30,34 +29,34 @@ use crate::registry::contents::Contents;
 /// # Errors
 /// Of the system: then nothing can be decided, and nothing may be written.
 pub(crate) fn plan_client(
-    store: &Path,
+    puddles: &Puddles,
     contents: &Contents,
     client: Uuid,
     access: Access,
     step: &mut dyn FnMut(u64, u64),
 ) -> Result<ClientPlan> {
     let mut plan = ClientPlan::default();
-    let listed = read_log_spaces(store, contents, client, access, &mut plan)?;
+    let listed = read_log_spaces(puddles, contents, client, access, &mut plan)?;
     // Puddles that were prepared are no logs until a log space names them. One that is damaged may have named any.
     let names_none = listed.logs.is_empty() && listed.unfinished.is_none();
     let logs = match names_none && plan.invalid.is_empty() {
-        true => LogPuddles::none(store),
-        false => LogPuddles::read(store, contents, client, access)?,
+        true => LogPuddles::none(puddles),
+        false => LogPuddles::read(puddles, contents, client, access)?,
     };
     let is_again = contents.kept.contains_key(&client);
     let read = read_logs(&logs, contents, &listed.logs, is_again, &mut plan);
     let unreached = logs.unreached(&read.reached);
-    let mut home = Home::new(store, contents, client, access);
+    let mut home = Home::new(puddles, contents, client, access);
     plan.verdicts.extend(home.known());
-    records::plan_records(store, contents, client, &mut home, &mut plan)?;
+    records::plan_records(puddles, contents, client, &mut home, &mut plan)?;
     let total = listed.logs.len() as u64;
     for (done, log) in (1..).zip(&read.logs) {
-        decide_log(log, &unreached, &mut home, &mut plan)?;
+        decide_log(log, &logs, &unreached, &mut home, &mut plan)?;
         step(done, total);
     }
     plan.settle(contents, client, &mut home)?;
     plan.replays_logs = !plan.writes.is_empty();
-    twin::plan_twins(store, contents, client, access, &mut home, &mut plan)?;
+    twin::plan_twins(puddles, contents, client, access, &mut home, &mut plan)?;
     plan.is_as_before = contents.kept.contains_key(&client)
         && contents
             .granted_pools(client)
@@ -86,7 +85,7 @@ struct Listed {
 }
 
 fn read_log_spaces(
-    store: &Path,
+    puddles: &Puddles,
     contents: &Contents,
     client: Uuid,
     access: Access,
@@ -99,7 +98,7 @@ fn read_log_spaces(
         .map(|(uuid, _)| uuid);
     for space in own.filter(|uuid| contents.log_spaces.contains_key(uuid)) {
         plan.log_spaces += 1;
-        match read_log_space(store, contents, space, access) {
+        match read_log_space(puddles, contents, space, access) {
             Ok(read) => {
                 plan.sound.insert(space);
                 let entries = read.entries().iter();
@@ -185,13 +184,14 @@ fn read_logs<'a>(
 
 fn decide_log(
     read: &ReadLog<'_>,
+    logs: &LogPuddles<'_>,
     unreached: &Unreached<'_>,
     home: &mut Home<'_>,
     plan: &mut ClientPlan,
 ) -> Result<()> {
     let decided = check_unreached(&read.log, unreached)
         .map_err(Obstacle::Invalid)
-        .and_then(|()| decide(read, home, plan));
+        .and_then(|()| decide(read, logs, home, plan));
     match decided {
         Ok(Decision { outcome, writes }) => {
             plan.sound.insert(read.head);
@@ -219,7 +219,7 @@ fn decide_log(
 }
 
 fn read_log_space(
-    store: &Path,
+    puddles: &Puddles,
     contents: &Contents,
     space: Uuid,
     access: Access,
@@ -229,12 +229,13 @@ fn read_log_space(
             "puddle {space} is not registered"
         )));
     };
-    let Written(heap, used) = read_heap(store, space, record, access)?;
+    let heap = read_heap(puddles, space, record, access)?;
     // Behind what was written all entries are free.
-    let used = heap.get(..used.max(log_space::ENTRY_SIZE)).unwrap_or(&heap);
+    let used = heap.written().len().max(log_space::ENTRY_SIZE);
+    let used = heap.bytes().get(..used).unwrap_or(heap.bytes());
     LogSpace::of(&files::header_of(space, record), used).map_err(|source| {
         let (file, base) = (
-            files::puddle_path(store, space),
+            files::puddle_path(puddles.store(), space),
             puddle::heap_offset(record.size),
         );
         let cure = "the log space cannot be read";
@@ -251,20 +252,21 @@ struct Decision {
 
 fn decide(
     read: &ReadLog<'_>,
+    logs: &LogPuddles<'_>,
     home: &mut Home<'_>,
     plan: &mut ClientPlan,
 ) -> Result<Decision, Obstacle> {
     let log = &read.log;
     let Some(sealed) = is_sealed(read, home, plan)? else {
         // It writes what a sealed log says, or what one says that is not: it concerns the pools of both.
-        let (_, mut writes) = writes_of(log, false, home)?;
-        writes.extend(writes_of(log, true, home)?.1);
+        let (_, mut writes) = writes_of(log, logs, false, home)?;
+        writes.extend(writes_of(log, logs, true, home)?.1);
         return Ok(Decision {
             outcome: None,
             writes,
         });
     };
-    let (outcome, writes) = writes_of(log, sealed, home)?;
+    let (outcome, writes) = writes_of(log, logs, sealed, home)?;
     Ok(Decision {
         outcome: Some(outcome),
         writes,
@@ -307,6 +309,7 @@ fn is_sealed(
 
 fn writes_of(
     log: &ParsedLog<'_>,
+    logs: &LogPuddles<'_>,
     sealed: bool,
     home: &Home<'_>,
 ) -> Result<(Outcome, Vec<(Uuid, HomeWrite)>), Obstacle> {
@@ -327,7 +330,7 @@ fn writes_of(
             puddle,
             offset: address - header.address,
             kind: match write {
-                Write::Copy { data, .. } => WriteKind::Copy(data.to_vec()),
+                Write::Copy { data, .. } => WriteKind::Copy(logs.shared(data)),
                 Write::SetBits { mask, .. } => WriteKind::bits(*mask, 0),
                 Write::ClearBits { mask, .. } => WriteKind::bits(0, *mask),
             },

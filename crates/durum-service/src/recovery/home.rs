@@ -1,7 +1,6 @@
 //! The home locations that a client's logs may write, and their contents.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use durum_format::Uuid;
 use durum_format::crc::Crc;
@@ -11,7 +10,7 @@ use durum_persist::file::MediaFile;
 
 use super::obstacle::{Obstacle, is_of_pool};
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::{self, Puddles};
 use crate::reading;
 use crate::registry::contents::{AddressRange, Contents, Kept};
 
@@ -67,7 +66,7 @@ pub(super) enum Place {
 
 /// The home locations of a client's data.
 pub(super) struct Home<'a> {
-    store: &'a Path,
+    puddles: &'a Puddles,
     contents: &'a Contents,
     access: Access,
     granted: Granted,
@@ -81,7 +80,7 @@ pub(super) struct Home<'a> {
 
 impl<'a> Home<'a> {
     pub(super) fn new(
-        store: &'a Path,
+        puddles: &'a Puddles,
         contents: &'a Contents,
         client: Uuid,
         access: Access,
@@ -92,7 +91,7 @@ impl<'a> Home<'a> {
             .map(|(uuid, record)| (record.address, files::header_of(uuid, &record)))
             .collect();
         Home {
-            store,
+            puddles,
             contents,
             access,
             granted: Granted(granted),
@@ -131,7 +130,7 @@ impl<'a> Home<'a> {
             return Ok(());
         };
         let error = Error::Damaged {
-            file: files::puddle_path(self.store, uuid),
+            file: files::puddle_path(self.puddles.store(), uuid),
             structure: "data",
             offset: address - header.address,
             problem: format!(
@@ -188,8 +187,11 @@ impl<'a> Home<'a> {
             return Ok(None);
         }
         if self.last.as_ref().is_none_or(|(last, _)| *last != uuid) {
-            let record = self.contents.puddle(self.store, uuid)?;
-            match files::open(self.store, uuid, record, self.access == Access::Write) {
+            let record = self.contents.puddle(self.puddles.store(), uuid)?;
+            match self
+                .puddles
+                .open(uuid, record, self.access == Access::Write)
+            {
                 Ok(file) => {
                     self.looked_at.insert(uuid, true);
                     self.last = Some((uuid, file));

@@ -5,59 +5,66 @@
 //! that they have in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use durum_format::Uuid;
-use durum_format::log::{self, LogArea, ParseError, ParsedLog};
+use bytes::Bytes;
+use durum_format::log::{self, LogArea, LogHeader, ParseError, ParsedLog};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
-use memmap2::MmapMut;
+use durum_format::{FormatError, LINE, Uuid};
+use durum_persist::file::MediaFile;
 
 use super::home::Access;
 use super::obstacle::Obstacle;
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::{self, Puddles, Sparse};
+use crate::reading;
 use crate::registry::contents::{Contents, PuddleRecord};
 
 /// All log puddles of a client, in memory.
 pub(super) struct LogPuddles<'a> {
-    store: &'a Path,
+    files: &'a Puddles,
     puddles: BTreeMap<Uuid, LogPuddle>,
     addresses: BTreeMap<u64, Uuid>,
+    /// The heaps by where they are in memory.
+    heaps: BTreeMap<*const u8, Bytes>,
 }
-
-/// The bytes of a heap, and behind which of them none was written.
-pub(super) struct Written(pub(super) MmapMut, pub(super) usize);
 
 struct LogPuddle {
     header: PuddleHeader,
-    /// The bytes, or why they cannot be had.
-    heap: Result<Written, String>,
+    /// The bytes, and how many of them were written; or why they cannot be had.
+    heap: Result<(Bytes, usize), String>,
 }
 
 impl<'a> LogPuddles<'a> {
     /// Where no log needs to be read.
-    pub(super) fn none(store: &'a Path) -> LogPuddles<'a> {
+    pub(super) fn none(files: &'a Puddles) -> LogPuddles<'a> {
         LogPuddles {
-            store,
+            files,
             puddles: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            heaps: BTreeMap::new(),
         }
     }
 
     pub(super) fn read(
-        store: &'a Path,
+        files: &'a Puddles,
         contents: &Contents,
         client: Uuid,
         access: Access,
     ) -> Result<LogPuddles<'a>> {
         let mut puddles = BTreeMap::new();
         let mut addresses = BTreeMap::new();
+        let mut heaps = BTreeMap::new();
         for (uuid, record) in contents.puddles_of(client) {
             if record.kind != PuddleKind::Log || contents.is_quarantined_file(uuid) {
                 continue;
             }
-            let heap = match read_heap(store, uuid, &record, access) {
-                Ok(heap) => Ok(heap),
+            let heap = match read_log(files, uuid, &record, access) {
+                Ok(heap) => {
+                    let used = heap.written().len();
+                    let heap = Bytes::from_owner(heap);
+                    heaps.insert(heap.as_ptr(), heap.clone());
+                    Ok((heap, used))
+                }
                 Err(Obstacle::Invalid(reason)) => Err(reason),
                 Err(Obstacle::Fatal(error)) => return Err(error),
             };
@@ -66,17 +73,21 @@ impl<'a> LogPuddles<'a> {
             puddles.insert(uuid, LogPuddle { header, heap });
         }
         Ok(LogPuddles {
-            store,
+            files,
             puddles,
             addresses,
+            heaps,
         })
     }
 
-    fn format_error(&self, uuid: Uuid, source: durum_format::FormatError) -> Error {
-        let log = self.puddles.get(&uuid);
-        let base = log.map_or(0, |log| puddle::heap_offset(log.header.size));
-        let cure = "keep it for those who can read it";
-        Error::format(&files::puddle_path(self.store, uuid), base, source, cure)
+    /// The same bytes of a log, for whoever keeps them for longer.
+    pub(super) fn shared(&self, bytes: &[u8]) -> Bytes {
+        let heap = self.heaps.range(..=bytes.as_ptr()).next_back();
+        let heap = heap.filter(|(_, heap)| bytes.as_ptr_range().end <= heap.as_ptr_range().end);
+        match heap {
+            Some((_, heap)) => heap.slice_ref(bytes),
+            None => Bytes::copy_from_slice(bytes),
+        }
     }
 
     pub(super) fn at(&self, address: u64) -> Option<Uuid> {
@@ -91,10 +102,10 @@ impl<'a> LogPuddles<'a> {
         let Some(log) = self.puddles.get(&uuid) else {
             return Err(format!("puddle {uuid} is not a log puddle of this client"));
         };
-        let Written(heap, used) = log.heap.as_ref().map_err(Clone::clone)?;
+        let (heap, used) = log.heap.as_ref().map_err(Clone::clone)?;
         LogArea::of(&log.header, heap)
             .map(|area| area.used(*used))
-            .map_err(|error| self.format_error(uuid, error).to_string())
+            .map_err(|error| format_error(self.files, uuid, log.header.size, error).to_string())
     }
 
     /// The log that begins in a puddle; the log space knows its id.
@@ -162,16 +173,60 @@ pub(super) fn check_unreached(
     Ok(())
 }
 
-/// Reads a log's puddle. Logs are synced before they are replayed, which takes the right to write.
-pub(super) fn read_heap(
-    store: &Path,
+fn format_error(files: &Puddles, uuid: Uuid, size: u64, source: FormatError) -> Error {
+    let base = puddle::heap_offset(size);
+    let cure = "keep it for those who can read it";
+    Error::format(&files::puddle_path(files.store(), uuid), base, source, cure)
+}
+
+/// Reads a log. Of a puddle that was prepared, and never became one, no more than its head: a client that ends leaves
+/// some of these for each log.
+fn read_log(
+    files: &Puddles,
     uuid: Uuid,
     record: &PuddleRecord,
     access: Access,
-) -> Result<Written, Obstacle> {
-    let offset = puddle::heap_offset(record.size);
-    let (heap, used) = files::open(store, uuid, record, access == Access::Write)
-        .and_then(|file| files::read_sparse(&file, offset, puddle::heap_size(record.size)))
-        .map_err(Obstacle::of_log)?;
-    Ok(Written(heap, used))
+) -> Result<Sparse, Obstacle> {
+    let (offset, size) = (
+        puddle::heap_offset(record.size),
+        puddle::heap_size(record.size),
+    );
+    let file = open(files, uuid, record, access)?;
+    let mut head = [0; LINE as usize];
+    reading::exact(&file, offset, &mut head, "reading a log").map_err(Obstacle::of_log)?;
+    LogHeader::parse(&head, size).map_err(|source| {
+        let said = format_error(files, uuid, record.size, source).to_string();
+        Obstacle::Invalid(said)
+    })?;
+    whole(&file, record)
+}
+
+/// Reads a puddle of logs.
+pub(super) fn read_heap(
+    files: &Puddles,
+    uuid: Uuid,
+    record: &PuddleRecord,
+    access: Access,
+) -> Result<Sparse, Obstacle> {
+    whole(&open(files, uuid, record, access)?, record)
+}
+
+/// Logs are synced before they are replayed, which takes the right to write.
+fn open(
+    files: &Puddles,
+    uuid: Uuid,
+    record: &PuddleRecord,
+    access: Access,
+) -> Result<MediaFile, Obstacle> {
+    files
+        .open(uuid, record, access == Access::Write)
+        .map_err(Obstacle::of_log)
+}
+
+fn whole(file: &MediaFile, record: &PuddleRecord) -> Result<Sparse, Obstacle> {
+    let (offset, size) = (
+        puddle::heap_offset(record.size),
+        puddle::heap_size(record.size),
+    );
+    files::read_sparse(file, offset, size).map_err(Obstacle::of_log)
 }

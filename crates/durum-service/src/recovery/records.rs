@@ -8,7 +8,6 @@
 //! overlap, so no byte of it is read twice.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use durum_format::Uuid;
 use durum_format::crc::Crc;
@@ -17,21 +16,21 @@ use durum_format::puddle::{PuddleHeader, PuddleKind};
 use durum_format::record::{self, Change, Entries, Page, Pages, Part, Record, ReplayError, Ring};
 
 use super::home::{Home, Place};
-use super::logs::{Written, read_heap};
+use super::logs::read_heap;
 use super::obstacle::{Obstacle, Why};
 use super::plan::ClientPlan;
 use super::refused::Touched;
 use super::workers;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::Result;
-use crate::files;
+use crate::files::{self, Puddles, Sparse};
 use crate::registry::contents::{Contents, PuddleRecord};
 
 /// Adds the writes that a page needs.
 fn write_page(puddle: &PuddleHeader, address: u64, page: &Page, writes: &mut Vec<HomeWrite>) {
     page.parts(|part| {
         let (at, kind) = match part {
-            Part::Bytes { at, bytes } => (at, WriteKind::Copy(bytes.to_vec())),
+            Part::Bytes { at, bytes } => (at, WriteKind::Copy(bytes.to_vec().into())),
             Part::Bits { at, set, clear } => (at, WriteKind::Bits { set, clear }),
         };
         writes.push(HomeWrite {
@@ -48,7 +47,7 @@ fn write_page(puddle: &PuddleHeader, address: u64, page: &Page, writes: &mut Vec
 /// # Errors
 /// As for [`plan_client`](super::plan_client).
 pub(super) fn plan_records(
-    store: &Path,
+    files: &Puddles,
     contents: &Contents,
     client: Uuid,
     home: &mut Home<'_>,
@@ -61,9 +60,9 @@ pub(super) fn plan_records(
     let pages = registered.iter().map(|(_, record)| record.size / 4096);
     let threads = workers::count(pages.sum::<u64>() as usize);
     let access = home.access();
-    let read = |(uuid, record): &(Uuid, PuddleRecord)| read_heap(store, *uuid, record, access);
+    let read = |(uuid, record): &(Uuid, PuddleRecord)| read_heap(files, *uuid, record, access);
     let heaps = workers::map(&registered, threads, read);
-    let mut puddles: Vec<(PuddleHeader, Written)> = Vec::new();
+    let mut puddles: Vec<(PuddleHeader, Sparse)> = Vec::new();
     let mut damaged = None;
     for ((uuid, record), heap) in registered.iter().zip(heaps) {
         match heap {
@@ -79,8 +78,8 @@ pub(super) fn plan_records(
     }
     let rings: Vec<Ring<'_>> = puddles
         .iter()
-        .filter_map(|(header, Written(heap, used))| {
-            Some(Ring::of(header, heap)?.used(*used as u64))
+        .filter_map(|(header, heap)| {
+            Some(Ring::of(header, heap.bytes())?.used(heap.written().len() as u64))
         })
         .collect();
     match merge(&rings, home) {

@@ -4,7 +4,6 @@
 //! as far as the whole one has objects, and only what differs is written.
 
 use std::ops::Range;
-use std::path::Path;
 
 use durum_format::extent::{self, HeapBytes, HeapError};
 use durum_format::puddle::{BITMAP_OFFSET, PuddleHeader, bitmap_words, heap_offset};
@@ -17,7 +16,7 @@ use super::plan::{ClientPlan, Outcome};
 use super::refused::Refusal;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::{self, Puddles};
 use crate::model::{EngineKind, PuddleGrant};
 use crate::reading;
 use crate::registry::contents::{Contents, PuddleRecord};
@@ -34,7 +33,7 @@ const RUNS_MAX: usize = 8;
 /// # Errors
 /// Of the system.
 pub(super) fn plan_twins(
-    store: &Path,
+    files: &Puddles,
     contents: &Contents,
     client: Uuid,
     access: Access,
@@ -50,7 +49,7 @@ pub(super) fn plan_twins(
         }
         let mut own = ClientPlan::default();
         let puddles = contents.puddles_of(pool);
-        match plan_pool(store, &puddles, record.root_puddle, access, &mut own) {
+        match plan_pool(files, &puddles, record.root_puddle, access, &mut own) {
             Ok(()) => {
                 plan.writes.append(&mut own.writes);
                 plan.endings.append(&mut own.endings);
@@ -73,20 +72,20 @@ pub(super) fn plan_twins(
 /// # Errors
 /// What is wrong with its files; of the system.
 pub(crate) fn plan_twin(
-    store: &Path,
+    files: &Puddles,
     puddles: &[(Uuid, PuddleRecord)],
     root: &PuddleGrant,
 ) -> Result<ClientPlan> {
     let mut plan = ClientPlan::default();
     // Of a pool whose copies are the same no other file is opened.
     if read_state(&root.file)?.stage != Stage::Idle {
-        plan_pool(store, puddles, root.uuid, Access::Write, &mut plan)?;
+        plan_pool(files, puddles, root.uuid, Access::Write, &mut plan)?;
     }
     Ok(plan)
 }
 
 fn plan_pool(
-    store: &Path,
+    files: &Puddles,
     registered: &[(Uuid, PuddleRecord)],
     root: Uuid,
     access: Access,
@@ -96,7 +95,7 @@ fn plan_pool(
     for (uuid, record) in registered {
         puddles.push(OpenPuddle {
             header: files::header_of(*uuid, record),
-            file: files::open(store, *uuid, record, access == Access::Write)?,
+            file: files.open(*uuid, record, access == Access::Write)?,
         });
     }
     let pool = OpenPool { puddles };
@@ -136,7 +135,7 @@ fn plan_pool(
     plan.endings.push(HomeWrite {
         puddle: root.header.uuid,
         offset: twin::STATE_OFFSET,
-        kind: WriteKind::Copy(idle.to_word().to_le_bytes().to_vec()),
+        kind: WriteKind::Copy(idle.to_word().to_le_bytes().to_vec().into()),
     });
     // What tells which copy is whole, and that copy itself, may be in the page cache only.
     let relied_on = pool.puddles.iter().map(|puddle| puddle.header.uuid);

@@ -1,5 +1,6 @@
 //! Writes to home locations, as recovery plans them.
 
+use bytes::Bytes;
 use durum_format::Uuid;
 
 /// A write to a home location.
@@ -14,18 +15,13 @@ pub(crate) struct HomeWrite {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    Copy(Vec<u8>),
+    /// Bytes, which may be those of a log that was read: they are there once.
+    Copy(Bytes),
     /// So many bytes become what lies at another place of the same file, which nothing is written to. They are read
     /// when they are written: a copy of a Twin pool is as large as its client likes.
-    Follow {
-        from: u64,
-        length: u64,
-    },
+    Follow { from: u64, length: u64 },
     /// Bits of a little-endian word become 1, others 0.
-    Bits {
-        set: u64,
-        clear: u64,
-    },
+    Bits { set: u64, clear: u64 },
 }
 
 impl WriteKind {
@@ -106,7 +102,7 @@ mod tests {
     #[test]
     fn writes_are_overlaid_where_they_meet_the_bytes_at_hand() {
         let writes = [
-            (10, WriteKind::Copy(vec![1, 2, 3, 4])),
+            (10, WriteKind::Copy(vec![1, 2, 3, 4].into())),
             (16, WriteKind::bits(0x8100_0000_0000_00f0, 0)),
             (16, WriteKind::bits(0, 0x0100_0000_0000_0030)),
             (

@@ -41,6 +41,7 @@ pub(crate) struct Metrics {
     sent: Counter,
     refusals: Family<Because, Counter>,
     recoveries: Histogram,
+    recovered_logs: Histogram,
     recoveries_failed: Counter,
     transactions: Family<With, Counter>,
     clients: Gauge,
@@ -114,6 +115,12 @@ impl Metrics {
                 "Recoveries of clients that were gone",
                 times(),
             ),
+            recovered_logs: shown(
+                all,
+                "recovery_log_seconds",
+                "The part of each recovery that reads logs and brings home what they say",
+                times(),
+            ),
             recoveries_failed: shown(
                 all,
                 "recovery_failures",
@@ -177,6 +184,7 @@ impl Metrics {
             return;
         };
         self.recoveries.observe(took.as_secs_f64());
+        self.recovered_logs.observe(report.log_time.as_secs_f64());
         for (outcome, count) in [
             ("rolled_back", report.rolled_back),
             ("rolled_forward", report.rolled_forward),
