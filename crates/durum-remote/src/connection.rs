@@ -409,6 +409,7 @@ impl Line {
             }
             inbox.is_being_read = true;
             drop(inbox);
+            self.calls.look();
             let came = self.calls.receive(ANSWER_MAX, FILES_MAX);
             inbox = self.inbox();
             inbox.is_being_read = false;

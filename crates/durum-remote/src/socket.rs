@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use durum_persist::own::OwnDescriptor;
 use durum_protocol::frame::{FILES_MAX, Frame, PACKET_MAX, Parts};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
@@ -143,6 +144,23 @@ impl Socket {
         // SAFETY: the pointer is to a local that outlives the call.
         let failed = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
         failed != 0 || bytes > 0
+    }
+
+    /// Waits a moment for something to come, without sleeping: to wake a thread on a processor that sleeps takes longer
+    /// than most answers. Whoever else wants the processor gets it.
+    pub fn look(&self) {
+        const LOOKS: usize = 50;
+        let Ok(fd) = self.fd.get() else {
+            return;
+        };
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+        let at_once = Timespec::default();
+        for _ in 0..LOOKS {
+            match poll(&mut fds, Some(&at_once)) {
+                Ok(0) => rustix::thread::sched_yield(),
+                _ => return,
+            }
+        }
     }
 
     /// Ends the connection for both, also for one who waits for a message.
