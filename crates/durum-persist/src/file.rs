@@ -29,6 +29,7 @@ struct Inner {
     file: File,
     path: PathBuf,
     key: FileKey,
+    len_at_opening: u64,
 }
 
 impl MediaFile {
@@ -104,6 +105,7 @@ impl MediaFile {
                 file,
                 path: path.to_owned(),
                 key: FileKey::of(metadata),
+                len_at_opening: metadata.len(),
             }),
         }
     }
@@ -243,6 +245,11 @@ impl MediaFile {
     #[allow(clippy::len_without_is_empty)] // Nobody asks whether a file on media is empty.
     pub fn len(&self) -> io::Result<u64> {
         Ok(self.inner.file.metadata()?.len())
+    }
+
+    /// What it was when the file was opened, for whoever checks it then: no system call.
+    pub fn len_at_opening(&self) -> u64 {
+        self.inner.len_at_opening
     }
 
     /// The path it was opened by; a later rename does not change it.

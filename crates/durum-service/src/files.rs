@@ -115,7 +115,7 @@ impl Puddles {
     ) -> Result<MediaFile> {
         let name = uuid.to_string();
         let file = reading::open_in(&self.directory, &name, role_of(record), writable)?;
-        ensure_is(&file, uuid, record)?;
+        ensure_opened(&file, uuid, record)?;
         Ok(file)
     }
 }
@@ -234,14 +234,23 @@ pub(crate) fn open_at(
     writable: bool,
 ) -> Result<MediaFile> {
     let file = reading::open(store, name, role_of(record), writable)?;
-    ensure_is(&file, uuid, record)?;
+    ensure_opened(&file, uuid, record)?;
     Ok(file)
 }
 
 /// Checks that an open file is the puddle of the record: length and header.
 pub(crate) fn ensure_is(file: &MediaFile, uuid: Uuid, record: &PuddleRecord) -> Result<()> {
+    ensure_header(file, length_of(file)?, uuid, record)
+}
+
+/// As [`ensure_is`], for one that was just opened.
+fn ensure_opened(file: &MediaFile, uuid: Uuid, record: &PuddleRecord) -> Result<()> {
+    ensure_header(file, file.len_at_opening(), uuid, record)
+}
+
+fn ensure_header(file: &MediaFile, length: u64, uuid: Uuid, record: &PuddleRecord) -> Result<()> {
     let cure = role_of(record).cure;
-    let found = read_header(file, cure)?;
+    let found = header_in(file, length, cure)?;
     let expected = header_of(uuid, record);
     if found != expected {
         return Err(Error::Damaged {
@@ -302,12 +311,14 @@ pub(crate) fn of_pool(mut error: Error, store: &Path, pool: &str) -> Error {
     error
 }
 
+fn length_of(file: &MediaFile) -> Result<u64> {
+    file.len()
+        .map_err(|error| Error::io("stat of a puddle", file.path(), error))
+}
+
 /// Reads and validates the immutable part of a puddle file's header.
-pub(crate) fn read_header(file: &MediaFile, cure: &'static str) -> Result<PuddleHeader> {
+fn header_in(file: &MediaFile, length: u64, cure: &'static str) -> Result<PuddleHeader> {
     let path = file.path();
-    let length = file
-        .len()
-        .map_err(|error| Error::io("stat of a puddle", path, error))?;
     let mut buffer = [0; IMMUTABLE_SIZE as usize];
     let head = &mut buffer[..length.min(IMMUTABLE_SIZE) as usize];
     reading::exact(file, 0, head, "reading a puddle header")?;

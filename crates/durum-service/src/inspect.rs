@@ -43,6 +43,9 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// The file of a puddle, open for reading. Its pool is held.
     fn file(&self, pool: Uuid, puddle: Uuid) -> Result<MediaFile>;
 
+    /// The text of a type, as [`Service::type_text`](crate::Service::type_text).
+    fn type_text(&self, id: u64) -> Result<Option<String>>;
+
     /// The files of pools that cannot be used.
     fn lost_files(&self) -> Result<Vec<LostFile>>;
 }
@@ -286,6 +289,18 @@ impl ReadOnlyStore {
             .collect();
         puddles.sort_unstable_by_key(|puddle| puddle.address);
         puddles
+    }
+
+    /// The canonical text of a type; `None` if none with this id is registered. Who may not know the types of all pools
+    /// is told of one whose id it has read.
+    ///
+    /// # Errors
+    /// Those of the service.
+    pub fn type_text(&self, id: u64) -> Result<Option<String>> {
+        match (self.contents.types.get(&id), &self.source) {
+            (None, Some(source)) => source.type_text(id),
+            (known, _) => Ok(known.cloned()),
+        }
     }
 
     /// The types known here: id and canonical text, in order of id.

@@ -95,6 +95,10 @@ impl Source for Held {
         })
     }
 
+    fn type_text(&self, id: u64) -> Result<Option<String>> {
+        self.service.type_text(id)
+    }
+
     fn lost_files(&self) -> Result<Vec<LostFile>> {
         self.service.lost_files()
     }

@@ -5,6 +5,7 @@ use durum_format::Uuid;
 use durum_protocol::{Answer, Request};
 use durum_remote::peer::Peer;
 use durum_service::RecoveryReport;
+use tracing::field::{debug, display};
 
 /// A client is let in, for the first time or again.
 pub(crate) fn admitted(client: Uuid, peer: &Peer, is_new: bool) {
@@ -39,10 +40,11 @@ pub(crate) fn recovered(client: Uuid, pid: Option<u32>, uid: Option<u32>, report
     );
 }
 
-/// What a request does to a pool, if somebody may want to know of it afterwards: the event's name, and the pool.
+/// What a request does to a pool or to a client, if somebody may want to know of it afterwards.
 pub(crate) struct Deed {
     event: &'static str,
-    pool: String,
+    pool: Option<String>,
+    whom: Option<Uuid>,
 }
 
 impl Deed {
@@ -57,22 +59,33 @@ impl Deed {
             Request::GiveUp { name } => ("given up", name),
             Request::AcceptQuarantined { name } => ("accepted as it is", name),
             Request::RetryQuarantined { name } => ("tried again", name),
+            Request::AskToLeave { client, .. } => {
+                return Some(Deed {
+                    event: "asked to leave",
+                    pool: None,
+                    whom: Some(*client),
+                });
+            }
             _ => return None,
         };
-        let pool = pool.clone();
-        Some(Deed { event, pool })
+        Some(Deed {
+            event,
+            pool: Some(pool.clone()),
+            whom: None,
+        })
     }
 
     /// It was done, or refused.
     pub(crate) fn tell(self, client: Uuid, peer: &Peer, answer: &Answer) {
-        let Deed { event, pool } = self;
+        let Deed { event, pool, whom } = self;
+        let (pool, whom) = (pool.map(debug), whom.map(display));
         let (uid, pid) = (peer.uid, peer.pid);
         match answer {
             Answer::Failed(failure) => {
                 let why = durum_service::Error::from(failure.clone()).to_string();
-                tracing::warn!(target: "audit", event = "refused", wanted = event, uid, pid, %client, ?pool, ?why);
+                tracing::warn!(target: "audit", event = "refused", wanted = event, uid, pid, %client, pool, whom, ?why);
             }
-            _ => tracing::info!(target: "audit", event, uid, pid, %client, ?pool),
+            _ => tracing::info!(target: "audit", event, uid, pid, %client, pool, whom),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The objects of a store and the pointers between them, as type descriptors show them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use durum_format::extent::UNTYPED;
 use durum_format::types::{Descriptor, PointerAt, Registry, Strength};
@@ -68,6 +68,17 @@ impl<'a> Graph<'a> {
             if let Err(error) = graph.types.register_text(text) {
                 let text = format!("type {id:#018x}: {error}");
                 report.add(Severity::Damage, reader.path(), None, text);
+            }
+        }
+        let ids: BTreeSet<u64> = all.objects.iter().map(|object| object.type_id).collect();
+        for id in ids {
+            // Where the types of all pools are not told, those that were met are.
+            if id != UNTYPED
+                && graph.types.by_id(id).is_none()
+                && let Some(text) = reader.type_text(id)?
+            {
+                // One that cannot be read is like one that is not registered.
+                let _ = graph.types.register_text(&text);
             }
         }
         for (index, object) in all.objects.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! Each command of `durum`, on a store that is served and on its directory: they say the same.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -17,7 +18,15 @@ struct Run {
 
 /// Runs `durum` in a process of its own: this binary, started again.
 fn durum(arguments: &[&str]) -> Run {
+    durum_as(None, arguments)
+}
+
+/// The same by a user, if one is given.
+fn durum_as(user: Option<u32>, arguments: &[&str]) -> Run {
     let mut command = Command::new(std::env::current_exe().unwrap());
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
     command
         .args(["commands::command", "--exact", "--nocapture", "--ignored"])
         .env(ARGUMENTS, arguments.join("\n"));
@@ -111,6 +120,66 @@ fn commands_that_look_say_the_same_of_a_served_store_and_of_its_directory() {
     for (service, directory) in of_service.iter().zip(of_directory) {
         assert_eq!(*service, directory);
     }
+}
+
+/// The audit tells who had whom leave.
+#[test]
+fn who_uses_a_store_is_shown_and_made_to_leave() {
+    let served = served();
+    let (address, pool) = (served.address(), format!("{}:one", served.address()));
+    assert_eq!(succeeds(&["clients", &address]), "no clients\n");
+    let mut writer = served.client("writer");
+    writer.expect("here");
+    assert_eq!(writer.ask("open one"), "5 5");
+    let shown = succeeds(&["clients", &address, "--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let client = &shown["clients"][0];
+    assert_eq!(client["pid"], writer.process.id());
+    assert_eq!(client["holds"], serde_json::json!(["one"]));
+    let name = client["client"].as_str().unwrap();
+    let line = succeeds(&["clients", &address]);
+    assert!(line.contains(name) && line.contains("one"), "{line}");
+    fails(&["revoke", &pool], 2, "used by another program");
+    fails(&["kick", "ffffffff-0000", &address], 2, "ffffffff-0000");
+    // It does not listen to what it is asked, and is ended.
+    let kicked = succeeds(&["kick", &name[..8], &address, "--grace", "0"]);
+    assert!(kicked.contains("has left"), "{kicked}");
+    assert!(writer.process.wait().unwrap().code().is_none());
+    assert_eq!(succeeds(&["clients", &address]), "no clients\n");
+    assert!(succeeds(&["revoke", &pool]).contains("new files"));
+    assert!(succeeds(&["check", &pool]).contains("sound"));
+    let log = served.log();
+    assert!(
+        log.contains("asked to leave") && log.contains(name),
+        "{log}"
+    );
+}
+
+/// Who may read a pool, and not the list of all types, sees in it what the service's user sees.
+#[test]
+fn a_reader_of_a_pool_is_told_its_types() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can start programs as other users");
+        return;
+    }
+    let served = Served::start_with(&[]);
+    let mut alice = served.client_of("61001,61001");
+    alice.expect("here");
+    assert_eq!(alice.ask("open words"), "0 0");
+    assert_eq!(alice.ask("add 5"), "5");
+    assert_eq!(alice.ask("close"), "closed");
+    let pool = format!("{}:words", served.address());
+    let bob = Some(61002);
+    let refused = durum_as(bob, &["inspect", &pool]);
+    assert_ne!(refused.code, 0, "{}", refused.out);
+    assert_eq!(alice.ask("mode words 0644"), "changed");
+    for command in [["inspect", &pool, "--json"], ["check", &pool, "--json"]] {
+        let (read, all) = (durum_as(bob, &command), succeeds(&command));
+        assert_eq!((read.code, read.out), (0, all), "{command:?}: {}", read.err);
+    }
+    let shown = durum_as(bob, &["inspect", &pool]).out;
+    assert!(shown.contains("[u64;2]"), "{shown}");
+    alice.end();
 }
 
 #[test]
