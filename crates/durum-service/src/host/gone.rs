@@ -4,7 +4,7 @@ use durum_format::Uuid;
 
 use super::commit::{Away, Commit};
 use super::puddles::Registered;
-use super::{Host, Open, open, recover};
+use super::{Host, Open, State, open, recover};
 use crate::error::Result;
 use crate::files;
 use crate::model::RecoveryReport;
@@ -56,6 +56,7 @@ impl Host {
         quarantined.retain(is_here);
         open::move_into_quarantine(&self.path, &quarantined)?;
         recovered.report.was_clean = known.is_none();
+        away.note(|open| open.clearing += 1);
         Ok(Ended {
             host: self,
             report: recovered.report,
@@ -106,6 +107,26 @@ impl Ended<'_> {
         // Also after an error: the registry does not list them.
         self.away.note(|open| open.free_addresses(&self.removed));
         removed
+    }
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.away.note(|open| open.clearing -= 1);
+        self.host.changed.notify_all();
+    }
+}
+
+impl Host {
+    /// Waits until files of clients that have ended are removed; whether there were any. Then there is room again.
+    pub(super) fn has_cleared_up(&self) -> bool {
+        let is_clearing = |state: &State| state.open.as_ref().is_some_and(|open| open.clearing > 0);
+        let mut state = self.state();
+        let was_clearing = is_clearing(&state);
+        while is_clearing(&state) {
+            state = self.wait(state);
+        }
+        was_clearing
     }
 }
 

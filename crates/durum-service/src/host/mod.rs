@@ -139,6 +139,8 @@ struct Open {
     readers: BTreeSet<(Uuid, Uuid)>,
     /// The clients that are gone and whose logs are being replayed: nobody does so twice.
     recovering: BTreeSet<Uuid>,
+    /// How many have ended whose files are being removed.
+    clearing: usize,
     /// The pools that get new files.
     renewed: BTreeSet<Uuid>,
     /// Requests that wait for a commit, and those that work on files, without the lock.
@@ -288,6 +290,7 @@ impl Open {
             at_work: BTreeSet::new(),
             readers: BTreeSet::new(),
             recovering: BTreeSet::new(),
+            clearing: 0,
             renewed: BTreeSet::new(),
             waiting: 0,
             away: 0,

@@ -91,7 +91,11 @@ impl Host {
         };
         let record = files::record_of(&header);
         let create = || files::create(&self.path, &header);
-        let made = names::with_descriptors(&self.path, 1, create).and_then(|file| {
+        let mut made = names::with_descriptors(&self.path, 1, create);
+        if matches!(made, Err(Error::StorageFull { .. })) && self.has_cleared_up() {
+            made = names::with_descriptors(&self.path, 1, create);
+        }
+        let made = made.and_then(|file| {
             // ORDER: the directory was synced for the new name; so the names that were unlinked before are gone
             // durably, too.
             away.note(|open| open.are_gone(&unlinked));

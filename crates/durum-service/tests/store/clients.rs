@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use durum_format::UNIT;
-use durum_persist::Site;
 use durum_persist::record::note;
 use durum_persist::simulate::Plan;
+use durum_persist::{Site, inject};
 use durum_service::{
     Embedded, EngineKind, Error, Host, PoolSpec, PuddleKind, PuddleOwner, Service, check,
 };
@@ -119,6 +120,40 @@ fn a_client_that_is_gone_is_recovered_while_others_work() {
     assert_eq!(store.recovery_report().rolled_back, 1);
     let pool = store.open_pool("other").unwrap();
     assert_eq!(word(root(&pool), 0x10000), 5);
+}
+
+/// The pool is there for others before the files of the logs go; and who finds the disk full waits for these.
+#[test]
+fn who_waits_for_a_pool_does_not_wait_for_the_end_of_log_files() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let host = host(&path);
+    let other = host.client().unwrap();
+    let gone = interrupt(host.client().unwrap());
+    let id = gone.info().client;
+    drop(gone);
+    let files = || std::fs::read_dir(path.join("puddles")).unwrap().count();
+    let before = files();
+    let ended = host.end_client(id).unwrap();
+    assert_eq!((ended.report().rolled_back, files()), (3, before));
+    let pool = other.open_pool("words").unwrap();
+    assert_recovered(|offset| word(root(&pool), offset)).unwrap();
+    thread::scope(|scope| {
+        let full = inject::fail_after(inject::Operation::Grow, 0, &path);
+        let made = scope
+            .spawn(|| other.create_puddle(PuddleOwner::Pool(pool.uuid), PuddleKind::Data, UNIT));
+        // It finds that there is no room.
+        thread::sleep(Duration::from_millis(100));
+        assert!(!made.is_finished());
+        drop(full);
+        ended.clear_up().unwrap();
+        made.join().unwrap().unwrap();
+    });
+    assert!(files() < before);
+    // Nobody is waited for now.
+    let _full = inject::fail_after(inject::Operation::Grow, 0, &path);
+    let made = other.create_puddle(PuddleOwner::Pool(pool.uuid), PuddleKind::Data, UNIT);
+    assert!(matches!(made, Err(Error::StorageFull { .. })));
 }
 
 #[test]
