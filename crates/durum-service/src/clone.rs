@@ -191,8 +191,24 @@ fn make(
     check_options(&made)?;
     let domain = durum_persist::domain::detect(place)
         .map_err(|error| Error::io("detecting the persistence domain", place, error))?;
+    // Both are opened beside each other: a clone whose start nobody has chosen has no address of its source.
+    let mut beside = Space::new(identity.base, identity.size, contents.cursor);
+    for record in contents.puddles.values() {
+        // The registry was validated: no two of them meet.
+        let _ = beside.insert(record.address, record.size);
+    }
+    let source = beside.open_here();
     let (new_identity, empty, _drawn) = draw(&made, domain)?;
-    let moves = Moves::draw(place, identity, &new_identity, contents)?;
+    drop(source);
+    let mut spaces = vec![Space::new(
+        new_identity.base,
+        new_identity.size,
+        new_identity.start,
+    )];
+    if options.start.is_none() && new_identity.base == identity.base {
+        spaces.push(beside.beginning_at(new_identity.start));
+    }
+    let moves = Moves::draw(place, identity, spaces, contents)?;
     let mut types = Types::new();
     for (id, text) in &contents.types {
         let refused = |error: RegisterError| Error::TypeRefused {
@@ -235,13 +251,13 @@ struct Move {
 }
 
 impl Moves {
+    /// Places the puddles in the last of the spaces in which there is room for all.
     fn draw(
         place: &Path,
         identity: &StoreHeader,
-        new_identity: &StoreHeader,
+        mut spaces: Vec<Space>,
         contents: &Contents,
     ) -> Result<Moves> {
-        let mut space = Space::new(new_identity.base, new_identity.size, new_identity.start);
         let mut pools = BTreeMap::new();
         for uuid in contents.pools.keys() {
             pools.insert(*uuid, names::random_uuid()?);
@@ -252,15 +268,21 @@ impl Moves {
             .filter(|(_, record)| pools.contains_key(&record.owner))
             .collect();
         old.sort_unstable_by_key(|(_, record)| record.address);
-        let mut by_address = BTreeMap::new();
-        for (uuid, record) in old {
-            let Some(address) = space.place(record.size) else {
+        let (addresses, cursor) = loop {
+            let Some(mut space) = spaces.pop() else {
                 return Err(Error::AddressesExhausted {
                     store: place.to_owned(),
-                    size: record.size,
-                    space: new_identity.size,
+                    size: old.iter().map(|(_, record)| record.size).sum(),
+                    space: identity.size,
                 });
             };
+            let addresses = old.iter().map(|(_, record)| space.place(record.size));
+            if let Some(addresses) = addresses.collect::<Option<Vec<u64>>>() {
+                break (addresses, space.cursor());
+            }
+        };
+        let mut by_address = BTreeMap::new();
+        for ((uuid, record), address) in old.into_iter().zip(addresses) {
             let header = PuddleHeader {
                 owner: pools.get(&record.owner).copied().unwrap_or_default(),
                 address,
@@ -273,7 +295,7 @@ impl Moves {
             size: identity.size,
             by_address,
             pools,
-            cursor: space.cursor(),
+            cursor,
         })
     }
 

@@ -86,6 +86,12 @@ impl Space {
         }
     }
 
+    /// The same, from here on placed from another address on.
+    pub(crate) fn beginning_at(mut self, cursor: u64) -> Space {
+        self.cursor = cursor - self.base;
+        self
+    }
+
     /// Takes a placement back: the next search begins where this one did, unless there was another one since.
     pub(crate) fn take_back(&mut self, address: u64, length: u64, cursor: u64) {
         self.remove(address);

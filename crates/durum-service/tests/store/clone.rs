@@ -2,12 +2,13 @@
 
 use durum_format::UNIT;
 use durum_service::{
-    CloneOptions, Error, PuddleKind, PuddleOwner, Service, Severity, check, clone_store,
+    CloneOptions, CreateOptions, Embedded, Error, PuddleKind, PuddleOwner, ReadOnlyStore, Service,
+    Severity, check, clone_store,
 };
 
 use crate::support::{
-    Space, create, heap, node, node_type, open, open_all, place_object, put, root, scratch,
-    snapshot, spec, word,
+    Space, create, create_options, heap, node, node_type, open, open_all, place_object, put, root,
+    scratch, snapshot, spec, word,
 };
 
 #[test]
@@ -102,6 +103,30 @@ fn a_list_over_two_puddles_is_the_same_list_elsewhere() {
             .count(),
         0
     );
+}
+
+/// In a space with room for few starts one in three clones would begin where its source does.
+#[test]
+fn a_clone_has_no_address_of_its_source() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let options = CreateOptions {
+        space_size: 3 << 30,
+        ..create_options()
+    };
+    let store = Embedded::create(&path, &options).unwrap();
+    let root = store.create_pool("pool", &spec()).unwrap().root.address;
+    store.close().unwrap();
+    drop(store);
+    for number in 0..30 {
+        let copy = directory.path().join(format!("copy {number}"));
+        clone_store(&path, &copy, &CloneOptions::default()).unwrap();
+        let info = ReadOnlyStore::open(&copy).unwrap();
+        let [puddle] = &info.puddles()[..] else {
+            panic!("a pool has one puddle");
+        };
+        assert_ne!(puddle.address, root);
+    }
 }
 
 #[test]
