@@ -29,8 +29,8 @@ struct Request {
     answer: AtomicU32,
 }
 
-/// How often both sides look before they sleep. Accesses to waiting puddles come one soon after the other, and to wake a
-/// thread on a processor that sleeps takes longer than to map a puddle. Whoever else wants the processor gets it.
+/// How often both sides look before they sleep. Accesses to waiting puddles come one soon after the other, and waking a
+/// thread on a processor that sleeps takes longer than mapping a puddle. Whoever else wants the processor gets it.
 const LOOKS: usize = 100;
 
 /// No answer yet.
