@@ -18,7 +18,7 @@ export SUITE ROUNDS PREFIX DESTDIR
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-demo: ## word count over real text, killed again and again, compared with a plain count (< 1 min); a program in NVL-C
+demo: ## word count over real text, killed again and again, compared with a plain count; a program in NVL-C (4 min with the build)
 	@ci/demo.sh $(ARGS)
 
 test: ## every test that needs stable Rust only: Rust, examples in the docs, C and C++ (14 minutes on 2 processors with the build, 10 on 4)

@@ -97,6 +97,10 @@ fi
 PREFIX=$PREFIX DESTDIR=$DESTDIR ci/install-service.sh "$built"
 [ "$profile" != release ] || ! command -v strip >/dev/null || strip --strip-debug "$DESTDIR$PREFIX/bin/durumd"
 say "installed durum $version to $target"
+case "$PREFIX" in
+/usr | /usr/local) ;;
+*) say "durumd works from there, but systemd looks for its units below /usr and /usr/local only" ;;
+esac
 if [ -z "$DESTDIR" ]; then
     # The linker's cache is root's; elsewhere programs are told by the environment where the library is.
     [ "$(id -u)" != 0 ] || ! command -v ldconfig >/dev/null || ldconfig

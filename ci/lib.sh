@@ -20,7 +20,12 @@ refuse() {
 }
 
 need_cargo() {
-    local found
+    local found home
+    # Behind sudo: that of the user who called it.
+    if ! command -v cargo >/dev/null && [ -n "${SUDO_USER:-}" ]; then
+        home=$(getent passwd "$SUDO_USER" | cut -d: -f6)
+        export PATH="$PATH:$home/.cargo/bin" RUSTUP_HOME="${RUSTUP_HOME:-$home/.rustup}"
+    fi
     found=$(cargo --version 2>/dev/null | sed 's/^cargo \([0-9.]*\).*/\1/') || true
     # Not older than that: of the two it is the one that does not come first.
     [ -n "$found" ] && printf '%s\n' "$(rust_version)" "$found" | sort -CV && return

@@ -528,7 +528,15 @@ fn answer_of(socket: &Path, received: Received) -> Result<(Answer, Vec<OwnedFd>)
 }
 
 fn lost(socket: &Path, error: &io::Error) -> Error {
-    gone(socket, &format!("cannot be reached: {error}"))
+    let problem = format!("cannot be reached: {error}");
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Error::ServiceGone {
+            socket: socket.to_owned(),
+            problem,
+            cure: "let this user write the socket, and enter each directory on the way to it (`chmod o+x`)",
+        },
+        _ => gone(socket, &problem),
+    }
 }
 
 pub(crate) fn gone(socket: &Path, problem: &str) -> Error {

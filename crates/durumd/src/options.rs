@@ -24,8 +24,8 @@ open the store's files itself, so a user of its own is better: durum, which prog
 DURUM_SERVICE_USER names another one to them.\n\n\
 systemd: `systemctl enable --now durumd.socket` starts the service when the first program comes, as user durum, with \
 the store in /var/lib/durum. More options go to DURUMD_OPTIONS in /etc/default/durumd. `systemctl enable --now \
-durumd-metrics.socket` serves metrics at 127.0.0.1:9464. The service tells systemd that it is ready, and feeds its \
-watchdog while requests are answered and clients looked after.\n\n\
+durumd-metrics.socket`, while the service is stopped, serves metrics at 127.0.0.1:9464. The service tells systemd that \
+it is ready, and feeds its watchdog while requests are answered and clients looked after.\n\n\
 SIGTERM and SIGINT: nothing new is granted, programs keep what they have mapped, and the service ends; with --drain \
 when all programs have closed the store. A service that is killed loses nothing: programs go on, and come again by \
 themselves when it is started again.\n\n\

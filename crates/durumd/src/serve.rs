@@ -39,7 +39,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         )));
     }
     if options.check_config {
-        durum_service::ReadOnlyStore::open(&options.store)?;
+        match durum_service::ReadOnlyStore::open(&options.store) {
+            Err(Error::StoreMissing { .. }) if may_be_made(&options.store) => {
+                println!("{}: a store will be made", options.store.display());
+            }
+            opened => drop(opened?),
+        }
         println!(
             "{}: can be served at {}",
             options.store.display(),
@@ -132,6 +137,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     clients.end();
     host.close()
+}
+
+/// Whether a store can be made where none is.
+fn may_be_made(path: &Path) -> bool {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    !path.exists() && parent.is_none_or(Path::is_dir)
 }
 
 /// Makes the store where nothing is.

@@ -122,6 +122,24 @@ fn commands_that_look_say_the_same_of_a_served_store_and_of_its_directory() {
     }
 }
 
+/// What keeps a program from a service that is there is another thing than one that is not.
+#[test]
+fn who_may_not_come_to_the_socket_is_told_so() {
+    use std::os::unix::fs::PermissionsExt;
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can start programs as other users");
+        return;
+    }
+    let served = Served::start_with(&[]);
+    let above = served.socket().parent().unwrap().to_owned();
+    let mode = |mode| std::fs::set_permissions(&above, PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o700);
+    let run = durum_as(Some(61002), &["ls", &served.address()]);
+    mode(0o711);
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.err.contains("enter each directory"), "{}", run.err);
+}
+
 /// The audit tells who had whom leave.
 #[test]
 fn who_uses_a_store_is_shown_and_made_to_leave() {
