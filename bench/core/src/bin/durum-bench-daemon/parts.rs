@@ -207,6 +207,11 @@ impl Actor {
         self.process.kill().map_err(said)
     }
 
+    /// Waits until the process is gone.
+    pub(crate) fn wait(&mut self) -> Result<()> {
+        self.process.wait().map(drop).map_err(said)
+    }
+
     /// Lets it end by itself.
     pub(crate) fn end(mut self) -> Result<()> {
         drop(self.told.take());
