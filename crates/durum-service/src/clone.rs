@@ -102,8 +102,11 @@ pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Resu
             return Err(Error::quarantined(&source, pool.name.clone(), note));
         }
     }
-    let open = |uuid: Uuid, record: &PuddleRecord| files::open(&source, uuid, record, false);
-    place_at(target, &contents, &open, options)
+    let from = Source {
+        open: &|uuid, record| files::open(&source, uuid, record, false),
+        type_text: &|_| Ok(None), // The registry has all that are registered.
+    };
+    place_at(target, &contents, &from, options)
 }
 
 /// Copies the pools of a store that a service serves, or the one of this name, to a store at `target`, as
@@ -122,17 +125,25 @@ pub fn clone_served(
     }
     let reader = &*reader;
     let contents = reader.contents().only(reader.path(), pool)?;
-    let open = |uuid: Uuid, record: &PuddleRecord| reader.file(uuid, record);
-    place_at(target, &contents, &open, options)
+    let from = Source {
+        open: &|uuid, record| reader.file(uuid, record),
+        type_text: &|id| reader.type_text(id),
+    };
+    place_at(target, &contents, &from, options)
 }
 
-/// Opens the file of a puddle of the source.
-type OpenFile<'o> = dyn Fn(Uuid, &PuddleRecord) -> Result<MediaFile> + 'o;
+/// Where a copy comes from.
+struct Source<'s> {
+    /// Opens the file of a puddle.
+    open: &'s dyn Fn(Uuid, &PuddleRecord) -> Result<MediaFile>,
+    /// The text of a type that the registry, as far as it was told, does not have.
+    type_text: &'s dyn Fn(u64) -> Result<Option<String>>,
+}
 
 fn place_at(
     target: &Path,
     contents: &Contents,
-    open: &OpenFile<'_>,
+    from: &Source<'_>,
     options: &CloneOptions,
 ) -> Result<CloneReport> {
     if fs::symlink_metadata(target).is_ok() {
@@ -142,7 +153,7 @@ fn place_at(
     }
     let place = hidden_place(target)?;
     file::create_dir(&place, PLACE).map_err(|error| not_made(target, error))?;
-    let made = make(contents, open, &place, options).and_then(|report| {
+    let made = make(contents, from, &place, options).and_then(|report| {
         move_into_place(&place, target)?;
         Ok(report)
     });
@@ -177,7 +188,7 @@ fn move_into_place(place: &Path, target: &Path) -> Result<()> {
 
 fn make(
     contents: &Contents,
-    open: &OpenFile<'_>,
+    from: &Source<'_>,
     place: &Path,
     options: &CloneOptions,
 ) -> Result<CloneReport> {
@@ -211,28 +222,33 @@ fn make(
     let moves = Moves::draw(place, identity, spaces, contents)?;
     let mut types = Types::new();
     for (id, text) in &contents.types {
-        let refused = |error: RegisterError| Error::TypeRefused {
-            id: *id,
-            reason: error.to_string(),
-        };
-        types.register_text(text).map_err(refused)?;
+        register(&mut types, *id, text)?;
     }
     let directory = place.join(PUDDLE_DIRECTORY);
     file::create_dir(&directory, COPY)
         .map_err(|error| grown("making a directory", &directory, 0, error))?;
     let mut copier = Copier {
         moves: &moves,
-        types: &types,
+        types,
+        learned: BTreeMap::new(),
         report: CloneReport::default(),
     };
     let total = moves.by_address.len() as u64;
     for (done, step) in (1..).zip(moves.by_address.values()) {
-        copier.copy(open, place, step, contents)?;
+        copier.copy(from, place, step, contents)?;
         Progress::tell(&options.progress, Stage::Clone, done, total);
     }
-    let contents = moves.translate(contents, empty);
+    let contents = moves.translate(contents, copier.learned, empty);
     drop(fill(place, &new_identity, &contents)?);
     Ok(copier.report)
+}
+
+fn register(types: &mut Types, id: u64, text: &str) -> Result<()> {
+    let refused = |error: RegisterError| Error::TypeRefused {
+        id,
+        reason: error.to_string(),
+    };
+    types.register_text(text).map(drop).map_err(refused)
 }
 
 /// Where each puddle goes.
@@ -310,10 +326,16 @@ impl Moves {
         (address - old < step.header.size).then(|| step.header.address + (address - old))
     }
 
-    fn translate(&self, contents: &Contents, empty: Contents) -> Contents {
+    fn translate(
+        &self,
+        contents: &Contents,
+        learned: BTreeMap<u64, String>,
+        empty: Contents,
+    ) -> Contents {
         let mut new = empty.into_state();
         new.cursor = self.cursor;
         new.types.clone_from(&contents.types);
+        new.types.extend(learned);
         let mut names = BTreeMap::new();
         for step in self.by_address.values() {
             let header = &step.header;
@@ -342,14 +364,16 @@ impl Moves {
 
 struct Copier<'a> {
     moves: &'a Moves,
-    types: &'a Types,
+    types: Types,
+    /// Types that the registry was not told to have, and objects do.
+    learned: BTreeMap<u64, String>,
     report: CloneReport,
 }
 
 impl Copier<'_> {
     fn copy(
         &mut self,
-        open: &OpenFile<'_>,
+        source: &Source<'_>,
         place: &Path,
         step: &Move,
         contents: &Contents,
@@ -357,7 +381,7 @@ impl Copier<'_> {
         let Some(record) = contents.puddles.get(&step.old) else {
             return Ok(());
         };
-        let from = open(step.old, record)?;
+        let from = (source.open)(step.old, record)?;
         let mut bytes = reading::bytes(&from, 0, record.size)?;
         let old_header = files::header_of(step.old, record);
         let mut objects = Vec::new();
@@ -372,12 +396,20 @@ impl Copier<'_> {
         }
         for object in objects {
             self.report.objects += 1;
+            self.learn(source, object.type_id)?;
             let start = usize::try_from(object.offset).unwrap_or(usize::MAX);
             let end = start.saturating_add(usize::try_from(object.size).unwrap_or(usize::MAX));
             match self.types.by_id(object.type_id) {
                 Some(descriptor) => {
                     if let Some(object) = bytes.get_mut(start..end) {
-                        self.translate_object(descriptor, object, from.path(), start as u64)?;
+                        let report = &mut self.report;
+                        translate_object(
+                            self.moves,
+                            report,
+                            descriptor,
+                            object,
+                            (from.path(), start as u64),
+                        )?;
                     }
                 }
                 None if object.type_id == UNTYPED => {
@@ -398,43 +430,14 @@ impl Copier<'_> {
         self.write(place, &step.header, &bytes)
     }
 
-    fn translate_object(
-        &mut self,
-        descriptor: &Descriptor,
-        object: &mut [u8],
-        file: &Path,
-        offset: u64,
-    ) -> Result<()> {
-        let pointers: Vec<_> = descriptor
-            .pointers(object)
-            .map_err(|error| Error::Damaged {
-                file: file.to_owned(),
-                structure: "object",
-                offset,
-                problem: format!(
-                    "it does not fit its type {}: {error}",
-                    descriptor.name().unwrap_or("without a name")
-                ),
-                cure: "`durum check` tells more; restore a copy of the store".into(),
-            })?
-            .collect();
-        for pointer in pointers {
-            let at = usize::try_from(pointer.offset).unwrap_or(usize::MAX);
-            let rest = object.get_mut(at..);
-            let Some(word) = rest.and_then(|rest| rest.first_chunk_mut::<8>()) else {
-                continue;
-            };
-            let address = u64::from_le_bytes(*word);
-            if !self.moves.concerns(address) {
-                continue;
-            }
-            match self.moves.translate_address(address) {
-                Some(address) => {
-                    *word = address.to_le_bytes();
-                    self.report.pointers += 1;
-                }
-                None => self.report.pointers_to_nowhere += 1,
-            }
+    /// Asks for a type that is not known. Without it, pointers of its objects would lead into the source.
+    fn learn(&mut self, source: &Source<'_>, id: u64) -> Result<()> {
+        let is_known = id == UNTYPED
+            || self.types.by_id(id).is_some()
+            || self.report.unknown_types.contains_key(&id);
+        if !is_known && let Some(text) = (source.type_text)(id)? {
+            register(&mut self.types, id, &text)?;
+            self.learned.insert(id, text);
         }
         Ok(())
     }
@@ -461,4 +464,46 @@ impl Copier<'_> {
         // ORDER: all puddles are durable before the clone appears in its place.
         to.sync(COPY).map_err(failed)
     }
+}
+
+/// Makes the pointers of an object lead into the clone.
+fn translate_object(
+    moves: &Moves,
+    report: &mut CloneReport,
+    descriptor: &Descriptor,
+    object: &mut [u8],
+    (file, offset): (&Path, u64),
+) -> Result<()> {
+    let pointers: Vec<_> = descriptor
+        .pointers(object)
+        .map_err(|error| Error::Damaged {
+            file: file.to_owned(),
+            structure: "object",
+            offset,
+            problem: format!(
+                "it does not fit its type {}: {error}",
+                descriptor.name().unwrap_or("without a name")
+            ),
+            cure: "`durum check` tells more; restore a copy of the store".into(),
+        })?
+        .collect();
+    for pointer in pointers {
+        let at = usize::try_from(pointer.offset).unwrap_or(usize::MAX);
+        let rest = object.get_mut(at..);
+        let Some(word) = rest.and_then(|rest| rest.first_chunk_mut::<8>()) else {
+            continue;
+        };
+        let address = u64::from_le_bytes(*word);
+        if !moves.concerns(address) {
+            continue;
+        }
+        match moves.translate_address(address) {
+            Some(address) => {
+                *word = address.to_le_bytes();
+                report.pointers += 1;
+            }
+            None => report.pointers_to_nowhere += 1,
+        }
+    }
+    Ok(())
 }

@@ -29,6 +29,9 @@ use crate::metrics::Metrics;
 /// How long a client that lost its lock has to take it again.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long a process may take to end that has closed its files: it does so when it is nearly through.
+const DYING: Duration = Duration::from_millis(300);
+
 /// How often all locks are looked at.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -86,6 +89,8 @@ struct Gone {
     turn: Arc<Mutex<()>>,
     /// Its process. One that lives was stopped, or executes another program; it may go on to write.
     process: Option<Arc<OwnedFd>>,
+    /// Why it was not recovered.
+    why: String,
 }
 
 impl From<Client> for Gone {
@@ -96,6 +101,7 @@ impl From<Client> for Gone {
             line: client.line,
             turn: client.turn,
             process: Some(client.pidfd),
+            why: String::new(),
         }
     }
 }
@@ -166,7 +172,8 @@ impl Clients {
             return self.insert(&mut self.table(), client, known);
         }
         let gone = Gone::default();
-        if !self.recover(client, &gone) {
+        if let Err(why) = self.recover(client, &gone) {
+            let gone = Gone { why, ..gone };
             self.table().stuck.insert(client, (Instant::now(), gone));
         }
         Ok(())
@@ -317,23 +324,32 @@ impl Clients {
         self.table().recovered
     }
 
-    /// Looks who is gone, and waits until all those are recovered; for those of whom it is not known it waits at most
-    /// twice [`GRACE`]. Tells whether any were recovered since there were so many: then it is worth while to ask again
-    /// for a pool that was somebody's.
-    pub(crate) fn settle(self: &Arc<Self>, before: u64) -> bool {
+    /// Looks who is gone, and waits until those are recovered that have this pool; for those of whom it is not known it
+    /// waits at most twice [`GRACE`]. Tells whether any were recovered since there were so many: then it is worth while
+    /// to ask again for the pool.
+    pub(crate) fn settle(self: &Arc<Self>, pool: &str, before: u64) -> bool {
         let until = Instant::now() + 2 * GRACE;
-        let mut table = self.look(|_, _| true);
+        drop(self.look(|_, _| true));
         loop {
-            let mut asked = table.living.values().filter_map(|client| client.asked);
+            let table = self.table();
+            let recovered = table.recovered;
+            let recovering: Vec<Uuid> = table.recovering.iter().copied().collect();
+            let is_asked = |(_, client): &(&Uuid, &Client)| client.asked.is_some();
+            let asked = table.living.iter().filter(is_asked);
+            let asked: Vec<Uuid> = asked.map(|(id, _)| *id).collect();
+            drop(table);
+            let has_it = |client: &Uuid| self.host.has_pool(*client, pool);
             let left = until.saturating_duration_since(Instant::now());
-            let wait = match (table.recovering.is_empty(), asked.next()) {
-                (false, _) => TICK,
-                // Until it is looked at again.
-                (true, Some(_)) if !left.is_zero() => TICK.min(left),
-                (true, _) => return table.recovered != before,
-            };
-            let waited = self.changed.wait_timeout(table, wait);
-            table = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waits =
+                recovering.iter().any(has_it) || !left.is_zero() && asked.iter().any(has_it);
+            let table = self.table();
+            if table.recovered != recovered {
+                continue;
+            }
+            if !waits {
+                return recovered != before;
+            }
+            drop(self.changed.wait_timeout(table, TICK));
         }
     }
 
@@ -419,6 +435,8 @@ impl Clients {
     /// Recovers a client on a thread of its own; others go on.
     fn begin_recovery(self: &Arc<Self>, table: &mut Table, id: Uuid, gone: Gone) {
         table.recovering.insert(id);
+        // Who waits for what a client that is gone has asked waits no more.
+        self.changed.notify_all();
         let (clients, process) = (self.clone(), gone.process.clone());
         let recover = move || {
             if let Some(line) = &gone.line {
@@ -426,7 +444,8 @@ impl Clients {
             }
             // What it has asked for is done first: it may be making a puddle.
             drop(gone.turn.lock());
-            if !clients.recover(id, &gone) {
+            if let Err(why) = clients.recover(id, &gone) {
+                let gone = Gone { why, ..gone };
                 let mut table = clients.table();
                 table.recovering.remove(&id);
                 table.stuck.insert(id, (Instant::now(), gone));
@@ -453,10 +472,12 @@ impl Clients {
         self.changed.notify_all();
     }
 
-    fn recover(&self, client: Uuid, gone: &Gone) -> bool {
+    /// # Errors
+    /// Why it is to be tried again.
+    fn recover(&self, client: Uuid, gone: &Gone) -> std::result::Result<(), String> {
         let began = Instant::now();
         let parted = match &gone.process {
-            Some(process) if !has_ended(process) => self.host.part_from(client),
+            Some(process) if !ends_within(process, DYING) => self.host.part_from(client),
             _ => Ok(()),
         };
         let ended = parted.and_then(|()| self.host.end_client(client));
@@ -483,12 +504,12 @@ impl Clients {
                 if let Err(error) = self.host.forget_client(client) {
                     tracing::warn!(%client, "{error}");
                 }
-                true
+                Ok(())
             }
             Err(error) => {
                 self.metrics.recovered(None, took);
                 tracing::error!(%client, "a client that is gone was not recovered: {error}");
-                false
+                Err(error.to_string())
             }
         }
     }
@@ -542,8 +563,13 @@ fn is_gone(id: Uuid, client: &mut Client) -> bool {
 }
 
 fn has_ended(process: &OwnedFd) -> bool {
+    ends_within(process, Duration::ZERO)
+}
+
+fn ends_within(process: &OwnedFd, time: Duration) -> bool {
     let mut process = [PollFd::new(process, PollFlags::IN)];
-    poll(&mut process, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
+    let limit = Timespec::try_from(time).unwrap_or_default();
+    poll(&mut process, Some(&limit)).is_ok_and(|ended| ended > 0)
 }
 
 /// What tells of events, and the bell that is among them.

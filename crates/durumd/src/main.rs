@@ -9,6 +9,7 @@
 mod audit;
 mod clients;
 mod connections;
+mod leftover;
 mod metrics;
 mod options;
 mod quotas;

@@ -49,7 +49,7 @@ pub(crate) struct Options {
     #[arg(long = "user", value_name = "USER", value_parser = uid_of)]
     pub(crate) users: Vec<u32>,
     /// The most programs at a time
-    #[arg(long, value_name = "N", default_value_t = 4096)]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = at_least_one)]
     pub(crate) clients_max: usize,
     /// The most that a user may have: bytes, log-bytes, puddles, clients (1024 if nothing is said), requests or
     /// descriptors; of one user, or of each for whom nothing else is said. Repeatable; N may end with K, M, G or T.
@@ -107,6 +107,13 @@ impl Options {
             LogFormat::Text => log.with_ansi(false).init(),
             LogFormat::Json => log.json().init(),
         }
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("with none the service serves nobody".to_owned()),
+        number => number.map_err(|error: std::num::ParseIntError| error.to_string()),
     }
 }
 

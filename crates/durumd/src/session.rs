@@ -53,7 +53,8 @@ impl Session {
         };
         let frame = received.frame;
         let hello: Result<Hello, _> = message::decode(&received.bytes);
-        let Some(hello) = hello.ok().filter(|hello| hello.greeting == GREETING) else {
+        let greets = |hello: &Hello| hello.greeting == GREETING && frame.kind == Kind::Request;
+        let Some(hello) = hello.ok().filter(greets) else {
             return Err(service.turned_away(
                 &peer,
                 "greeting",
@@ -376,6 +377,7 @@ impl Session {
                 let (clients, wait) = (&self.service.clients, Duration::from_millis(wait_ms));
                 alone(Answer::HasLeft(clients.ask_to_leave(
                     client,
+                    self.client.id(),
                     &self.caller,
                     wait,
                 )?))
@@ -399,7 +401,7 @@ impl Session {
         loop {
             let before = clients.recovered();
             match attempt(&self.client) {
-                Err(Error::PoolBusy { .. }) if clients.settle(before) => {}
+                Err(Error::PoolBusy { name }) if clients.settle(&name, before) => {}
                 done => return done,
             }
         }

@@ -9,6 +9,7 @@ use durum_protocol::address::MetricsAddress;
 use durum_remote::socket::Socket;
 use durum_service::{Error, Result};
 
+use crate::leftover;
 use crate::metrics::http::Listener;
 
 /// What the units of systemd call the descriptor of the socket for metrics.
@@ -68,7 +69,7 @@ pub(crate) fn listen(path: &Path) -> Result<Socket> {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 _ => return Err(failed(path)(error)),
             }
-            std::fs::remove_file(path).map_err(failed(path))?;
+            leftover::remove(path).map_err(failed(path))?;
             Socket::listen(path).map_err(failed(path))?
         }
         made => made.map_err(failed(path))?,

@@ -321,7 +321,7 @@ impl Host {
 
     /// Whoever waits for quiet looks again.
     fn tell_quiet(&self, open: &Open) {
-        if open.wants_quiet > 0 {
+        if open.wants_quiet > 0 || open.is_closing {
             self.changed.notify_all();
         }
     }

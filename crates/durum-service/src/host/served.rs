@@ -83,6 +83,18 @@ impl Host {
         open.contents.users.get(&client).copied()
     }
 
+    /// Whether a client has the pool of this name open, be it for reading; also one that is gone.
+    pub fn has_pool(&self, client: Uuid, name: &str) -> bool {
+        let state = self.state();
+        let Some(open) = &state.open else {
+            return false;
+        };
+        open.contents.pool_named(name).is_some_and(|(pool, _)| {
+            let held = (client, pool);
+            open.contents.grants.contains(&held) || open.readers.contains(&held)
+        })
+    }
+
     /// The names of the pools that a client has open.
     pub fn pools_of(&self, client: Uuid) -> Vec<String> {
         let state = self.state();

@@ -156,6 +156,32 @@ fn who_waits_for_a_pool_does_not_wait_for_the_end_of_log_files() {
     assert!(matches!(made, Err(Error::StorageFull { .. })));
 }
 
+/// A store that ends waits for files that are being removed, and no longer.
+#[test]
+fn a_store_ends_while_files_of_a_gone_client_are_removed() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let host = host(&path);
+    let gone = interrupt(host.client().unwrap());
+    let id = gone.info().client;
+    drop(gone);
+    let ended = host.end_client(id).unwrap();
+    let closing = {
+        let host = host.clone();
+        thread::spawn(move || host.close())
+    };
+    thread::sleep(Duration::from_millis(100));
+    assert!(!closing.is_finished());
+    ended.clear_up().unwrap();
+    for _ in 0..1000 {
+        if closing.is_finished() {
+            return closing.join().unwrap().unwrap();
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it is not told that the files are gone");
+}
+
 #[test]
 fn logs_of_a_gone_client_that_are_damaged_cost_its_pools_alone() {
     let directory = scratch();

@@ -58,6 +58,19 @@ impl Clients {
                 }
             })
             .collect();
+        // Whose recovery does not succeed is seen by those who may end it: its pools are nobody else's.
+        let stuck = table.stuck.iter();
+        let stuck =
+            stuck.filter(|(_, (_, gone))| caller.may_all() || gone.uid == Some(caller.uid()));
+        clients.extend(stuck.map(|(id, (tried, gone))| ClientView {
+            client: *id,
+            pid: gone.pid.unwrap_or_default(),
+            uid: gone.uid,
+            is_connected: false,
+            holds: Vec::new(),
+            waits_ms: tried.elapsed().as_millis() as u64,
+            waits_for: Some(format!("its recovery, which failed: {}", gone.why)),
+        }));
         drop(table);
         for client in &mut clients {
             client.holds = self.host.pools_of(client.client);
@@ -74,6 +87,7 @@ impl Clients {
     pub(crate) fn ask_to_leave(
         &self,
         client: Uuid,
+        asker: Uuid,
         caller: &Caller,
         wait: Duration,
     ) -> Result<bool> {
@@ -94,17 +108,17 @@ impl Clients {
             }
         }
         drop(table);
-        Ok(self.is_gone_within(client, wait.min(WAIT_MAX)))
+        Ok(self.is_gone_within(client, asker, wait.min(WAIT_MAX)))
     }
 
-    /// Waits until a client has ended or was recovered.
-    fn is_gone_within(&self, client: Uuid, most: Duration) -> bool {
+    /// Waits until a client has ended or was recovered, or who asks is gone.
+    fn is_gone_within(&self, client: Uuid, asker: Uuid, most: Duration) -> bool {
         let until = Instant::now() + most;
         let mut table = self.table();
         loop {
             let is_there = table.living.contains_key(&client) || table.is_ending(client);
             let left = until.saturating_duration_since(Instant::now());
-            if !is_there || left.is_zero() {
+            if !is_there || left.is_zero() || !table.living.contains_key(&asker) {
                 return !is_there;
             }
             let woken = self.changed.wait_timeout(table, left);

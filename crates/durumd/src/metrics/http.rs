@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use durum_protocol::address::MetricsAddress;
 
+use crate::leftover;
+
 /// How many are answered at a time; others are sent away.
 const ANSWERED_MAX: usize = 8;
 
@@ -92,7 +94,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
                 Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {}
                 _ => return Err(error),
             }
-            std::fs::remove_file(path)?;
+            leftover::remove(path)?;
             UnixListener::bind(path)
         }
         bound => bound,

@@ -197,7 +197,39 @@ fn a_reader_of_a_pool_is_told_its_types() {
     }
     let shown = durum_as(bob, &["inspect", &pool]).out;
     assert!(shown.contains("[u64;2]"), "{shown}");
+    // Pointers of a type that is not known would lead into the source: a copy has all types, too.
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(place.path(), open).unwrap();
+    let copy = place.path().join("copy");
+    let cloned = durum_as(bob, &["clone", &pool, text(&copy)]);
+    assert_eq!(cloned.code, 0, "{}", cloned.err);
+    assert!(succeeds(&["inspect", text(&copy), "words"]).contains("[u64;2]"));
     alice.end();
+}
+
+/// A path that was mistyped costs no file.
+#[test]
+fn what_is_no_socket_is_not_replaced_by_one() {
+    let served = Served::start();
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (store, precious) = (place.path().join("store"), place.path().join("precious"));
+    std::fs::write(&precious, "precious").unwrap();
+    for option in ["--socket", "--metrics"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_durumd"));
+        command.args(["--store", text(&store), option, text(&precious)]);
+        if option == "--metrics" {
+            command.args(["--socket", text(&place.path().join("sock"))]);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("no socket"),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+    }
+    drop(served);
 }
 
 #[test]

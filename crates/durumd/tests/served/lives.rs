@@ -1,6 +1,6 @@
 //! Clients come, share a store, and go in all ways there are; and so does the service.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{Served, until};
 
@@ -54,6 +54,72 @@ fn the_pool_of_a_killed_program_is_recovered_for_the_next_one_while_others_work(
             assert_eq!(other.ask("add 10"), "10");
         }
     }
+}
+
+/// A process closes its socket and its lock before it has ended: what it has open is not copied for that.
+#[test]
+fn the_files_of_a_killed_program_stay_the_same() {
+    use std::os::unix::fs::MetadataExt;
+    let served = Served::start();
+    let files = || {
+        let entries = std::fs::read_dir(served.store().join("puddles")).unwrap();
+        let of = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.metadata().ok();
+        let found = entries.filter_map(of).map(|found| found.ino());
+        found.collect::<std::collections::BTreeSet<u64>>()
+    };
+    let mut keeper = served.client("keeper");
+    keeper.expect("here");
+    assert_eq!(keeper.ask("open pool"), "0 0");
+    let pool = files();
+    assert_eq!(keeper.ask("close"), "closed");
+    for round in 0..10 {
+        let mut writer = served.client("writer");
+        writer.expect("here");
+        let sum = round * 7;
+        assert_eq!(writer.ask("open pool"), format!("{sum} {sum}"));
+        assert_eq!(writer.ask("add 7"), format!("{}", sum + 7));
+        let before: Vec<u64> = files().intersection(&pool).copied().collect();
+        writer.kill();
+        let mut opened = String::new();
+        until("the next one has the pool", || {
+            opened = keeper.ask("open pool");
+            !opened.contains("used by another program")
+        });
+        assert_eq!(opened, format!("{0} {0}", sum + 7));
+        let after = files();
+        assert!(before.iter().all(|file| after.contains(file)), "{round}");
+        assert_eq!(keeper.ask("close"), "closed");
+    }
+}
+
+/// Somebody waits long for another client to leave, and is killed meanwhile: that is nobody else's affair.
+#[test]
+fn who_is_gone_in_a_long_request_holds_up_nobody() {
+    let served = Served::start();
+    let [mut one, mut two, mut kicker] = ["one", "two", "kicker"].map(|name| {
+        let mut client = served.client(name);
+        client.expect("here");
+        client
+    });
+    assert_eq!(one.ask("open one"), "0 0");
+    assert_eq!(two.ask("open two"), "0 0");
+    assert_eq!(kicker.ask("open three"), "0 0");
+    // A client stays that is asked to leave and does not look.
+    let mut asker = served.client("asker");
+    asker.expect("here");
+    assert_eq!(asker.ask("open four"), "0 0");
+    asker.tell("kick one 30000");
+    std::thread::sleep(Duration::from_millis(300));
+    asker.kill();
+    let began = Instant::now();
+    assert!(kicker.ask("open two").contains("used by another program"));
+    assert_eq!(two.ask("close"), "closed");
+    assert_eq!(two.ask("open four"), "0 0");
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
