@@ -46,10 +46,13 @@
  *     function; none may be thrown through one.
  *
  *  7. Services. `durum:` and `durum+unix:SOCKET` in the place of a path name the store of a durumd,
- *     which programs use at the same time, each pool being one program's. Transactions do not ask
- *     it, and go on while it is away. What does ask it (pools opened, made, removed and growing,
- *     the first use of a type) waits 10 seconds for it to come back, and then fails with
- *     DURUM_E_SERVICE_GONE.
+ *     which programs use at the same time, each pool being one program's, or read by any number of
+ *     them (DURUM_POOL_READ_ONLY). Transactions do not ask it, and go on while it is away. What
+ *     does ask it (pools opened, made, removed and growing, the first use of a type) waits 10
+ *     seconds for it to come back, and then fails with DURUM_E_SERVICE_GONE.
+ *
+ *  8. Pools that are only read. What would begin a transaction on a pool that is open with
+ *     DURUM_POOL_READ_ONLY, or change it, fails with DURUM_E_READ_ONLY.
  */
 
 #ifndef DURUM_H
@@ -151,6 +154,9 @@
 // The service does not know this process any more, because it took it for gone and recovered its pools: close pools
 // and store, and open them again.
 #define DURUM_E_CLIENT_UNKNOWN 126
+
+// The pool is open for reading only (DURUM_POOL_READ_ONLY). Nothing was changed.
+#define DURUM_E_READ_ONLY 127
 
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
@@ -371,6 +377,11 @@
 
 // A pool of DURUM_ENGINE_TWIN: threads may read it beside a transaction, without waiting (durum_pool_read_copy).
 #define DURUM_POOL_LEFT_RIGHT 64
+
+// The pool is only read. Any number of programs may do that at the same time, where a service serves the store. What
+// would change it fails with DURUM_E_READ_ONLY, and a plain store to it ends the process (SIGSEGV). Nothing is made:
+// one that is not there is DURUM_E_POOL_MISSING.
+#define DURUM_POOL_READ_ONLY 128
 
 // The transaction is durable when its commit returns.
 #define DURUM_DURABLE 0
@@ -617,10 +628,12 @@ int durum_store_close(struct durum_store *store);
 // NULL: the defaults. Close each handle with durum_pool_close.
 //
 // Returns NULL on failure:
-// DURUM_E_POOL_MISSING; DURUM_E_POOL_BUSY another client of the store's service has it; DURUM_E_QUARANTINED a log that
-// concerns it failed validation; DURUM_E_POOL_REFUSED a file of it is missing or damaged; DURUM_E_NO_COPIES the flags
-// are about copies, and its engine is not DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT,
-// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_POOL_MISSING; DURUM_E_POOL_BUSY another client of the store's service writes it, or reads it
+// (DURUM_POOL_READ_ONLY) and it is to be written; DURUM_E_POOL_OPEN this process has it open in one of these ways, and
+// asks for the other; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of it
+// is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not DURUM_ENGINE_TWIN;
+// DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
+// DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_pool *durum_pool_open(struct durum_store *store,
                                    const char *name,
@@ -630,8 +643,8 @@ struct durum_pool *durum_pool_open(struct durum_store *store,
 //
 // Returns NULL on failure, and leaves nothing behind:
 // DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME a name that a pool cannot have; DURUM_E_OPTIONS a size that is no multiple of
-// 2 MiB; DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED,
-// DURUM_E_ARGUMENT, DURUM_E_IO.
+// 2 MiB; DURUM_E_READ_ONLY a new pool has nothing to read; DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL,
+// DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_pool *durum_pool_create(struct durum_store *store,
                                      const char *name,
@@ -680,8 +693,9 @@ int durum_pool_remove(struct durum_store *store,
 //
 // Returns NULL on failure:
 // DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_ROOT_PENDING another thread's transaction is
-// making it; DURUM_E_OBJECT_SIZE it does not fit into the root puddle; DURUM_E_TYPE a type declared in two ways;
-// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+// making it; DURUM_E_READ_ONLY it has none, and the pool is only read; DURUM_E_OBJECT_SIZE it does not fit into the
+// root puddle; DURUM_E_TYPE a type declared in two ways; DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
+// DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 void *durum_root(struct durum_pool *pool,
                  struct durum_type *type,

@@ -62,6 +62,8 @@ pub const DURUM_E_POINTER_OUTSIDE: c_int = 125;
 /// The service does not know this process any more, because it took it for gone and recovered its pools: close pools
 /// and store, and open them again.
 pub const DURUM_E_CLIENT_UNKNOWN: c_int = 126;
+/// The pool is open for reading only (DURUM_POOL_READ_ONLY). Nothing was changed.
+pub const DURUM_E_READ_ONLY: c_int = 127;
 
 /// A refusal that has no code of its own.
 pub const DURUM_E_USER: c_int = 200;
@@ -140,6 +142,7 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::OtherStore { .. } => DURUM_E_OTHER_STORE,
         Error::Aborted => DURUM_E_ABORTED,
         Error::NoTransaction => DURUM_E_NO_TRANSACTION,
+        Error::ReadOnly { .. } => DURUM_E_READ_ONLY,
         Error::Forked => DURUM_E_FORKED,
         Error::ObjectSize { .. } => DURUM_E_OBJECT_SIZE,
         Error::RootType { .. } => DURUM_E_ROOT_TYPE,

@@ -39,6 +39,10 @@ pub const DURUM_POOL_SINGLE_THREADED: u32 = 16;
 pub const DURUM_POOL_BASIC_COPIES: u32 = 32;
 /// A pool of DURUM_ENGINE_TWIN: threads may read it beside a transaction, without waiting (durum_pool_read_copy).
 pub const DURUM_POOL_LEFT_RIGHT: u32 = 64;
+/// The pool is only read. Any number of programs may do that at the same time, where a service serves the store. What
+/// would change it fails with DURUM_E_READ_ONLY, and a plain store to it ends the process (SIGSEGV). Nothing is made:
+/// one that is not there is DURUM_E_POOL_MISSING.
+pub const DURUM_POOL_READ_ONLY: u32 = 128;
 
 /// An open pool. Opaque.
 #[derive(Debug)]
@@ -72,6 +76,7 @@ impl PoolOptions {
         let flags = DURUM_POOL_SURVIVE_MEDIA_ERRORS
             | DURUM_POOL_CHECK_STORES
             | DURUM_POOL_SINGLE_THREADED
+            | DURUM_POOL_READ_ONLY
             | track
             | copies;
         if options.struct_size != size_of::<Self>() as u64 || options.flags & !flags != 0 {
@@ -120,7 +125,8 @@ impl PoolOptions {
         Ok(read
             .page_tracking(tracking)
             .survive_media_errors(options.flags & DURUM_POOL_SURVIVE_MEDIA_ERRORS != 0)
-            .check_stores(options.flags & DURUM_POOL_CHECK_STORES != 0))
+            .check_stores(options.flags & DURUM_POOL_CHECK_STORES != 0)
+            .read_only(options.flags & DURUM_POOL_READ_ONLY != 0))
     }
 }
 
@@ -163,10 +169,12 @@ unsafe fn open(
 /// NULL: the defaults. Close each handle with durum_pool_close.
 ///
 /// Returns NULL on failure:
-/// DURUM_E_POOL_MISSING; DURUM_E_POOL_BUSY another client of the store's service has it; DURUM_E_QUARANTINED a log that
-/// concerns it failed validation; DURUM_E_POOL_REFUSED a file of it is missing or damaged; DURUM_E_NO_COPIES the flags
-/// are about copies, and its engine is not DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT,
-/// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_POOL_MISSING; DURUM_E_POOL_BUSY another client of the store's service writes it, or reads it
+/// (DURUM_POOL_READ_ONLY) and it is to be written; DURUM_E_POOL_OPEN this process has it open in one of these ways, and
+/// asks for the other; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of it
+/// is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not DURUM_ENGINE_TWIN;
+/// DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
+/// DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_open(
@@ -182,8 +190,8 @@ pub unsafe extern "C" fn durum_pool_open(
 ///
 /// Returns NULL on failure, and leaves nothing behind:
 /// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME a name that a pool cannot have; DURUM_E_OPTIONS a size that is no multiple of
-/// 2 MiB; DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED,
-/// DURUM_E_ARGUMENT, DURUM_E_IO.
+/// 2 MiB; DURUM_E_READ_ONLY a new pool has nothing to read; DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL,
+/// DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_create(
@@ -286,8 +294,9 @@ pub unsafe extern "C" fn durum_pool_remove(store: *mut StoreHandle, name: *const
 ///
 /// Returns NULL on failure:
 /// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_ROOT_PENDING another thread's transaction is
-/// making it; DURUM_E_OBJECT_SIZE it does not fit into the root puddle; DURUM_E_TYPE a type declared in two ways;
-/// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+/// making it; DURUM_E_READ_ONLY it has none, and the pool is only read; DURUM_E_OBJECT_SIZE it does not fit into the
+/// root puddle; DURUM_E_TYPE a type declared in two ways; DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
+/// DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_root(

@@ -101,7 +101,7 @@ pub enum Error {
     NoTransaction,
     /// The pool was opened for reading only.
     #[error(
-        "pool \"{pool}\" is open for reading only; close it, and open it without `PoolOptions::read_only` to change it"
+        "pool \"{pool}\" is open for reading only; close it, and open it for writing to change it"
     )]
     ReadOnly {
         /// The pool's name.

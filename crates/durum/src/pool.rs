@@ -159,11 +159,7 @@ impl Pool {
     /// [`PoolOptions::root_puddle_size`]); `ReadOnly` if it would have to be made; `RootPending` while the transaction
     /// of another thread is making it.
     pub fn root<T: Described>(&self) -> Result<*mut T> {
-        let type_id = match self.inner.is_read_only {
-            // Who only reads leaves no type behind.
-            true => T::description().id,
-            false => self.inner.store.ensure_type::<T>()?,
-        };
+        let type_id = self.ensure_described(T::description())?;
         Ok(self
             .root_bytes(type_id, size_of::<T>(), align_of::<T>())?
             .cast())
@@ -181,7 +177,7 @@ impl Pool {
 
     /// [`Pool::root`], made in a transaction of its own also where one on another store is running.
     pub(crate) fn root_beside<T: Described>(&self) -> Result<*mut T> {
-        let type_id = self.inner.store.ensure_type::<T>()?;
+        let type_id = self.ensure_described(T::description())?;
         let begin = || Transaction::begin_beside(self);
         Ok(self
             .root_made_in(type_id, size_of::<T>(), align_of::<T>(), begin)?
@@ -471,7 +467,11 @@ impl Pool {
     #[doc(hidden)]
     #[inline]
     pub fn ensure_described(&self, description: &crate::described::Description) -> Result<u64> {
-        self.inner.store.ensure_described(description)
+        match self.inner.is_read_only {
+            // Who only reads leaves no type behind.
+            true => Ok(description.id),
+            false => self.inner.store.ensure_described(description),
+        }
     }
 
     /// Makes room: afterwards at least `bytes` of the pool are free ([`Usage::free_bytes`]), so that transactions that

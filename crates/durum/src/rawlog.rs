@@ -132,6 +132,7 @@ impl RawLog {
             }
             if !self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
                 let pool = PoolInner::of(puddle).ok_or_else(refused)?;
+                pool.check_usable()?;
                 if !pool.facts.works_in_place {
                     return Err(Error::LogMisuse {
                         reason: "it works on pools of the Hybrid engine only: elsewhere, what the program changes in place is not what recovery changes",

@@ -192,13 +192,13 @@ impl Store {
         self.enter(grant, &options)
     }
 
-    /// Opens a pool, or makes it if the store has none of this name.
+    /// Opens a pool, or makes it if the store has none of this name. One that is only read is not made: `PoolMissing`.
     ///
     /// # Errors
     /// As for [`Store::open_pool`] and [`Store::create_pool`].
     pub fn open_or_create_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         match self.open_pool(name, options.clone()) {
-            Err(Error::Store(durum_service::Error::PoolMissing { .. })) => {
+            Err(Error::Store(durum_service::Error::PoolMissing { .. })) if !options.read_only => {
                 self.create_pool(name, options)
             }
             other => other,

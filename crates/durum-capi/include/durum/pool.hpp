@@ -38,6 +38,9 @@ inline constexpr std::uint32_t single_threaded = DURUM_POOL_SINGLE_THREADED;
 inline constexpr std::uint32_t left_right = DURUM_POOL_LEFT_RIGHT;
 /// Of DURUM_ENGINE_TWIN: an update copies all that is in use, where it differs.
 inline constexpr std::uint32_t basic_copies = DURUM_POOL_BASIC_COPIES;
+/// The pool is only read, and must exist: what would change it is an error (DURUM_E_READ_ONLY). Any
+/// number of programs may have it open so, where a service serves the store.
+inline constexpr std::uint32_t read_only = DURUM_POOL_READ_ONLY;
 
 class pool;
 
@@ -70,8 +73,8 @@ DURUM_DESCRIBE_AS(durum::detail::objects, "durum.objects", types, objects)
 
 namespace durum {
 
-/// A pool in a store of its own, or of a service's; opened, or made if there is none. Handles of
-/// one pool may be used by all threads; it closes with this object.
+/// A pool in a store of its own, or of a service's; opened, or made if there is none and it is not
+/// for reading only. Handles of one pool may be used by all threads; it closes with this object.
 class pool {
   public:
     /// `path` is the store's directory, or a service: `durum:`, `durum+unix:SOCKET`. The first pool
@@ -80,7 +83,9 @@ class pool {
         durum_store_options store_options = DURUM_STORE_OPTIONS_INIT;
         store_options.domain = how.domain;
         store_options.mapping = how.mapping;
-        store_ = detail::check_pointer(durum_store_open_or_create(path.c_str(), &store_options));
+        const bool is_read = (how.flags & read_only) != 0;
+        const auto open = is_read ? durum_store_open : durum_store_open_or_create;
+        store_ = detail::check_pointer(open(path.c_str(), &store_options));
         durum_pool_options pool_options = DURUM_POOL_OPTIONS_INIT;
         pool_options.engine = how.engine;
         pool_options.flags = how.flags;

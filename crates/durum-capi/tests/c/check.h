@@ -78,5 +78,6 @@ extern const test type_tests[];
 extern const test log_tests[];
 extern const test fault_tests[];
 extern const test service_tests[];
+extern const test reading_tests[];
 
 #endif

@@ -169,13 +169,17 @@ fn what_is_not_there_is_not_made() {
     let path = dir.path().join("store");
     let store = Store::create(&path, StoreOptions::new()).unwrap();
     assert!(is_read_only(store.create_pool("pool", reading())));
-    assert!(matches!(
-        store.open_pool("pool", reading()),
-        Err(Error::Store(durum_service::Error::PoolMissing { .. }))
-    ));
+    for open in [Store::open_pool, Store::open_or_create_pool] {
+        assert!(matches!(
+            open(&store, "pool", reading()),
+            Err(Error::Store(durum_service::Error::PoolMissing { .. }))
+        ));
+    }
     store.create_pool("pool", PoolOptions::new()).unwrap();
     let pool = store.open_pool("pool", reading()).unwrap();
     let types = || store.type_text(Root::description().id()).unwrap();
     assert!(is_read_only(pool.root::<Root>()));
+    let described = pool.ensure_described(Root::description());
+    assert_eq!(described.unwrap(), Root::description().id());
     assert_eq!(types(), None, "and no type is left behind");
 }
