@@ -15,13 +15,14 @@ use durum_format::types::Type;
 
 use super::as_target::as_target;
 use super::count_word::{CountWord, NUMBER_MAX};
-use super::counts::Tally;
+use super::counts::{Tally, committed_strong};
 use super::drop_glue::DropGlue;
 use super::handle_impls::handles;
 use super::journal::{Journal, current_tx};
 use super::layout::{WORD, structure};
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
+use super::reading::Reading;
 use super::typed_tx::{TypedTx, give_up};
 use super::values::{PClone, Root};
 use super::waiting::Pause;
@@ -295,6 +296,17 @@ impl<T: PSafe, P: PoolType, K: Counting> PWeak<T, P, K> {
     #[inline]
     pub fn upgrade(&self, j: &Journal<P>) -> Option<Counted<T, P, K>> {
         revive(j.tx(), self.address.get(), None)
+    }
+
+    /// The value, if the object has one still, in a pool that is open for reading only.
+    #[inline]
+    pub fn read<'a>(&'a self, _reading: &'a Reading<P>) -> Option<&'a T> {
+        let address = self.address.get();
+        let value = address + offset_of!(Object<T, P>, value);
+        // SAFETY: this pointer keeps the object. Nobody changes a count while the pool is only read.
+        let is_alive = unsafe { committed_strong(address) } != 0;
+        // SAFETY: it has a value, and keeps it as long. Whoever has this pointer could have a strong one.
+        is_alive.then(|| unsafe { &*ptr::with_exposed_provenance(value) })
     }
 
     /// Another weak pointer to the same object.

@@ -8,8 +8,8 @@
 //!
 //! The files from the bottom to the top; each imports only from those before it:
 //!
-//! - parts that know no other: `pool_id`, `pointer_kind`, `waiting`, `futex_lock`, `revocable`, `open_ranges`, and the
-//!   macros of `layout`, `as_target`, `handle_impls` and `cell_impls`;
+//! - parts that know no other: `pool_id`, `pointer_kind`, `waiting`, `futex_lock`, `reading`, `revocable`,
+//!   `open_ranges`, and the macros of `layout`, `as_target`, `handle_impls` and `cell_impls`;
 //! - what is kept about cells while a program runs: `volatile_words`, `borrow_word`, `lock_word`, `count_word`;
 //! - what may live in a pool: `psafe`;
 //! - an open pool: `deferred_drops`, `binding`;
@@ -47,6 +47,7 @@ mod pool_macro;
 mod pool_type;
 mod prefcell;
 mod psafe;
+mod reading;
 mod revocable;
 mod typed_tx;
 mod values;
@@ -70,6 +71,7 @@ pub use pool_id::PoolId;
 pub use pool_type::PoolType;
 pub use prefcell::{BorrowError, PRef, PRefCell, PRefMut};
 pub use psafe::{InOption, PSafe, TxInSafe, TxOutSafe};
+pub use reading::Reading;
 pub use values::{PClone, Root};
 pub use waiting::{contended, contended_within};
 

@@ -20,6 +20,7 @@ use super::layout::{WORD, structure};
 use super::open_options::OpenOptions;
 use super::pool_id::PoolId;
 use super::psafe::{PSafe, name_of};
+use super::reading::Reading;
 use super::values::Root;
 use super::volatile_words::VolatileWords;
 use crate::described::{Described, Walk};
@@ -111,7 +112,13 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
             Some((store, name)) => (store.as_path(), name.as_deref().unwrap_or(POOL)),
             None => (path, POOL),
         };
-        let store = match (options.new, options.create) {
+        let is_read = options.pool.read_only;
+        if is_read && options.new {
+            return Err(Error::ReadOnly { pool: name.into() });
+        }
+        // Who only reads makes nothing.
+        let (new, create) = (options.new, options.create && !is_read);
+        let store = match (new, create) {
             // The store of a service is there; the pool is to be new.
             (true, _) if named.is_some() => Store::open(path, store_options),
             (true, _) => Store::create(path, store_options),
@@ -126,7 +133,7 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
         if let Some(engine) = options.engine {
             pool_options = pool_options.engine(engine);
         }
-        let pool = match (options.new, options.create) {
+        let pool = match (new, create) {
             (true, _) => store.create_pool(name, pool_options),
             (false, true) => store.open_or_create_pool(name, pool_options),
             (false, false) => store.open_pool(name, pool_options).map_err(nothing_to_open),
@@ -154,10 +161,15 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
         })
     }
 
-    /// The root's value, made if the pool is new; drops that a crash left deferred are made.
+    /// The root's value, made if the pool is new; drops that a crash left deferred are made. A pool that is only read
+    /// stays as it is.
     fn find_value(&self) -> Result<*const T> {
         let object = ptr::with_exposed_provenance_mut::<RootObject<T>>(self.open.root);
         let value = self.open.root + offset_of!(RootObject<T>, value);
+        // SAFETY: a word of the root object, which nobody changes while the pool is only read.
+        if self.reading().is_some() && unsafe { (*object).header.is_made } != 0 {
+            return Ok(ptr::with_exposed_provenance(value));
+        }
         journal::run(|j| {
             // SAFETY: a word of the root object, of which other threads know the list of deferred drops only.
             let is_made = unsafe { &raw mut (*object).header.is_made };
@@ -183,6 +195,9 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
 impl<T: PSafe, P: HasBinding> RootGuard<T, P> {
     /// Drops what transactions have deferred, as far as nobody hinders that.
     fn run_deferred_drops(&self) {
+        if self.reading().is_some() {
+            return;
+        }
         let deferred = &self.open.deferred_drops;
         let mut before = usize::MAX;
         while deferred.len() > 0 && deferred.len() < before {
@@ -197,6 +212,13 @@ impl<T: PSafe, P: HasBinding> RootGuard<T, P> {
                 return;
             }
         }
+    }
+
+    /// The proof that the pool is open for reading only, for what is read by it; nothing if it may change.
+    pub fn reading(&self) -> Option<&Reading<P>> {
+        let is_read = self.open.pool.inner.is_read_only;
+        // A transaction on `P` would need the pool to be open otherwise, and the guard keeps it open as it is.
+        is_read.then(Reading::promised)
     }
 
     /// The pool, for what the untyped interface offers: statistics, syncs of buffered transactions, sections.

@@ -20,6 +20,8 @@ impl Flags {
     pub const HYBRID: Self = Self(4);
     /// The same for the Twin engine: one at a time.
     pub const TWIN: Self = Self(8);
+    /// It is opened for reading only, and must exist ([`PoolOptions::read_only`]).
+    pub const READ_ONLY: Self = Self(16);
 
     fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
@@ -38,7 +40,7 @@ impl BitOr for Flags {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// It is made if it does not exist. Default: no.
+    /// It is made if it does not exist and is not for reading only. Default: no.
     pub create: bool,
     /// It must not exist. Default: no.
     pub new: bool,
@@ -88,6 +90,7 @@ impl From<Flags> for OpenOptions {
     fn from(flags: Flags) -> Self {
         let mut options = Self::new().create(flags.has(Flags::CREATE));
         options.new = flags.has(Flags::NEW);
+        options.pool.read_only = flags.has(Flags::READ_ONLY);
         if flags.has(Flags::HYBRID) {
             options.engine = Some(Engine::Hybrid);
         }

@@ -17,6 +17,7 @@ use super::later::Later;
 use super::lock_word::LockWord;
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
+use super::reading::Reading;
 use super::typed_tx::TypedTx;
 use super::values::PClone;
 use super::waiting;
@@ -85,6 +86,17 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
             tx,
             is_open: Cell::new(false),
         }
+    }
+
+    /// The value, in a pool that is open for reading only: nobody has the mutex locked there.
+    #[inline]
+    pub fn read<'a>(&'a self, _reading: &'a Reading<P>) -> &'a T
+    where
+        T: PSafe<Threads: Sync>,
+    {
+        // SAFETY: only a transaction on `P` gives a reference to change it, and none runs; that others read it at the
+        // same time, the bound allows.
+        unsafe { &*self.value.get() }
     }
 
     /// The value of a mutex that is in nobody else's hands.

@@ -29,9 +29,10 @@ pub unsafe trait PoolType: HasBinding {
     /// stays if that one aborts.
     ///
     /// # Errors
-    /// `PoolTypeInUse`: a pool is open under this type. `NothingToOpen`: it must exist, and does not. `RootType`: the
-    /// pool was made with another root. Those of [`Store::open`], [`Store::create`] and [`Store::create_pool`]; what a
-    /// transaction of `Root::init` returns.
+    /// `ReadOnly`: it is to be opened for reading only, and has no root yet, or is to be new. `PoolTypeInUse`: a pool
+    /// is open under this type. `NothingToOpen`: it must exist, and does not. `RootType`: the pool was made with
+    /// another root. Those of [`Store::open`], [`Store::create`] and [`Store::create_pool`]; what a transaction of
+    /// `Root::init` returns.
     fn open<T: Root<Self>>(
         path: impl AsRef<Path>,
         options: impl Into<OpenOptions>,
@@ -62,9 +63,9 @@ pub unsafe trait PoolType: HasBinding {
     /// becomes part of that one, which alone commits.
     ///
     /// # Errors
-    /// `NotOpen`; `Aborted` where a transaction inside was rolled back; those of [`Pool::transaction`], also where an
-    /// allocation found no room. Nothing was changed then, unless the error says that the outcome is unknown
-    /// (`Poisoned`).
+    /// `NotOpen`; `ReadOnly` if the pool is open for reading only: `body` is not called. `Aborted` where a transaction
+    /// inside was rolled back; those of [`Pool::transaction`], also where an allocation found no room. Nothing was
+    /// changed then, unless the error says that the outcome is unknown (`Poisoned`).
     #[inline]
     fn transaction<R: TxOutSafe, F>(body: F) -> Result<R>
     where

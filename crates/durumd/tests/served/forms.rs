@@ -3,8 +3,11 @@
 
 use std::path::PathBuf;
 
-use durum::typed::{Flags, PCell, PoolType};
-use durum::{Error, StoreError};
+use durum::typed::{
+    Flags, OpenOptions, PCell, PHashMap, PMutex, PRefCell, PSafe, PVec, PWeak, Parc, PoolType,
+    Root, RootGuard,
+};
+use durum::{Error, PoolOptions, StoreError};
 use durum_kv::{Db, Engine, Options};
 
 use crate::support::Served;
@@ -49,6 +52,130 @@ fn a_typed_pool() {
         matches!(busy, Err(Error::Store(StoreError::PoolBusy { .. }))),
         "{busy:?}"
     );
+}
+
+durum::pool!(Shelf);
+
+#[derive(PSafe, Root)]
+#[repr(C)]
+struct Library {
+    runs: PCell<u64, Shelf>,
+    words: PRefCell<PVec<u64, Shelf>, Shelf>,
+    names: PRefCell<PHashMap<u64, u64, Shelf>, Shelf>,
+    shared: PMutex<Option<Parc<u64, Shelf>>, Shelf>,
+    kept: PRefCell<Option<PWeak<u64, Shelf>>, Shelf>,
+    lost: PRefCell<Option<PWeak<u64, Shelf>>, Shelf>,
+}
+
+fn fill(library: &RootGuard<Library, Shelf>) {
+    Shelf::transaction(|j| {
+        library.runs.set(1, j);
+        library.words.borrow_mut(j).push(2, j);
+        library.names.borrow_mut(j).insert(3, 4, j);
+        let (kept, lost) = (Parc::new(5, j), Parc::new(6, j));
+        *library.kept.borrow_mut(j) = Some(kept.downgrade(j));
+        *library.lost.borrow_mut(j) = Some(lost.downgrade(j));
+        *library.shared.lock(j) = Some(kept);
+    })
+    .unwrap();
+}
+
+fn check_read(library: &RootGuard<Library, Shelf>) {
+    assert_eq!(library.runs.get(), 1);
+    assert_eq!(library.words.borrow().as_slice(), [2]);
+    assert_eq!(library.names.borrow().get(&3), Some(&4));
+    let reading = library.reading().unwrap();
+    assert_eq!(library.shared.read(reading).as_deref(), Some(&5));
+    let weak = |cell: &PRefCell<Option<PWeak<u64, Shelf>>, Shelf>| {
+        (cell.borrow().as_ref().unwrap().read(reading)).copied()
+    };
+    assert_eq!((weak(&library.kept), weak(&library.lost)), (Some(5), None));
+}
+
+fn is_read_only<T>(result: durum::Result<T>) -> bool {
+    matches!(result, Err(Error::ReadOnly { .. }))
+}
+
+#[test]
+fn a_typed_pool_that_is_only_read() {
+    let (_directory, served, named) = forms();
+    let mut client = served.client("client");
+    client.expect("here");
+    for engine in [
+        durum::Engine::Shadow,
+        durum::Engine::Hybrid,
+        durum::Engine::Twin,
+    ] {
+        for (path, is_served) in named(&format!("{engine:?}")).into_iter().zip([false, true]) {
+            let reading = || PoolOptions::new().read_only(true);
+            let options = || OpenOptions::new().engine(engine);
+            let open = |options| Shelf::open::<Library>(&path, options);
+            // What is not there is not made.
+            let missing = open(options().create(true).pool(reading())).map(drop);
+            assert!(
+                matches!(missing, Err(Error::NothingToOpen { .. })),
+                "{missing:?}"
+            );
+            assert!(is_read_only(open(OpenOptions::from(
+                Flags::NEW | Flags::READ_ONLY
+            ))));
+            assert!(!path.exists(), "{}", path.display());
+            let library = open(options().create(true)).unwrap();
+            assert!(library.reading().is_none());
+            fill(&library);
+            library.close().unwrap();
+
+            for options in [options().pool(reading()), Flags::READ_ONLY.into()] {
+                let library = open(options).unwrap();
+                check_read(&library);
+                assert!(is_read_only(Shelf::transaction::<(), _>(|_| panic!("run"))));
+                let tried = Shelf::try_transaction::<(), Error, _>(|_| panic!("run"));
+                assert!(is_read_only(tried));
+                assert!(is_read_only(library.pool().reserve(1)));
+                check_read(&library);
+                if is_served {
+                    let busy = client.ask(&format!("open {engine:?}"));
+                    assert!(busy.contains("used by another program"), "{busy}");
+                }
+                library.close().unwrap();
+            }
+            // Who writes it goes on with what was there.
+            let library = open(options()).unwrap();
+            Shelf::transaction(|j| library.runs.set(library.runs.get() + 1, j)).unwrap();
+            assert_eq!(library.runs.get(), 2);
+        }
+    }
+    assert_eq!(client.ask("open held"), "0 0");
+    let [_, held] = named("held");
+    let busy = Shelf::open::<Library>(&held, Flags::READ_ONLY).map(drop);
+    assert!(
+        matches!(busy, Err(Error::Store(StoreError::PoolBusy { .. }))),
+        "{busy:?}"
+    );
+}
+
+durum::pool!(Empty);
+
+#[test]
+fn a_typed_pool_without_a_root_gets_none_from_who_reads() {
+    let (_directory, served, named) = forms();
+    for path in named("pool") {
+        let store = match path.to_str().unwrap().strip_suffix(":pool") {
+            Some(_) => durum::Store::open(served.address(), durum::StoreOptions::new()),
+            None => durum::Store::create(&path, durum::StoreOptions::new()),
+        }
+        .unwrap();
+        drop(store.create_pool("pool", PoolOptions::new()).unwrap());
+        store.close().unwrap();
+        let without = Empty::open::<u64>(&path, Flags::READ_ONLY);
+        assert!(is_read_only(without), "{}", path.display());
+        assert_eq!(
+            Empty::open::<u64>(&path, Flags::OPEN)
+                .map(|root| *root)
+                .unwrap(),
+            0
+        );
+    }
 }
 
 #[test]
