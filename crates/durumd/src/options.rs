@@ -27,8 +27,8 @@ the store in /var/lib/durum. More options go to DURUMD_OPTIONS in /etc/default/d
 durumd-metrics.socket`, while the service is stopped, serves metrics at 127.0.0.1:9464. The service tells systemd that \
 it is ready, and feeds its watchdog while requests are answered and clients looked after.\n\n\
 SIGTERM and SIGINT: nothing new is granted, programs keep what they have mapped, and the service ends; with --drain \
-when all programs have closed the store. A service that is killed loses nothing: programs go on, and come again by \
-themselves when it is started again.\n\n\
+when all programs have closed the store, and until then `durum clients` shows who they are. A service that is killed \
+loses nothing: programs go on, and come again by themselves when it is started again.\n\n\
 Log: lines on standard error. Events of the target audit tell who (uid, pid, client) was admitted, and what was opened, \
 created, removed, recovered or refused; RUST_LOG=warn,audit=info keeps these when all else is silent.\n\n\
 Sandbox: before it reads what clients have written, the service gives up all files but the store and its sockets \

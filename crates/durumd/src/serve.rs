@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -105,6 +105,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         requests: Tally::new(Quota::Requests),
         descriptors: Tally::new(Quota::Descriptors),
         is_shared: AtomicBool::new(false),
+        is_draining: AtomicBool::new(false),
     });
     say_what_is_not_safe();
     if let Some(listener) = shown {
@@ -126,14 +127,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "ending"
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-    for socket in own {
-        // Nobody new comes.
-        let _ = std::fs::remove_file(socket);
-    }
     if options.drain {
+        // Who holds it up can be seen and asked to leave meanwhile; nobody gets a pool.
+        service.is_draining.store(true, Ordering::Relaxed);
         while clients.counts() != (0, 0) && signals.pending().next().is_none() {
             thread::sleep(Duration::from_millis(50));
         }
+    }
+    for socket in own {
+        // Nobody new comes.
+        let _ = std::fs::remove_file(socket);
     }
     clients.end();
     host.close()

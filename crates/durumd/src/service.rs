@@ -29,6 +29,8 @@ pub(crate) struct Service {
     pub(crate) connections: Arc<Connections>,
     /// Whether a program of the service's own user has come: that is told once.
     pub(crate) is_shared: AtomicBool,
+    /// Whether it only waits until all programs have closed the store.
+    pub(crate) is_draining: AtomicBool,
 }
 
 impl Service {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -249,6 +250,14 @@ impl Session {
     fn reply(&mut self, request: Request, again: bool) -> Result<Reply> {
         let client = &self.client;
         let done = |result: Result<()>| result.map(|()| (Answer::Done, Vec::new()));
+        let wants_pool = matches!(
+            request,
+            Request::CreatePool { .. } | Request::OpenPool { .. } | Request::ReadPool { .. }
+        );
+        if wants_pool && !again && self.service.is_draining.load(Ordering::Relaxed) {
+            let text = "the service ends as soon as all programs have closed the store: come again when it is back";
+            return Err(refused(text.to_owned()));
+        }
         let alone = |answer| Ok((answer, Vec::new()));
         match request {
             Request::Ping | Request::Ready => alone(Answer::Done),
@@ -398,10 +407,13 @@ impl Session {
     /// Tries again where the pool was that of a client that is gone.
     fn when_free<T>(&self, attempt: impl Fn(&Embedded) -> Result<T>) -> Result<T> {
         let clients = &self.service.clients;
+        let mut is_last = false;
         loop {
             let before = clients.recovered();
             match attempt(&self.client) {
                 Err(Error::PoolBusy { name }) if clients.settle(&name, before) => {}
+                // Who had it may have given it up between the attempt and the look at who has it.
+                Err(Error::PoolBusy { .. }) if !is_last => is_last = true,
                 done => return done,
             }
         }

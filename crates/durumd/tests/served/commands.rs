@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::Served;
+use crate::support::{Served, until};
 
 const ARGUMENTS: &str = "DURUM_TEST_ARGUMENTS";
 const BEGIN: &str = "-- what the command prints";
@@ -206,6 +206,31 @@ fn a_reader_of_a_pool_is_told_its_types() {
     assert_eq!(cloned.code, 0, "{}", cloned.err);
     assert!(succeeds(&["inspect", text(&copy), "words"]).contains("[u64;2]"));
     alice.end();
+}
+
+/// While the service waits for programs to close the store, it is seen who they are, and nobody gets a pool.
+#[test]
+fn who_holds_up_the_end_of_a_service_is_seen() {
+    let mut served = Served::prepare(Path::new("/dev/shm")).with(&["--drain"]);
+    served.start_again();
+    let address = served.address();
+    let (mut one, mut two) = (served.client("one"), served.client("two"));
+    for (client, pool) in [(&mut one, "one"), (&mut two, "two")] {
+        client.expect("here");
+        assert_eq!(client.ask(&format!("open {pool}")), "0 0");
+    }
+    assert_eq!(two.ask("close"), "closed");
+    served.signal(libc::SIGTERM);
+    until("it gives no pool any more", || {
+        let said = two.ask("open two");
+        said.contains("the service ends") || two.ask("close") != "closed"
+    });
+    two.end();
+    assert_eq!(one.ask("add 5"), "5");
+    assert!(succeeds(&["clients", &address]).contains("one"));
+    one.end();
+    served.ends();
+    assert!(!served.socket().exists());
 }
 
 /// A path that was mistyped costs no file.

@@ -171,6 +171,12 @@ impl Served {
         began.elapsed()
     }
 
+    /// Waits until the service has ended in order.
+    pub fn ends(&mut self) {
+        let mut service = self.service.take().unwrap();
+        assert!(service.wait().unwrap().success(), "{}", self.log());
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
