@@ -8,11 +8,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
-use durum_format::extent::HeapBytes;
+use durum_format::extent::{HeapBytes, UNTYPED};
 use durum_format::home::Verdict;
 use durum_format::puddle::PuddleHeader;
 use durum_format::registry::Rights;
 use durum_format::store::StoreHeader;
+use durum_format::types::Registry;
 use durum_persist::file::MediaFile;
 
 use crate::directory::absolute;
@@ -301,6 +302,23 @@ impl ReadOnlyStore {
             (None, Some(source)) => source.type_text(id),
             (known, _) => Ok(known.cloned()),
         }
+    }
+
+    /// Asks for those of these types that `types` does not have: a service tells the list of all to few. One whose text
+    /// cannot be read is like one that is not registered.
+    ///
+    /// # Errors
+    /// Those of the service.
+    pub fn learn_types(&self, ids: BTreeSet<u64>, types: &mut Registry) -> Result<()> {
+        for id in ids {
+            if id != UNTYPED
+                && types.by_id(id).is_none()
+                && let Some(text) = self.type_text(id)?
+            {
+                let _ = types.register_text(&text);
+            }
+        }
+        Ok(())
     }
 
     /// The types known here: id and canonical text, in order of id.

@@ -1,6 +1,5 @@
 //! Reading the objects of a pool out of its files.
 
-use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use durum_format::extent::{self, ExtentKind, HeapBytes, Object, Place};
@@ -67,7 +66,12 @@ impl<'a> PoolView<'a> {
         let puddles = members
             .map(|puddle| store.puddle(puddle.uuid))
             .collect::<Result<Vec<_>, _>>()?;
-        learn_types(store, &puddles, &mut types)?;
+        // What is wrong with a heap is told where it is read.
+        let extents = puddles
+            .iter()
+            .flat_map(|view| extent::extents(view, view.header()).flatten());
+        let ids = extents.flat_map(|extent| extent.objects().map(|object| object.type_id));
+        store.learn_types(ids.collect(), &mut types)?;
         Ok(Self {
             store,
             summary,
@@ -183,29 +187,6 @@ impl<'a> PoolView<'a> {
             None => format!("(unknown type {id:#x})"),
         }
     }
-}
-
-/// Asks for the types of objects that are not known: a service tells the list of all to few. What is wrong with a heap
-/// is told where it is read.
-fn learn_types(
-    store: &ReadOnlyStore,
-    puddles: &[PuddleView],
-    types: &mut Registry,
-) -> Result<(), Failure> {
-    let extents = puddles
-        .iter()
-        .flat_map(|view| extent::extents(view, view.header()).flatten());
-    let ids: BTreeSet<u64> = extents
-        .flat_map(|extent| extent.objects().map(|object| object.type_id))
-        .filter(|id| *id != extent::UNTYPED && types.by_id(*id).is_none())
-        .collect();
-    for id in ids {
-        if let Some(text) = store.type_text(id)? {
-            // One that cannot be read is like one that is not registered.
-            let _ = types.register_text(&text);
-        }
-    }
-    Ok(())
 }
 
 /// What is wrong with the heap of a puddle, with the name of its file.

@@ -1,6 +1,6 @@
 //! The objects of a store and the pointers between them, as type descriptors show them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use durum_format::extent::UNTYPED;
 use durum_format::types::{Descriptor, PointerAt, Registry, Strength};
@@ -70,17 +70,8 @@ impl<'a> Graph<'a> {
                 report.add(Severity::Damage, reader.path(), None, text);
             }
         }
-        let ids: BTreeSet<u64> = all.objects.iter().map(|object| object.type_id).collect();
-        for id in ids {
-            // Where the types of all pools are not told, those that were met are.
-            if id != UNTYPED
-                && graph.types.by_id(id).is_none()
-                && let Some(text) = reader.type_text(id)?
-            {
-                // One that cannot be read is like one that is not registered.
-                let _ = graph.types.register_text(&text);
-            }
-        }
+        let ids = all.objects.iter().map(|object| object.type_id);
+        reader.learn_types(ids.collect(), &mut graph.types)?;
         for (index, object) in all.objects.iter().enumerate() {
             let edges = graph.visit(index, object, report)?;
             graph.edges.push(edges);

@@ -52,18 +52,24 @@ impl Host {
         });
         let is_here = |uuid: &Uuid| files::puddle_path(&self.path, *uuid).exists();
         let mut quarantined = Vec::new();
-        away.note(|open| quarantined = quarantined_of(open, client));
+        away.note(|open| {
+            quarantined = quarantined_of(open, client);
+            open.clearing += 1;
+        });
         quarantined.retain(is_here);
-        open::move_into_quarantine(&self.path, &quarantined)?;
         recovered.report.was_clean = known.is_none();
-        away.note(|open| open.clearing += 1);
-        Ok(Ended {
+        let ended = Ended {
             host: self,
             report: recovered.report,
             removed,
             away,
             _alone: alone,
-        })
+        };
+        match open::move_into_quarantine(&self.path, &quarantined) {
+            Ok(()) => Ok(ended),
+            // It has ended all the same, and nobody else gives its addresses back.
+            Err(error) => ended.clear_up().and(Err(error)),
+        }
     }
 
     /// Waits until nobody else recovers this client: whoever comes second finds that it has ended.

@@ -41,7 +41,7 @@ pub(crate) struct Metrics {
     sent: Counter,
     refusals: Family<Because, Counter>,
     recoveries: Histogram,
-    recovered_logs: Histogram,
+    log_work: Histogram,
     recoveries_failed: Counter,
     transactions: Family<With, Counter>,
     clients: Gauge,
@@ -115,7 +115,7 @@ impl Metrics {
                 "Recoveries of clients that were gone",
                 times(),
             ),
-            recovered_logs: shown(
+            log_work: shown(
                 all,
                 "recovery_log_seconds",
                 "The part of each recovery that reads logs and brings home what they say",
@@ -184,7 +184,7 @@ impl Metrics {
             return;
         };
         self.recoveries.observe(took.as_secs_f64());
-        self.recovered_logs.observe(report.log_time.as_secs_f64());
+        self.log_work.observe(report.log_time.as_secs_f64());
         for (outcome, count) in [
             ("rolled_back", report.rolled_back),
             ("rolled_forward", report.rolled_forward),

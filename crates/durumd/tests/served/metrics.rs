@@ -99,6 +99,14 @@ fn metrics_count_clients_requests_bytes_refusals_and_recoveries_and_name_no_pool
     until("the recovery is counted", || {
         value(&metrics(&served), "durum_recovery_seconds_count ") == 1.0
     });
+    let text = metrics(&served);
+    assert_eq!(value(&text, "durum_recovery_log_seconds_count "), 1.0);
+    let [log, all] = [
+        "durum_recovery_log_seconds_sum ",
+        "durum_recovery_seconds_sum ",
+    ]
+    .map(|name| value(&text, name));
+    assert!(0.0 < log && log < all, "{text}");
     other.end();
 }
 
