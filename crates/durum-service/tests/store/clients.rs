@@ -173,13 +173,42 @@ fn a_store_ends_while_files_of_a_gone_client_are_removed() {
     thread::sleep(Duration::from_millis(100));
     assert!(!closing.is_finished());
     ended.clear_up().unwrap();
+    ends(closing);
+}
+
+/// A request that works on files when the store begins to end is waited for, and no longer.
+#[test]
+fn a_store_ends_when_the_last_request_has_ended() {
+    let directory = scratch();
+    let host = host(&directory.path().join("store"));
+    let client = host.client().unwrap();
+    let pool = client.create_pool("pool", &spec()).unwrap().uuid;
+    let held = inject::hold(Site("new puddle"));
+    let making = thread::spawn(move || {
+        inject::volunteer();
+        client.create_puddle(PuddleOwner::Pool(pool), PuddleKind::Data, UNIT)
+    });
+    held.wait();
+    let closing = {
+        let host = host.clone();
+        thread::spawn(move || host.close())
+    };
+    thread::sleep(Duration::from_millis(100));
+    assert!(!closing.is_finished());
+    drop(held);
+    assert!(making.join().unwrap().is_err());
+    ends(closing);
+}
+
+/// Whoever is never told would wait for ever.
+fn ends(closing: thread::JoinHandle<Result<(), Error>>) {
     for _ in 0..1000 {
         if closing.is_finished() {
             return closing.join().unwrap().unwrap();
         }
         thread::sleep(Duration::from_millis(10));
     }
-    panic!("it is not told that the files are gone");
+    panic!("the store does not end");
 }
 
 #[test]
