@@ -10,7 +10,7 @@ use durum_format::consts::{GRANULE, UNIT};
 use durum_format::crc::{Crc, crc32c};
 use durum_format::extent::{self, HeapBytes, HeapError, Place};
 use durum_format::home::Answer;
-use durum_format::log::{self, LogArea, LogHeader, Plan, RangeWord, Salt, Write};
+use durum_format::log::{self, LogArea, LogHeader, Plan, RangeWord, Reach, Salt, Write};
 use durum_format::log_space::LogSpace;
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use durum_format::record::{self, Change, Entries, HEADER_WORDS, RING_HEAD_SIZE, Ring, RingSalt};
@@ -181,7 +181,18 @@ pub fn log_bytes(data: &[u8]) {
         };
         fixed[..64].copy_from_slice(&header.encode());
     }
-    for heap in [data, &fixed] {
+    // The same with a reach that fits.
+    let mut reaching = fixed.clone();
+    if let Some(word) = reaching.get_mut(log::REACH_OFFSET as usize..log::LOG_AREA_OFFSET as usize)
+    {
+        let lines = (data.len() as u64 - log::LOG_AREA_OFFSET) / 64;
+        let reach = Reach {
+            bytes: u64::from(data[13]) % (lines + 1) * 64,
+            is_chained: data[14] & 1 == 1,
+        };
+        word[..8].copy_from_slice(&reach.to_u64().to_le_bytes());
+    }
+    for heap in [data, &fixed, &reaching] {
         same_or_error(LogArea::parse(heap), |area| recover(area, heap.len()));
     }
 }
@@ -272,7 +283,8 @@ fn recover(head: LogArea<'_>, heap_len: usize) {
         ..*head.header()
     };
     continuation[..64].copy_from_slice(&header.encode());
-    continuation[log::LOG_AREA_OFFSET as usize..].copy_from_slice(head.entries());
+    let entries = head.entries();
+    continuation[log::LOG_AREA_OFFSET as usize..][..entries.len()].copy_from_slice(entries);
     let chain = |address: u64| match LogArea::parse(&continuation) {
         Ok(area) if !address.is_multiple_of(3) => Ok(area),
         _ => Err(format!("no puddle at {address:#x}")),

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use durum_format::log::{
-    self, EntryFlags, EntryHeader, EntryKind, LOG_AREA_OFFSET, Order, RangeWord, SEQUENCE_REDO,
-    SEQUENCE_SEAL, SEQUENCE_UNDO, Salt,
+    self, EntryFlags, EntryHeader, EntryKind, Order, RangeWord, SEQUENCE_REDO, SEQUENCE_SEAL,
+    SEQUENCE_UNDO, Salt,
 };
 use durum_format::puddle::heap_offset;
 use durum_format::{LINE, Uuid};
@@ -18,6 +18,10 @@ use crate::error::{Error, Result};
 use crate::media::Barrier;
 use crate::sites::sites;
 
+mod segment;
+
+use segment::{Segment, capacity};
+
 sites! {
     /// A new log's header and first range word.
     CREATE_WRITE = "log.create: write back header and range word";
@@ -25,6 +29,10 @@ sites! {
     CREATE_FENCE = "log.create: fence";
     /// The data of large entries, past the cache.
     LARGE_WRITE = "log.append: write back large data";
+    /// How far a puddle of the log is used, before the first entry there.
+    REACH_WRITE = "log.reach: write back how far a puddle is used";
+    /// That the log goes on in another puddle, before the entry that leads there.
+    CHAINED_WRITE = "log.chain: write back that there is more";
     /// What a full puddle of the log holds, and the entry that leads on.
     CHAIN_WRITE = "log.chain: write back a full puddle";
 }
@@ -65,10 +73,11 @@ pub(crate) struct LogWriter {
     generation: u64,
     salt: Salt,
     /// The puddles of the log, the head first; those behind `current` are spare.
-    segments: Vec<Arc<Puddle>>,
+    segments: Vec<Segment>,
     current: usize,
-    /// Where the next entry goes, and the end of the room for it.
+    /// Where the next entry goes, how far its puddle may be used, and where it ends.
     cursor: usize,
+    reach: usize,
     end: usize,
     /// From here to `cursor` nothing was written back.
     dirty_from: usize,
@@ -79,15 +88,6 @@ pub(crate) struct LogWriter {
     undo: Vec<usize>,
 }
 
-/// Bytes for entries in a puddle of a log.
-fn capacity(puddle: &Puddle) -> usize {
-    puddle.address + puddle.size - area(puddle)
-}
-
-fn area(puddle: &Puddle) -> usize {
-    puddle.address + (heap_offset(puddle.size as u64) + LOG_AREA_OFFSET) as usize
-}
-
 impl LogWriter {
     /// Starts a log in a fresh, zero-filled puddle. Header and range word are durable on return.
     pub(crate) fn create(
@@ -96,18 +96,21 @@ impl LogWriter {
         client: Uuid,
         barrier: &mut Barrier,
     ) -> Result<Self> {
-        write_header(&puddle, log_id, client, false, barrier)?;
+        segment::write_header(&puddle, log_id, client, false, barrier)?;
         let generation = log::GENERATION_FIRST;
-        let cursor = area(&puddle);
+        let end = puddle.address + puddle.size;
+        let head = Segment::new(puddle);
+        let cursor = head.area();
         let mut log = Self {
             log_id,
             generation,
             salt: Salt::new(log_id, generation),
             cursor,
-            end: puddle.address + puddle.size,
+            reach: head.reach(),
+            end,
             dirty_from: cursor,
             pending: false,
-            segments: vec![puddle],
+            segments: vec![head],
             current: 0,
             entries: 0,
             undo: Vec::new(),
@@ -126,7 +129,7 @@ impl LogWriter {
         client: Uuid,
         barrier: &mut Barrier,
     ) -> Result<()> {
-        write_header(puddle, log_id, client, true, barrier)?;
+        segment::write_header(puddle, log_id, client, true, barrier)?;
         // ORDER: the header is durable before a chain entry leads here.
         barrier.fence(puddle.private, CREATE_FENCE)
     }
@@ -136,12 +139,12 @@ impl LogWriter {
     }
 
     pub(crate) fn head(&self) -> &Arc<Puddle> {
-        &self.segments[0]
+        &self.segments[0].puddle
     }
 
     /// Whether stores to puddles of this store stay in the process until written back.
     pub(crate) fn private(&self) -> bool {
-        self.segments[0].private
+        self.segments[0].puddle.private
     }
 
     pub(crate) fn salt(&self) -> &Salt {
@@ -155,7 +158,7 @@ impl LogWriter {
 
     /// Whether any entry of this generation was written back.
     pub(crate) fn reached_media(&self) -> bool {
-        self.entries > 0 && self.dirty_from > area(&self.segments[0]) || self.current > 0
+        self.entries > 0 && self.dirty_from > self.segments[0].area() || self.current > 0
     }
 
     pub(crate) fn has_undo(&self) -> bool {
@@ -234,11 +237,13 @@ impl LogWriter {
         let usable = |room: usize| room.saturating_sub(lost);
         let behind = self.segments[self.current + 1..].iter();
         let mut room: usize = usable(self.end - self.cursor)
-            + behind.map(|puddle| usable(capacity(puddle))).sum::<usize>();
+            + behind
+                .map(|segment| usable(capacity(&segment.puddle)))
+                .sum::<usize>();
         while room < len {
             let puddle = more.continuation(self.log_id)?;
             room += usable(capacity(&puddle));
-            self.segments.push(puddle);
+            self.segments.push(Segment::new(puddle));
         }
         Ok(())
     }
@@ -318,11 +323,31 @@ impl LogWriter {
     #[inline]
     fn make_room(&mut self, size: usize, more: &dyn MoreLog, barrier: &mut Barrier) -> Result<()> {
         // A chain entry always fits behind what is written.
-        if self.cursor + size + LINE_SIZE <= self.end {
+        if self.cursor + size + LINE_SIZE <= self.reach {
             Ok(())
         } else {
-            self.chain(more, barrier)
+            self.reach_further(size, more, barrier)
         }
+    }
+
+    /// Makes room further on in this puddle, or in another.
+    #[cold]
+    fn reach_further(
+        &mut self,
+        size: usize,
+        more: &dyn MoreLog,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        if self.cursor + size + LINE_SIZE > self.end {
+            self.chain(more, barrier)?;
+        }
+        let needed = self.cursor + size + LINE_SIZE;
+        if needed > self.reach {
+            let segment = &mut self.segments[self.current];
+            segment.raise(needed, barrier)?;
+            self.reach = segment.reach();
+        }
+        Ok(())
     }
 
     #[inline]
@@ -371,13 +396,13 @@ impl LogWriter {
     }
 
     /// Goes on in another puddle.
-    #[cold]
     fn chain(&mut self, more: &dyn MoreLog, barrier: &mut Barrier) -> Result<()> {
         if self.current + 1 == self.segments.len() {
             let puddle = more.continuation(self.log_id)?;
-            self.segments.push(puddle);
+            self.segments.push(Segment::new(puddle));
         }
-        let next = self.segments[self.current + 1].address;
+        self.segments[self.current].note_chained(barrier)?;
+        let next = self.segments[self.current + 1].puddle.address;
         // Not fenced: the fence that makes the entries behind it durable takes it along. They do not claim that it was
         // durable before.
         let (kind, order) = (EntryKind::Chain, Order::Forward);
@@ -392,10 +417,11 @@ impl LogWriter {
 
     fn move_to(&mut self, segment: usize) {
         self.current = segment;
-        let puddle = &self.segments[segment];
-        self.cursor = area(puddle);
+        let segment = &self.segments[segment];
+        self.cursor = segment.area();
+        self.reach = segment.reach();
         self.dirty_from = self.cursor;
-        self.end = puddle.address + puddle.size;
+        self.end = segment.puddle.address + segment.puddle.size;
     }
 
     /// Starts making the entries of this puddle durable that were written so far.
@@ -405,7 +431,7 @@ impl LogWriter {
             let segment = &self.segments[self.current];
             // The next entry may begin in the last line; it is written back again with that one.
             barrier.write_back(
-                segment,
+                &segment.puddle,
                 self.dirty_from,
                 self.cursor.min(self.end) - self.dirty_from,
                 site,
@@ -454,8 +480,8 @@ impl LogWriter {
             false => KEPT_SEGMENTS,
         };
         while self.segments.len() > kept {
-            if let Some(puddle) = self.segments.pop() {
-                more.give_back(puddle);
+            if let Some(segment) = self.segments.pop() {
+                more.give_back(segment.puddle);
             }
         }
     }
@@ -473,7 +499,7 @@ impl LogWriter {
     }
 
     fn write_word(&mut self, word: RangeWord, barrier: &mut Barrier, site: Site) -> Result<()> {
-        let head = &self.segments[0];
+        let head = self.head();
         let address = head.address
             + (heap_offset(head.size as u64) + log::slot_offset(word.generation)) as usize;
         // SAFETY: a range slot of the mapped puddle that this thread owns.
@@ -499,18 +525,3 @@ impl LogWriter {
 
 /// The most ranges that a seal covers.
 pub(crate) const SEAL_RANGES_MAX: usize = 16;
-
-fn write_header(
-    puddle: &Puddle,
-    log_id: u64,
-    client: Uuid,
-    continuation: bool,
-    barrier: &mut Barrier,
-) -> Result<()> {
-    let bytes = log::LogHeader::new(log_id, client, puddle.size as u64, continuation).encode();
-    let offset = heap_offset(puddle.size as u64) as usize;
-    // SAFETY: the header's place in a fresh puddle that only this thread knows.
-    unsafe { line::copy(puddle.at(offset).as_ptr(), bytes.as_ptr(), bytes.len()) };
-    // ORDER: durable with the caller's fence, before anything names this puddle as a log.
-    barrier.write_back(puddle, puddle.address + offset, bytes.len(), CREATE_WRITE)
-}

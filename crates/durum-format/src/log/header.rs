@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{LOG_AREA_OFFSET, LOG_HEADER_SIZE, RANGE_SLOTS, RANGE_SLOTS_OFFSET};
+use super::{LOG_AREA_OFFSET, LOG_HEADER_SIZE, RANGE_SLOTS, RANGE_SLOTS_OFFSET, REACH_OFFSET};
 use crate::Uuid;
 use crate::consts::LINE;
 use crate::error::{FormatError, check_zero};
@@ -55,7 +55,8 @@ const _: () = assert!(offset_of!(Media, flags) == 12);
 const _: () = assert!(offset_of!(Media, log_id) == 16 && offset_of!(Media, capacity) == 24);
 const _: () = assert!(offset_of!(Media, owner) == 32 && offset_of!(Media, reserved) == 48);
 const _: () = assert!(offset_of!(Media, checksum) == 60);
-const _: () = assert!(RANGE_SLOTS_OFFSET + RANGE_SLOTS as u64 * LINE <= LOG_AREA_OFFSET);
+const _: () = assert!(RANGE_SLOTS_OFFSET + RANGE_SLOTS as u64 * LINE == REACH_OFFSET);
+const _: () = assert!(REACH_OFFSET + LINE <= LOG_AREA_OFFSET);
 
 impl LogHeader {
     /// The header of a log, or of a part of one, that fills a puddle of `puddle_size` bytes.
@@ -114,11 +115,54 @@ impl LogHeader {
     }
 }
 
+/// How far a puddle of a log was ever used: whoever reads it need not look further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Bytes of the entry area, a multiple of 64: no entry ends behind them.
+    pub bytes: u64,
+    /// The log went on from this puddle in another one, now or earlier.
+    pub is_chained: bool,
+}
+
+impl Reach {
+    /// The word on the media. Its high half is the complement of the low one, so that no word that was lost or changed
+    /// passes for it.
+    pub fn to_u64(self) -> u64 {
+        let low = (self.bytes / LINE) << 1 | u64::from(self.is_chained);
+        let low = low & u64::from(u32::MAX);
+        low | (low ^ u64::from(u32::MAX)) << 32
+    }
+
+    /// Reads the word of a puddle whose entry area has `capacity` bytes. `None` where the writer says nothing: entries
+    /// may be everywhere, and the log may go on.
+    ///
+    /// # Errors
+    /// [`FormatError::Field`] for a word that no writer makes.
+    pub fn from_u64(word: u64, capacity: u64) -> Result<Option<Self>, FormatError> {
+        if word == 0 {
+            return Ok(None);
+        }
+        let reach = Self {
+            bytes: (word & u64::from(u32::MAX)) >> 1 << LINE.trailing_zeros(),
+            is_chained: word & 1 != 0,
+        };
+        match reach.to_u64() == word && reach.bytes <= capacity {
+            true => Ok(Some(reach)),
+            false => {
+                let expected = "0, or lines of the entry area beside their complement";
+                Err(SIGNATURE.field("reach", REACH_OFFSET, word, expected))
+            }
+        }
+    }
+}
+
 /// The part of a log in one puddle: a checked header, the range slots, and entries that nobody has looked at yet.
 #[derive(Clone, Copy, Debug)]
 pub struct LogArea<'a> {
     header: LogHeader,
     slots: [u64; RANGE_SLOTS],
+    reach: Option<Reach>,
+    /// As far as the reach.
     entries: &'a [u8],
     /// Behind so many bytes of `entries` all are zero.
     written: usize,
@@ -142,9 +186,8 @@ impl<'a> LogArea<'a> {
     /// What is wrong with the header, or a byte that is not zero where nothing is ever written.
     pub fn parse(heap: &'a [u8]) -> Result<Self, FormatError> {
         let header = LogHeader::parse(heap, heap.len() as u64)?;
-        let slots_end = RANGE_SLOTS_OFFSET as usize + RANGE_SLOTS * LINE as usize;
         let lines = heap
-            .get(RANGE_SLOTS_OFFSET as usize..slots_end)
+            .get(RANGE_SLOTS_OFFSET as usize..REACH_OFFSET as usize)
             .unwrap_or_default();
         let mut slots = [0; RANGE_SLOTS];
         let offsets = (RANGE_SLOTS_OFFSET..).step_by(LINE as usize);
@@ -162,17 +205,42 @@ impl<'a> LogArea<'a> {
                 });
             }
         }
-        let gap = heap
-            .get(slots_end..LOG_AREA_OFFSET as usize)
-            .unwrap_or_default();
-        check_zero("gap behind the range slots of a log", slots_end as u64, gap)?;
+        let reach = Self::reach_in(heap, header.capacity)?;
+        let gap = (REACH_OFFSET + 8) as usize;
+        let zeros = heap.get(gap..LOG_AREA_OFFSET as usize).unwrap_or_default();
+        check_zero("gap before the entries of a log", gap as u64, zeros)?;
         let entries = heap.get(LOG_AREA_OFFSET as usize..).unwrap_or_default();
+        let used = reach.map_or(entries.len(), |reach| reach.bytes as usize);
+        let entries = entries.get(..used).unwrap_or(entries);
         Ok(Self {
             header,
             slots,
+            reach,
             entries,
             written: entries.len(),
         })
+    }
+
+    /// How many bytes from the beginning of a heap on tell all of a log. `head` is what is before its entries,
+    /// `heap_len` the bytes of the heap. `None` where only all of them do.
+    ///
+    /// # Errors
+    /// As [`LogArea::parse`], for the header and the reach.
+    pub fn length_in(head: &[u8], heap_len: u64) -> Result<Option<u64>, FormatError> {
+        let header = LogHeader::parse(head, heap_len)?;
+        let reach = Self::reach_in(head, header.capacity)?;
+        Ok(reach.map(|reach| LOG_AREA_OFFSET + reach.bytes))
+    }
+
+    fn reach_in(heap: &[u8], capacity: u64) -> Result<Option<Reach>, FormatError> {
+        let word = heap.get(REACH_OFFSET as usize..).unwrap_or_default();
+        let word = word.first_chunk().copied().unwrap_or_default();
+        Reach::from_u64(u64::from_le_bytes(word), capacity)
+    }
+
+    /// Whether the log may ever have gone on from this puddle in another one.
+    pub fn may_be_chained(&self) -> bool {
+        self.reach.is_none_or(|reach| reach.is_chained)
     }
 
     /// The log's header.
@@ -199,7 +267,7 @@ impl<'a> LogArea<'a> {
         self.written
     }
 
-    /// The bytes that may hold entries.
+    /// The bytes that may hold entries: none behind the reach.
     pub fn entries(&self) -> &'a [u8] {
         self.entries
     }

@@ -17,7 +17,7 @@ pub use entry::{
     encode_bits, encode_chain, encode_copy, encode_seal, entry_checksum, entry_size,
     next_entry_offset, padded, seal_size,
 };
-pub use header::{LogArea, LogHeader};
+pub use header::{LogArea, LogHeader, Reach};
 pub use parse::{Entry, ParsedLog, parse};
 pub use plan::{Plan, PlanError, Write, plan, sealed};
 pub use range::{RangeWord, current_range, slot_offset};
@@ -28,6 +28,8 @@ pub const LOG_HEADER_SIZE: usize = 64;
 pub const RANGE_SLOTS: usize = 16;
 /// Where in the puddle's heap the first range slot lies; they are one line apart.
 pub const RANGE_SLOTS_OFFSET: u64 = 64;
+/// Where in the puddle's heap it stands how far the log was ever used.
+pub const REACH_OFFSET: u64 = 1088;
 /// Where in the puddle's heap the entries begin.
 pub const LOG_AREA_OFFSET: u64 = 2048;
 /// Generations stay below this.

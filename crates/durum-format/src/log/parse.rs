@@ -122,7 +122,7 @@ pub fn parse<'a, E>(
     let mut area = head;
     loop {
         let index = log.chain.len();
-        match read_area(&mut log, area.entries(), index)? {
+        match read_area(&mut log, &area, index)? {
             Stop::End(offset) => {
                 check_behind(&area, offset, index, &salt)?;
                 log.end = (index, offset);
@@ -163,13 +163,18 @@ enum Stop {
     Chained(u64),
 }
 
-fn read_area<'a>(log: &mut ParsedLog<'a>, bytes: &'a [u8], area: usize) -> Result<Stop, Damage> {
+fn read_area<'a>(log: &mut ParsedLog<'a>, of: &LogArea<'a>, area: usize) -> Result<Stop, Damage> {
+    let bytes = of.entries();
     let mut offset = 0;
     loop {
         let Some((header, data)) = whole_entry(bytes, offset, &log.salt) else {
             return Ok(Stop::End(offset));
         };
         let entry = check_fields(&header, data, area, offset)?;
+        // No fence made it durable: that would have made the reach durable, too.
+        if entry.kind == EntryKind::Chain && !of.may_be_chained() {
+            return Ok(Stop::End(offset));
+        }
         log.entries.push(entry);
         let next = next_entry_offset(offset, data.len(), entry.flags);
         match entry.kind {

@@ -1,0 +1,113 @@
+//! One puddle of a log: its header, and how far it was ever used.
+
+use std::sync::Arc;
+
+use durum_format::log::{LOG_AREA_OFFSET, LogHeader, REACH_OFFSET, Reach};
+use durum_format::puddle::heap_offset;
+use durum_format::{LINE, Uuid};
+use durum_persist::{Site, line};
+
+use super::{CHAINED_WRITE, CREATE_WRITE, REACH_WRITE};
+use crate::alloc::Puddle;
+use crate::error::Result;
+use crate::media::Barrier;
+
+/// Bytes for entries that a puddle may hold from its beginning on: what most transactions need.
+const REACH_FIRST: u64 = 4096;
+/// How many times as much it may hold when that does not do.
+const REACH_FACTOR: u64 = 4;
+
+/// A puddle of a log.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) puddle: Arc<Puddle>,
+    reach: Reach,
+}
+
+impl Segment {
+    /// A puddle for which [`write_header`] was called.
+    pub(super) fn new(puddle: Arc<Puddle>) -> Segment {
+        let reach = first_reach(&puddle);
+        Segment { puddle, reach }
+    }
+
+    /// Where its entries begin.
+    pub(super) fn area(&self) -> usize {
+        area(&self.puddle)
+    }
+
+    /// Where the entries that it may hold end.
+    pub(super) fn reach(&self) -> usize {
+        self.area() + self.reach.bytes as usize
+    }
+
+    /// Lets it hold entries up to `end`, which it has room for.
+    #[cold]
+    pub(super) fn raise(&mut self, end: usize, barrier: &mut Barrier) -> Result<()> {
+        let needed = (end - self.area()) as u64;
+        let bytes = needed.max(self.reach.bytes * REACH_FACTOR);
+        let bytes = bytes.next_multiple_of(LINE);
+        let reach = Reach {
+            bytes: bytes.min(capacity(&self.puddle) as u64),
+            ..self.reach
+        };
+        self.change(reach, barrier, REACH_WRITE)
+    }
+
+    /// The log goes on in another puddle.
+    pub(super) fn note_chained(&mut self, barrier: &mut Barrier) -> Result<()> {
+        let is_chained = true;
+        let bytes = self.reach.bytes;
+        match self.reach.is_chained {
+            true => Ok(()),
+            false => self.change(Reach { bytes, is_chained }, barrier, CHAINED_WRITE),
+        }
+    }
+
+    fn change(&mut self, reach: Reach, barrier: &mut Barrier, site: Site) -> Result<()> {
+        self.reach = reach;
+        write_reach(&self.puddle, reach, barrier, site)
+    }
+}
+
+/// Bytes for entries in a puddle of a log.
+pub(super) fn capacity(puddle: &Puddle) -> usize {
+    puddle.address + puddle.size - area(puddle)
+}
+
+/// Where the entries in a puddle of a log begin.
+fn area(puddle: &Puddle) -> usize {
+    puddle.address + (heap_offset(puddle.size as u64) + LOG_AREA_OFFSET) as usize
+}
+
+fn first_reach(puddle: &Puddle) -> Reach {
+    Reach {
+        bytes: REACH_FIRST.min(capacity(puddle) as u64),
+        is_chained: false,
+    }
+}
+
+/// Makes a fresh puddle one of a log.
+pub(super) fn write_header(
+    puddle: &Puddle,
+    log_id: u64,
+    client: Uuid,
+    continuation: bool,
+    barrier: &mut Barrier,
+) -> Result<()> {
+    let bytes = LogHeader::new(log_id, client, puddle.size as u64, continuation).encode();
+    let offset = heap_offset(puddle.size as u64) as usize;
+    // SAFETY: the header's place in a fresh puddle that only this thread knows.
+    unsafe { line::copy(puddle.at(offset).as_ptr(), bytes.as_ptr(), bytes.len()) };
+    write_reach(puddle, first_reach(puddle), barrier, REACH_WRITE)?;
+    // ORDER: durable with the caller's fence, before anything names this puddle as a log.
+    barrier.write_back(puddle, puddle.address + offset, bytes.len(), CREATE_WRITE)
+}
+
+fn write_reach(puddle: &Puddle, reach: Reach, barrier: &mut Barrier, site: Site) -> Result<()> {
+    let offset = (heap_offset(puddle.size as u64) + REACH_OFFSET) as usize;
+    // SAFETY: the reach's place in a mapped puddle of a log, which only the thread writes that owns the log.
+    unsafe { line::store_u64(puddle.at(offset).as_ptr().cast(), reach.to_u64()) };
+    // ORDER: durable with the fence that makes the entries durable which need it; else recovery does not read these.
+    barrier.write_back(puddle, puddle.address + offset, 8, site)
+}
