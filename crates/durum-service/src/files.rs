@@ -1,8 +1,10 @@
 //! Puddle files: how they come, how they are opened, how they go.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use durum_format::puddle::PuddleKind;
 use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
@@ -11,8 +13,6 @@ use durum_format::{UNIT, Uuid};
 use durum_persist::Site;
 use durum_persist::beneath::Directory;
 use durum_persist::file::{self, MediaFile};
-use memmap2::{Advice, MmapMut};
-use rustix::fs::SeekFrom;
 
 use crate::error::{Error, Result};
 use crate::reading::{self, Role};
@@ -24,11 +24,6 @@ pub(crate) const QUARANTINE_DIRECTORY: &str = "quarantine";
 
 /// Puddles of objects from this size on get large pages: of what a store begins with, little may ever be used.
 const LARGE_MIN: u64 = 2 * UNIT;
-
-/// Bytes of a large page.
-const LARGE_PAGE: u64 = 2 << 20;
-/// Bytes that are read at once for which a large page pays: to clear one takes as long as a hundred faults.
-const LARGE_WORTH: usize = 512 << 10;
 
 const CREATION: Site = Site("new puddle");
 const CREATION_NAME: Site = Site("new puddle's name");
@@ -82,11 +77,16 @@ fn find_directory(store: &Path, name: &str, cure: &'static str) -> Result<Direct
     reading::find_directory(store, name, Role { structure, cure })
 }
 
-/// The puddle files of a store, for whoever opens many: their directory is found once.
+/// Files that are kept open for whoever comes back to them.
+const KEPT_MAX: usize = 64;
+
+/// The puddle files of a store, for whoever opens many: their directory is found once, and to some of them one comes
+/// back.
 #[derive(Debug)]
 pub(crate) struct Puddles {
     store: PathBuf,
     directory: Directory,
+    kept: Mutex<BTreeMap<Uuid, Arc<MediaFile>>>,
 }
 
 impl Puddles {
@@ -98,6 +98,7 @@ impl Puddles {
         Ok(Puddles {
             store: store.to_owned(),
             directory: find_directory(store, PUDDLE_DIRECTORY, RESTORE)?,
+            kept: Mutex::default(),
         })
     }
 
@@ -117,6 +118,36 @@ impl Puddles {
         let file = reading::open_in(&self.directory, &name, role_of(record), writable)?;
         ensure_opened(&file, uuid, record)?;
         Ok(file)
+    }
+
+    /// As [`Puddles::open`]; who opens it again before this is [forgotten](Puddles::forget) finds it open. What it is, is
+    /// looked at again: others may write to it.
+    pub(crate) fn open_kept(
+        &self,
+        uuid: Uuid,
+        record: &PuddleRecord,
+        writable: bool,
+    ) -> Result<Arc<MediaFile>> {
+        let kept = self.kept().get(&uuid).cloned();
+        if let Some(file) = kept {
+            ensure_is(&file, uuid, record)?;
+            return Ok(file);
+        }
+        let file = Arc::new(self.open(uuid, record, writable)?);
+        let mut kept = self.kept();
+        if kept.len() < KEPT_MAX {
+            kept.insert(uuid, file.clone());
+        }
+        Ok(file)
+    }
+
+    /// Closes what is kept open.
+    pub(crate) fn forget(&self) {
+        self.kept().clear();
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<Uuid, Arc<MediaFile>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -323,99 +354,6 @@ fn header_in(file: &MediaFile, length: u64, cure: &'static str) -> Result<Puddle
     let head = &mut buffer[..length.min(IMMUTABLE_SIZE) as usize];
     reading::exact(file, 0, head, "reading a puddle header")?;
     puddle::parse(head, length).map_err(|source| Error::format(path, 0, source, cure))
-}
-
-/// Reads `length` bytes at `offset`, asking the file system where anything was written: a log is mostly room that was
-/// reserved and never used, and most of the time of a recovery would go into copying its zeros.
-pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<Sparse> {
-    let failed = |offset| move |error| Error::io_at("reading a log", file, offset, error);
-    let end = offset.saturating_add(length);
-    // Mapped, so that only what is read or looked at takes a page: the allocator may fill such a buffer with zeros,
-    // which takes longer than all the rest. As large as large pages are, so that it can have some.
-    let room = length.next_multiple_of(LARGE_PAGE);
-    let mut room =
-        MmapMut::map_anon(usize::try_from(room).unwrap_or(usize::MAX)).map_err(failed(offset))?;
-    let mut at = offset;
-    let mut used = 0;
-    while at < end {
-        let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
-            Ok(data) => data,
-            // Nothing was written from here on.
-            Err(rustix::io::Errno::NXIO) => break,
-            // A file system that cannot tell: all of it is data.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => at,
-            Err(errno) => return Err(failed(at)(errno.into())),
-        };
-        if data >= end {
-            break;
-        }
-        let hole = rustix::fs::seek(file, SeekFrom::Hole(data))
-            .unwrap_or(end)
-            .min(end);
-        let part = (data - offset) as usize..(hole - offset) as usize;
-        if part.len() >= LARGE_WORTH && used == 0 {
-            // A system that has none goes on with small ones.
-            let _ = room.advise(Advice::HugePage);
-        }
-        let Some(part) = room.get_mut(part) else {
-            break;
-        };
-        file.read_exact_at(part, data).map_err(failed(data))?;
-        used = (hole - offset) as usize;
-        at = hole;
-    }
-    Ok(Sparse {
-        room,
-        length: length as usize,
-        used,
-    })
-}
-
-/// A part of a file, in memory.
-#[derive(Debug)]
-pub(crate) struct Sparse {
-    room: MmapMut,
-    length: usize,
-    used: usize,
-}
-
-impl Sparse {
-    /// All of it.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        self.room.get(..self.length).unwrap_or_default()
-    }
-
-    /// The part behind which nothing was written: all is zero there.
-    pub(crate) fn written(&self) -> &[u8] {
-        self.room.get(..self.used).unwrap_or_default()
-    }
-}
-
-impl AsRef<[u8]> for Sparse {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes()
-    }
-}
-
-/// Whether all bytes of a file from `offset` on are zero. Reads only what was written.
-pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
-    const CHUNK_BYTES: u64 = 256 << 10;
-    let length = reading::length(file)?;
-    let mut at = offset;
-    while at < length {
-        let chunk = CHUNK_BYTES.min(length - at);
-        let read = read_sparse(file, at, chunk)?;
-        if read.written().iter().any(|byte| *byte != 0) {
-            return Ok(false);
-        }
-        at = match rustix::fs::seek(file, SeekFrom::Data(at + chunk)) {
-            Ok(data) => data,
-            Err(rustix::io::Errno::NXIO) => break,
-            // A file system that cannot tell: the next chunk is read.
-            Err(_) => at + chunk,
-        };
-    }
-    Ok(true)
 }
 
 /// Removes a puddle's file after its registration is durably gone.

@@ -46,6 +46,7 @@ mod rights;
 mod served;
 mod service;
 mod space;
+mod sparse;
 mod unregistered;
 mod wording;
 

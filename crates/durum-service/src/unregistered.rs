@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
 use crate::reading::{self, Role};
 use crate::registry::contents::Contents;
+use crate::sparse;
 
 /// Where such puddles are moved when somebody asks for a repair.
 pub(crate) const DIRECTORY: &str = "unregistered";
@@ -195,5 +196,5 @@ pub(crate) fn is_unfinished(store: &Path, uuid: Uuid) -> Result<bool> {
         cure: "restore a copy of the store",
     };
     let file = reading::open(store, files::relative_path(uuid, false), role, false)?;
-    files::is_zero_from(&file, IMMUTABLE_SIZE)
+    sparse::is_zero_from(&file, IMMUTABLE_SIZE)
 }

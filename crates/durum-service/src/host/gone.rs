@@ -36,16 +36,16 @@ impl Host {
         // Nobody else may touch its logs, nor the pools that it was granted: so both are read without the lock.
         let (away, contents) = self.leave(|open| Ok(open.contents.concerning(client)))?;
         let known = contents.clients.first().copied();
-        let mut plans = recover::plan(&self.path, &contents, known, &|_, _, _| {})?;
-        let mut recovered = plans.apply(&self.path, &contents)?;
-        // ORDER: one commit retires the logs after the recovered data is durable (`apply`); else a crash finds neither
+        let replayed = recover::replay(&self.path, &contents, known, &|_, _, _| {})?;
+        // ORDER: one commit retires the logs after the recovered data is durable (`replay`); else a crash finds neither
         // logs nor data.
         let removed: Vec<Registered> = away.request(|open| {
-            let (changes, removed) = plans.retire(&open.contents);
+            let (changes, removed) = replayed.retire(&open.contents);
             let record = |uuid| Some((uuid, *open.contents.puddles.get(&uuid)?));
             let removed = removed.into_iter().filter_map(record).collect();
             Ok((removed, Commit::removal(changes)))
         })?;
+        let mut recovered = replayed.recovered();
         away.note(|open| {
             open.forget_client(client);
             open.refused.replace(&contents, &recovered.refused);

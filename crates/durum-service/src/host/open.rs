@@ -1,7 +1,7 @@
 //! Opening a store: validate, recover, clear up.
 //!
-//! Nothing is written before everything that will be built on has been read and found sound: identity, registry,
-//! and the logs of clients that did not end in order.
+//! Nothing is written before everything that will be built on has been read and found sound: identity and registry.
+//! Then each client that did not end in order is recovered: nothing is written for it before its logs were read.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,13 @@ impl Host {
         let found = validate(&path, &identity)?;
         let mut contents = found.contents.clone();
         let progress = |stage, done, total| Progress::tell(&options.progress, stage, done, total);
-        let plans = recover::plan(
+        let strays = unregistered::find(&path, &contents)?;
+        // Of a store of the form before nobody can tell: there a puddle that was being removed is listed nowhere.
+        if !found.is_before() {
+            unregistered::refuse_used(&path, &strays)?;
+        }
+        // From here on the store is written.
+        let replayed = recover::replay(
             &path,
             &contents,
             contents
@@ -61,12 +67,6 @@ impl Host {
                 .filter(|client| !living.contains_key(client)),
             &progress,
         )?;
-        let strays = unregistered::find(&path, &contents)?;
-        // Of a store of the form before nobody can tell: there a puddle that was being removed is listed nowhere.
-        if !found.is_before() {
-            unregistered::refuse_used(&path, &strays)?;
-        }
-        // From here on the store is written.
         let mut registry = Registry::open(&path, &found)?;
         if found.is_before() {
             unregistered::move_used(&path, &strays)?;
@@ -77,7 +77,7 @@ impl Host {
             report: mut recovery,
             refused,
             ..
-        } = plans.carry_out(&path, &mut registry, &mut contents)?;
+        } = replayed.end(&path, &mut registry, &mut contents)?;
         if is_dirty {
             progress(Stage::Registry, 1, 1);
         }

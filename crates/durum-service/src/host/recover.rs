@@ -1,8 +1,8 @@
-//! Recovery of what clients left that did not end in order: plan, apply, retire in one registry commit.
+//! Recovery of what clients left that did not end in order: replay their logs, retire them in one registry commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use durum_format::Uuid;
 
@@ -13,13 +13,13 @@ use crate::recovery::{Access, ClientPlan, Refusal, RefusedPools, apply, plan_cli
 use crate::registry::contents::{Change, Contents, QuarantinedLog};
 use crate::registry::{Purpose, Registry};
 
-/// The plans for all clients that did not end in order, and how long they took to make.
-pub(super) struct Plans {
-    took: Duration,
+/// Clients whose logs were replayed. To retire these is left.
+pub(super) struct Replayed {
     clients: Vec<(Uuid, ClientPlan)>,
+    recovered: Recovered,
 }
 
-/// What came of them.
+/// What came of a recovery.
 pub(super) struct Recovered {
     pub(super) report: RecoveryReport,
     /// The pools that could not be written.
@@ -28,50 +28,89 @@ pub(super) struct Recovered {
     pub(super) freed: Vec<u64>,
 }
 
-/// Reads the logs of clients that have gone. Writes nothing.
-pub(super) fn plan(
+/// Reads the logs of clients that have gone, and brings home what can be brought there. It is durable on return, and
+/// the logs are as before.
+///
+/// One client after the other, so that the logs of one are in memory at a time. No two of them may write the same pool.
+///
+/// # Errors
+/// Of the system. Some of it may have been done: the logs are whole, and the next attempt does it again.
+pub(super) fn replay(
     path: &Path,
     contents: &Contents,
     gone: impl IntoIterator<Item = Uuid>,
     progress: &dyn Fn(Stage, u64, u64),
-) -> Result<Plans> {
+) -> Result<Replayed> {
     let began = Instant::now();
+    let mut report = RecoveryReport {
+        was_clean: contents.is_clean(),
+        ..RecoveryReport::default()
+    };
+    let mut refused = RefusedPools::default();
     let puddles = Puddles::of(path)?;
     let mut clients = Vec::new();
     for client in gone {
         let mut step = |done, total| progress(Stage::Logs, done, total);
-        let plan = plan_client(&puddles, contents, client, Access::Write, &mut step)?;
+        let mut plan = plan_client(&puddles, contents, client, Access::Write, &mut step)?;
+        carry_out(&puddles, contents, &mut plan)?;
+        puddles.forget();
+        report.count(&plan);
+        refused.add(&plan.refused);
+        plan.forget_writes();
         clients.push((client, plan));
     }
-    Ok(Plans {
-        took: began.elapsed(),
+    report.refused = refused.to_pools(contents);
+    report.log_time = began.elapsed();
+    Ok(Replayed {
         clients,
+        recovered: Recovered {
+            report,
+            refused,
+            freed: Vec::new(),
+        },
     })
 }
 
-impl Plans {
-    /// Brings home what can be brought there, and retires the logs of which nothing is kept. All of it is durable on
-    /// return.
+fn carry_out(puddles: &Puddles, contents: &Contents, plan: &mut ClientPlan) -> Result<()> {
+    let failed: BTreeMap<Uuid, Refusal> = match sync_logs(puddles, contents, plan)? {
+        Some(refusal) => {
+            let pools = plan.pools(contents).into_iter();
+            pools.map(|pool| (pool, refusal.clone())).collect()
+        }
+        None => {
+            let failed = apply(puddles, contents, plan)?.into_iter();
+            failed
+                .map(|(pool, error)| (pool, Refusal::of(&error)))
+                .collect()
+        }
+    };
+    let pools: Vec<Uuid> = failed.keys().copied().collect();
+    plan.refused.extend(failed);
+    plan.set_apart(contents, &pools);
+    Ok(())
+}
+
+impl Replayed {
+    /// Retires the logs of which nothing is kept. Durable on return.
     ///
     /// # Errors
     /// Of the system; the logs are whole, and the next attempt does the same.
-    pub(super) fn carry_out(
+    pub(super) fn end(
         mut self,
         path: &Path,
         registry: &mut Registry,
         contents: &mut Contents,
     ) -> Result<Recovered> {
-        let mut recovered = self.apply(path, contents)?;
         let began = Instant::now();
         let (changes, removed) = self.retire(contents);
         // Where nothing could be done that was not done before, nothing is written.
         if changes.is_empty() {
-            return Ok(recovered);
+            return Ok(self.recovered);
         }
         let records = removed.iter().filter_map(|uuid| contents.puddles.get(uuid));
-        recovered.freed = records.map(|record| record.address).collect();
+        self.recovered.freed = records.map(|record| record.address).collect();
         // ORDER: one commit retires the logs, and enters what is kept and all quarantines, after the recovered data is
-        // durable (`apply`). Before it a crash finds the old logs whole; after it nobody reads again what was
+        // durable (`replay`). Before it a crash finds the old logs whole; after it nobody reads again what was
         // recovered, nor asks home again what it said.
         registry
             .commit(contents, &changes, Purpose::Removal)
@@ -79,46 +118,13 @@ impl Plans {
         for uuid in removed {
             files::remove(path, uuid)?;
         }
-        recovered.report.registry_time = began.elapsed();
-        Ok(recovered)
+        self.recovered.report.registry_time = began.elapsed();
+        Ok(self.recovered)
     }
 
-    /// Brings home what can be brought there. It is durable on return, and the logs are as before.
-    pub(super) fn apply(&mut self, path: &Path, contents: &Contents) -> Result<Recovered> {
-        let mut recovered = Recovered {
-            report: RecoveryReport {
-                was_clean: contents.is_clean(),
-                ..RecoveryReport::default()
-            },
-            refused: RefusedPools::default(),
-            freed: Vec::new(),
-        };
-        let report = &mut recovered.report;
-        let began = Instant::now();
-        let puddles = Puddles::of(path)?;
-        for (_, plan) in &mut self.clients {
-            let failed: BTreeMap<Uuid, Refusal> = match sync_logs(&puddles, contents, plan)? {
-                Some(refusal) => {
-                    let pools = plan.pools(contents).into_iter();
-                    pools.map(|pool| (pool, refusal.clone())).collect()
-                }
-                None => {
-                    let failed = apply(&puddles, contents, plan)?.into_iter();
-                    failed
-                        .map(|(pool, error)| (pool, Refusal::of(&error)))
-                        .collect()
-                }
-            };
-            let pools: Vec<Uuid> = failed.keys().copied().collect();
-            plan.refused.extend(failed);
-            plan.set_apart(contents, &pools);
-            report.count(plan);
-            recovered.refused.add(&plan.refused);
-        }
-        report.refused = recovered.refused.to_pools(contents);
-        // The registry was opened in between.
-        report.log_time = self.took + began.elapsed();
-        Ok(recovered)
+    /// What was recovered, for whoever retires the logs in a commit with others.
+    pub(super) fn recovered(self) -> Recovered {
+        self.recovered
     }
 
     /// The changes that retire the logs of which nothing is kept, and the puddles that go with them.

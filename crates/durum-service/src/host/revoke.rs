@@ -14,6 +14,7 @@ use super::puddles::Registered;
 use super::{Embedded, Host, Open};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
+use crate::sparse;
 use crate::unregistered;
 
 const COPY: Site = Site("copy of a puddle");
@@ -103,7 +104,7 @@ fn copy(old: &MediaFile, new: &MediaFile, size: u64) -> Result<()> {
     let mut at = 0;
     while at < size {
         let length = PART_BYTES.min(size - at);
-        let read = files::read_sparse(old, at, length)?;
+        let read = sparse::written(old, at, length)?;
         if !read.written().is_empty() {
             new.write_all_at(read.written(), at)
                 .map_err(|error| files::grown("copying a puddle", new.path(), size, error))?;

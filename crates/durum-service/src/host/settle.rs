@@ -140,13 +140,13 @@ impl Host {
     pub(super) fn settle(&self, open: &mut Open) -> Result<RecoveryReport> {
         let clients = open.contents.clients.iter();
         let gone = clients.filter(|client| !open.at_work.contains(client));
-        let plans = recover::plan(&self.path, &open.contents, gone.copied(), &|_, _, _| {})?;
+        let replayed = recover::replay(&self.path, &open.contents, gone.copied(), &|_, _, _| {})?;
         let Some(Durable { registry, contents }) = &mut open.durable else {
             return Err(self.closed());
         };
-        let carried_out = plans.carry_out(&self.path, registry, contents);
+        let ended = replayed.end(&self.path, registry, contents);
         open.contents = contents.clone();
-        let mut recovered = carried_out?;
+        let mut recovered = ended?;
         for address in &recovered.freed {
             open.space.remove(*address);
         }

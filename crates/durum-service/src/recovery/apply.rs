@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_persist::Site;
@@ -42,7 +43,10 @@ pub(crate) fn sync_logs(
     let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
     // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction, and
     // no log that tells of it.
-    let sync = |log: &Uuid| sync(&open(puddles, contents, *log)?, LOGS);
+    let sync = |log: &Uuid| {
+        let file = open(puddles, contents, *log)?;
+        sync(&file, LOGS)
+    };
     for synced in workers::map(&logs, threads(plan), sync) {
         match synced {
             Err(error) if is_of_pool(&error) => return Ok(Some(Refusal::of(&error))),
@@ -178,7 +182,7 @@ impl Failed {
 /// A data puddle, and what is to be done with it.
 struct TargetPuddle<'p> {
     puddle: Uuid,
-    file: MediaFile,
+    file: Arc<MediaFile>,
     /// It has bytes that no write brings again.
     is_relied_on: bool,
     writes: Vec<&'p HomeWrite>,
@@ -218,6 +222,6 @@ fn sync(file: &MediaFile, site: Site) -> Result<()> {
         .map_err(|error| Error::io("making recovered data durable", file.path(), error))
 }
 
-fn open(puddles: &Puddles, contents: &Contents, puddle: Uuid) -> Result<MediaFile> {
-    puddles.open(puddle, contents.puddle(puddles.store(), puddle)?, true)
+fn open(puddles: &Puddles, contents: &Contents, puddle: Uuid) -> Result<Arc<MediaFile>> {
+    puddles.open_kept(puddle, contents.puddle(puddles.store(), puddle)?, true)
 }

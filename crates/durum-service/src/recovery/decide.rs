@@ -9,7 +9,7 @@ use durum_format::log_space::{self, LogSpace, LogSpaceEntry};
 use durum_format::puddle;
 
 use super::home::{Access, Home, Place};
-use super::logs::{LogPuddles, Unreached, check_unreached, read_heap};
+use super::logs::{LogPuddles, Unreached, check_unreached, read_space};
 use super::obstacle::{Obstacle, Why};
 use super::plan::{ClientPlan, Outcome};
 use super::records;
@@ -38,10 +38,13 @@ pub(crate) fn plan_client(
     let mut plan = ClientPlan::default();
     let listed = read_log_spaces(puddles, contents, client, access, &mut plan)?;
     // Puddles that were prepared are no logs until a log space names them. One that is damaged may have named any.
-    let names_none = listed.logs.is_empty() && listed.unfinished.is_none();
-    let logs = match names_none && plan.invalid.is_empty() {
+    let are_all_named = listed.unfinished.is_none() && plan.invalid.is_empty();
+    let logs = match listed.logs.is_empty() && are_all_named {
         true => LogPuddles::none(puddles),
-        false => LogPuddles::read(puddles, contents, client, access)?,
+        false => {
+            let named = listed.logs.iter().map(|(_, entry)| entry.puddle).collect();
+            LogPuddles::read(puddles, contents, client, access, &named, are_all_named)?
+        }
     };
     let is_again = contents.kept.contains_key(&client);
     let read = read_logs(&logs, contents, &listed.logs, is_again, &mut plan);
@@ -229,7 +232,7 @@ fn read_log_space(
             "puddle {space} is not registered"
         )));
     };
-    let heap = read_heap(puddles, space, record, access)?;
+    let heap = read_space(puddles, space, record, access)?;
     // Behind what was written all entries are free.
     let used = heap.written().len().max(log_space::ENTRY_SIZE);
     let used = heap.bytes().get(..used).unwrap_or(heap.bytes());

@@ -1,6 +1,7 @@
 //! The home locations that a client's logs may write, and their contents.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::crc::Crc;
@@ -74,7 +75,7 @@ pub(super) struct Home<'a> {
     kept: Option<&'a Kept>,
     /// Puddles whose files were opened, and whether that went well.
     looked_at: BTreeMap<Uuid, bool>,
-    last: Option<(Uuid, MediaFile)>,
+    last: Option<(Uuid, Arc<MediaFile>)>,
     refused: BTreeMap<Uuid, Error>,
 }
 
@@ -190,7 +191,7 @@ impl<'a> Home<'a> {
             let record = self.contents.puddle(self.puddles.store(), uuid)?;
             match self
                 .puddles
-                .open(uuid, record, self.access == Access::Write)
+                .open_kept(uuid, record, self.access == Access::Write)
             {
                 Ok(file) => {
                     self.looked_at.insert(uuid, true);
@@ -203,7 +204,7 @@ impl<'a> Home<'a> {
                 }
             }
         }
-        Ok(self.last.as_ref().map(|(_, file)| file))
+        Ok(self.last.as_ref().map(|(_, file)| &**file))
     }
 
     /// Appends the bytes at a range of addresses to a checksum.

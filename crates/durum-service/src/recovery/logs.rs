@@ -5,19 +5,21 @@
 //! that they have in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use durum_format::log::{self, LogArea, LogHeader, ParseError, ParsedLog};
+use durum_format::log::{self, LOG_AREA_OFFSET, LogArea, ParseError, ParsedLog};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
-use durum_format::{FormatError, LINE, Uuid};
+use durum_format::{FormatError, Uuid};
 use durum_persist::file::MediaFile;
 
 use super::home::Access;
 use super::obstacle::Obstacle;
 use crate::error::{Error, Result};
-use crate::files::{self, Puddles, Sparse};
+use crate::files::{self, Puddles};
 use crate::reading;
 use crate::registry::contents::{Contents, PuddleRecord};
+use crate::sparse::{self, Sparse};
 
 /// All log puddles of a client, in memory.
 pub(super) struct LogPuddles<'a> {
@@ -45,39 +47,55 @@ impl<'a> LogPuddles<'a> {
         }
     }
 
+    /// Reads what the log spaces of a client name, and all others where it takes more than that to tell whether one of
+    /// them is damaged. `are_all_named`: no log can be one that a log space named once.
     pub(super) fn read(
         files: &'a Puddles,
         contents: &Contents,
         client: Uuid,
         access: Access,
+        named: &BTreeSet<Uuid>,
+        are_all_named: bool,
     ) -> Result<LogPuddles<'a>> {
-        let mut puddles = BTreeMap::new();
-        let mut addresses = BTreeMap::new();
-        let mut heaps = BTreeMap::new();
-        for (uuid, record) in contents.puddles_of(client) {
-            if record.kind != PuddleKind::Log || contents.is_quarantined_file(uuid) {
-                continue;
-            }
-            let heap = match read_log(files, uuid, &record, access) {
-                Ok(heap) => {
-                    let used = heap.written().len();
-                    let heap = Bytes::from_owner(heap);
-                    heaps.insert(heap.as_ptr(), heap.clone());
-                    Ok((heap, used))
-                }
-                Err(Obstacle::Invalid(reason)) => Err(reason),
-                Err(Obstacle::Fatal(error)) => return Err(error),
-            };
-            addresses.insert(record.address, uuid);
-            let header = files::header_of(uuid, &record);
-            puddles.insert(uuid, LogPuddle { header, heap });
+        let mut registered = contents.puddles_of(client);
+        registered.retain(|(uuid, record)| {
+            record.kind == PuddleKind::Log && !contents.is_quarantined_file(*uuid)
+        });
+        let mut logs = LogPuddles::none(files);
+        let addresses = registered
+            .iter()
+            .map(|(uuid, record)| (record.address, *uuid));
+        logs.addresses.extend(addresses);
+        let (heads, others): (Vec<_>, Vec<_>) = registered
+            .into_iter()
+            .partition(|(uuid, _)| named.contains(uuid));
+        for (uuid, record) in &heads {
+            logs.add(*uuid, record, access)?;
         }
-        Ok(LogPuddles {
-            files,
-            puddles,
-            addresses,
-            heaps,
-        })
+        // What is in no log space is in the chain of one, or was prepared and never used.
+        let is_alone = |uuid| logs.area(uuid).is_ok_and(|area| !area.may_be_chained());
+        if !(are_all_named && logs.uuids().all(is_alone)) {
+            for (uuid, record) in &others {
+                logs.add(*uuid, record, access)?;
+            }
+        }
+        Ok(logs)
+    }
+
+    fn add(&mut self, uuid: Uuid, record: &PuddleRecord, access: Access) -> Result<()> {
+        let heap = match read_log(self.files, uuid, record, access) {
+            Ok(heap) => {
+                let used = heap.written().len();
+                let heap = Bytes::from_owner(heap);
+                self.heaps.insert(heap.as_ptr(), heap.clone());
+                Ok((heap, used))
+            }
+            Err(Obstacle::Invalid(reason)) => Err(reason),
+            Err(Obstacle::Fatal(error)) => return Err(error),
+        };
+        let header = files::header_of(uuid, record);
+        self.puddles.insert(uuid, LogPuddle { header, heap });
+        Ok(())
     }
 
     /// The same bytes of a log, for whoever keeps them for longer.
@@ -179,26 +197,26 @@ fn format_error(files: &Puddles, uuid: Uuid, size: u64, source: FormatError) -> 
     Error::format(&files::puddle_path(files.store(), uuid), base, source, cure)
 }
 
-/// Reads a log. Of a puddle that was prepared, and never became one, no more than its head: a client that ends leaves
-/// some of these for each log.
+/// Reads a log, as far as it was used. Of a puddle that was prepared, and never became one, no more than its head.
 fn read_log(
     files: &Puddles,
     uuid: Uuid,
     record: &PuddleRecord,
     access: Access,
 ) -> Result<Sparse, Obstacle> {
-    let (offset, size) = (
-        puddle::heap_offset(record.size),
-        puddle::heap_size(record.size),
-    );
+    let (offset, size) = heap_in(record);
     let file = open(files, uuid, record, access)?;
-    let mut head = [0; LINE as usize];
+    let mut head = [0; LOG_AREA_OFFSET as usize];
     reading::exact(&file, offset, &mut head, "reading a log").map_err(Obstacle::of_log)?;
-    LogHeader::parse(&head, size).map_err(|source| {
+    let used = LogArea::length_in(&head, size).map_err(|source| {
         let said = format_error(files, uuid, record.size, source).to_string();
         Obstacle::Invalid(said)
     })?;
-    whole(&file, record)
+    match used {
+        Some(used) => sparse::beginning(&file, offset, size, used),
+        None => sparse::written(&file, offset, size),
+    }
+    .map_err(Obstacle::of_log)
 }
 
 /// Reads a puddle of logs.
@@ -208,7 +226,28 @@ pub(super) fn read_heap(
     record: &PuddleRecord,
     access: Access,
 ) -> Result<Sparse, Obstacle> {
-    whole(&open(files, uuid, record, access)?, record)
+    let file = open(files, uuid, record, access)?;
+    let (offset, size) = heap_in(record);
+    sparse::written(&file, offset, size).map_err(Obstacle::of_log)
+}
+
+/// Reads a log space, as far as it was used.
+pub(super) fn read_space(
+    files: &Puddles,
+    uuid: Uuid,
+    record: &PuddleRecord,
+    access: Access,
+) -> Result<Sparse, Obstacle> {
+    let file = open(files, uuid, record, access)?;
+    let (offset, size) = heap_in(record);
+    sparse::up_to_zeros(&file, offset, size).map_err(Obstacle::of_log)
+}
+
+fn heap_in(record: &PuddleRecord) -> (u64, u64) {
+    (
+        puddle::heap_offset(record.size),
+        puddle::heap_size(record.size),
+    )
 }
 
 /// Logs are synced before they are replayed, which takes the right to write.
@@ -217,16 +256,8 @@ fn open(
     uuid: Uuid,
     record: &PuddleRecord,
     access: Access,
-) -> Result<MediaFile, Obstacle> {
+) -> Result<Arc<MediaFile>, Obstacle> {
     files
-        .open(uuid, record, access == Access::Write)
+        .open_kept(uuid, record, access == Access::Write)
         .map_err(Obstacle::of_log)
-}
-
-fn whole(file: &MediaFile, record: &PuddleRecord) -> Result<Sparse, Obstacle> {
-    let (offset, size) = (
-        puddle::heap_offset(record.size),
-        puddle::heap_size(record.size),
-    );
-    files::read_sparse(file, offset, size).map_err(Obstacle::of_log)
 }

@@ -168,6 +168,13 @@ impl ClientPlan {
         self.relied_on.retain(is_written);
     }
 
+    /// Drops what was carried out: a client's logs may be large, and many clients may have gone.
+    pub(crate) fn forget_writes(&mut self) {
+        self.writes = Vec::new();
+        self.endings = Vec::new();
+        self.relied_on.clear();
+    }
+
     /// What there is for each of these pools.
     pub(crate) fn parts(&self, contents: &Contents, pools: &[Uuid]) -> BTreeMap<Uuid, Part> {
         let bytes = bytes_by_pool(contents, &self.writes);

@@ -23,8 +23,9 @@ use super::refused::Touched;
 use super::workers;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::Result;
-use crate::files::{self, Puddles, Sparse};
+use crate::files::{self, Puddles};
 use crate::registry::contents::{Contents, PuddleRecord};
+use crate::sparse::Sparse;
 
 /// Adds the writes that a page needs.
 fn write_page(puddle: &PuddleHeader, address: u64, page: &Page, writes: &mut Vec<HomeWrite>) {
