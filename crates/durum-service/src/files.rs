@@ -120,8 +120,8 @@ impl Puddles {
         Ok(file)
     }
 
-    /// As [`Puddles::open`]; who opens it again before this is [forgotten](Puddles::forget) finds it open. What it is, is
-    /// looked at again: others may write to it.
+    /// As [`Puddles::open`]; who opens it again before this is [forgotten](Puddles::forget) finds it open. Length and
+    /// header are looked at again: others may write to it.
     pub(crate) fn open_kept(
         &self,
         uuid: Uuid,
