@@ -42,6 +42,7 @@ pub mod home;
 pub mod log;
 pub mod log_space;
 pub mod puddle;
+pub mod reach;
 pub mod record;
 pub mod registry;
 pub mod store;

@@ -7,9 +7,10 @@ use std::convert::Infallible;
 use common::{LOG_ID, LogWriter, empty_heap, flips, hex, uuid};
 use durum_format::log::{
     self, Damage, EntryFlags, EntryHeader, EntryKind, LOG_AREA_OFFSET, LogArea, LogHeader, Order,
-    ParsedLog, REACH_OFFSET, RangeWord, Reach, Salt, SealContents, current_range, entry_checksum,
+    ParsedLog, REACH_OFFSET, RangeWord, Salt, SealContents, current_range, entry_checksum,
 };
 use durum_format::puddle::{PuddleHeader, PuddleKind};
+use durum_format::reach::Reach;
 use durum_format::{Fault, UNIT};
 use proptest::prelude::*;
 

@@ -6,8 +6,9 @@ use common::ring::{FIRST, Puddle, start};
 use durum_format::crc::Crc;
 use durum_format::puddle::heap_offset;
 use durum_format::record::{
-    Change, Damage, Entries, HEADER_WORDS, Operation, RecordHeader, Replay, ReplayError, Ring,
-    RingSalt, push_copy, push_words, segments, watermark_offset, watermark_words,
+    Change, Damage, Entries, HEADER_WORDS, Operation, RING_HEAD_SIZE, RING_REACH_OFFSET,
+    RecordHeader, Replay, ReplayError, Ring, RingSalt, push_copy, push_words, ring_reach, segments,
+    watermark_offset, watermark_words,
 };
 use durum_format::{UNIT, Uuid};
 
@@ -319,6 +320,45 @@ fn records_of_any_size_come_back() {
 }
 
 /// A file with holes has zeros where nothing was written; a record may end in some.
+#[test]
+fn no_record_is_read_behind_the_reach_of_a_puddle() {
+    let mut puddle = Puddle::new(1);
+    let second = segments(UNIT).nth(1).unwrap();
+    write(&mut puddle, start(), FIRST);
+    let stamp = 2;
+    write(&mut puddle, second.start, RecordHeader { stamp, ..FIRST });
+    let mut read_with = |word: u64| {
+        puddle.put(heap_offset(UNIT) + RING_REACH_OFFSET, &[word.to_le()]);
+        let ring = puddle.ring();
+        let mut stamps = Vec::new();
+        ring.read(|record| stamps.push(record.header.stamp));
+        stamps
+    };
+    assert_eq!(read_with(0), [1, 2], "nothing is said");
+    let up_to = |end| ring_reach(UNIT, end).to_u64();
+    assert_eq!(read_with(up_to(second.end)), [1, 2]);
+    assert_eq!(read_with(up_to(second.start)), [1]);
+    assert_eq!(read_with(up_to(0)), [0; 0]);
+}
+
+#[test]
+fn the_reach_of_a_puddle_says_how_much_to_read() {
+    let mut head = vec![0; RING_HEAD_SIZE as usize];
+    assert_eq!(Ring::length_in(&head, UNIT), Ok(None), "nothing is said");
+    let mut length = |word: u64| {
+        head[RING_REACH_OFFSET as usize..][..8].copy_from_slice(&word.to_le_bytes());
+        Ring::length_in(&head, UNIT)
+    };
+    let all = UNIT - heap_offset(UNIT);
+    assert_eq!(
+        length(ring_reach(UNIT, 0).to_u64()),
+        Ok(Some(RING_HEAD_SIZE))
+    );
+    assert_eq!(length(ring_reach(UNIT, UNIT).to_u64()), Ok(Some(all)));
+    assert!(length(ring_reach(UNIT, UNIT + 64).to_u64()).is_err());
+    assert!(length(1).is_err());
+}
+
 #[test]
 fn a_record_that_ends_in_zeros_is_whole() {
     let mut puddle = Puddle::new(1);

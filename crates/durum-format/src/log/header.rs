@@ -11,6 +11,7 @@ use crate::consts::LINE;
 use crate::error::{FormatError, check_zero};
 use crate::header::{Beginning, Signature};
 use crate::puddle::{PuddleHeader, PuddleKind, heap_size};
+use crate::reach::Reach;
 
 /// The first eight bytes of a log.
 pub const MAGIC: [u8; 8] = *b"DURUMLOG";
@@ -115,47 +116,6 @@ impl LogHeader {
     }
 }
 
-/// How far a puddle of a log was ever used: whoever reads it need not look further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reach {
-    /// Bytes of the entry area, a multiple of 64: no entry ends behind them.
-    pub bytes: u64,
-    /// The log went on from this puddle in another one, now or earlier.
-    pub is_chained: bool,
-}
-
-impl Reach {
-    /// The word on the media. Its high half is the complement of the low one, so that no word that was lost or changed
-    /// passes for it.
-    pub fn to_u64(self) -> u64 {
-        let low = (self.bytes / LINE) << 1 | u64::from(self.is_chained);
-        let low = low & u64::from(u32::MAX);
-        low | (low ^ u64::from(u32::MAX)) << 32
-    }
-
-    /// Reads the word of a puddle whose entry area has `capacity` bytes. `None` where the writer says nothing: entries
-    /// may be everywhere, and the log may go on.
-    ///
-    /// # Errors
-    /// [`FormatError::Field`] for a word that no writer makes.
-    pub fn from_u64(word: u64, capacity: u64) -> Result<Option<Self>, FormatError> {
-        if word == 0 {
-            return Ok(None);
-        }
-        let reach = Self {
-            bytes: (word & u64::from(u32::MAX)) >> 1 << LINE.trailing_zeros(),
-            is_chained: word & 1 != 0,
-        };
-        match reach.to_u64() == word && reach.bytes <= capacity {
-            true => Ok(Some(reach)),
-            false => {
-                let expected = "0, or lines of the entry area beside their complement";
-                Err(SIGNATURE.field("reach", REACH_OFFSET, word, expected))
-            }
-        }
-    }
-}
-
 /// The part of a log in one puddle: a checked header, the range slots, and entries that nobody has looked at yet.
 #[derive(Clone, Copy, Debug)]
 pub struct LogArea<'a> {
@@ -235,7 +195,8 @@ impl<'a> LogArea<'a> {
     fn reach_in(heap: &[u8], capacity: u64) -> Result<Option<Reach>, FormatError> {
         let word = heap.get(REACH_OFFSET as usize..).unwrap_or_default();
         let word = word.first_chunk().copied().unwrap_or_default();
-        Reach::from_u64(u64::from_le_bytes(word), capacity)
+        let word = u64::from_le_bytes(word);
+        Reach::from_u64(word, capacity, SIGNATURE.structure, REACH_OFFSET)
     }
 
     /// Whether the log may ever have gone on from this puddle in another one.

@@ -17,7 +17,7 @@ pub use entry::{
     encode_bits, encode_chain, encode_copy, encode_seal, entry_checksum, entry_size,
     next_entry_offset, padded, seal_size,
 };
-pub use header::{LogArea, LogHeader, Reach};
+pub use header::{LogArea, LogHeader};
 pub use parse::{Entry, ParsedLog, parse};
 pub use plan::{Plan, PlanError, Write, plan, sealed};
 pub use range::{RangeWord, current_range, slot_offset};

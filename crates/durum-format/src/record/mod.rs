@@ -23,6 +23,6 @@ pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt, Seal}
 pub use merge::{Page, Pages, Part};
 pub use replay::{Replay, replay};
 pub use ring::{
-    RING_HEAD_SIZE, Record, Ring, SEGMENT_SIZE, WATERMARK_SLOTS, segments, watermark_offset,
-    watermark_words,
+    RING_HEAD_SIZE, RING_REACH_OFFSET, Record, Ring, SEGMENT_SIZE, WATERMARK_SLOTS, ring_reach,
+    segments, watermark_offset, watermark_words,
 };

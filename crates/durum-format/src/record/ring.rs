@@ -5,7 +5,9 @@ use std::ops::Range;
 use zerocopy::FromBytes;
 
 use super::header::{HEADER_WORDS, RecordHeader, RingSalt};
-use crate::puddle::{PuddleHeader, heap_offset};
+use crate::error::FormatError;
+use crate::puddle::{PuddleHeader, heap_offset, heap_size};
+use crate::reach::Reach;
 
 /// A puddle of records is used in segments of this many bytes. They end at multiples of it; the first one is shorter.
 pub const SEGMENT_SIZE: u64 = 256 << 10;
@@ -13,6 +15,8 @@ pub const SEGMENT_SIZE: u64 = 256 << 10;
 pub const RING_HEAD_SIZE: u64 = 4096;
 /// Watermark slots of a puddle, one line apart, from the start of the heap on. They are written in turn.
 pub const WATERMARK_SLOTS: usize = 2;
+/// Where in a puddle's heap it stands how far its segments were ever used.
+pub const RING_REACH_OFFSET: u64 = 128;
 /// Records begin at multiples of this many bytes.
 pub const RECORD_ALIGN: u64 = 64;
 
@@ -26,6 +30,14 @@ pub fn segments(size: u64) -> impl Iterator<Item = Range<u64>> {
 /// Where watermark slot `slot` lies in a puddle of `size` bytes.
 pub const fn watermark_offset(size: u64, slot: usize) -> u64 {
     heap_offset(size) + (slot % WATERMARK_SLOTS) as u64 * 64
+}
+
+/// How far a puddle of `size` bytes is used when all segments up to the one are used that ends at `end` (0: none).
+pub const fn ring_reach(size: u64, end: u64) -> Reach {
+    Reach {
+        bytes: end.saturating_sub(heap_offset(size) + RING_HEAD_SIZE),
+        is_chained: false,
+    }
 }
 
 /// What a watermark slot at `offset` holds for a watermark.
@@ -53,7 +65,7 @@ pub struct Ring<'a> {
     header: &'a PuddleHeader,
     heap: &'a [u64],
     salt: RingSalt,
-    /// From this offset in the puddle on all bytes are 0.
+    /// From this offset in the puddle on there is no record.
     zero_from: u64,
 }
 
@@ -61,18 +73,32 @@ impl<'a> Ring<'a> {
     /// The puddle with this header and this heap. `None` if the heap does not begin at a multiple of 8 in memory.
     pub fn of(header: &'a PuddleHeader, heap: &'a [u8]) -> Option<Self> {
         let whole = heap.len() / 8 * 8;
+        let used = Self::length_in(heap, header.size).ok().flatten();
         Some(Self {
             header,
             heap: <[u64]>::ref_from_bytes(&heap[..whole]).ok()?,
             salt: RingSalt::new(header.uuid),
-            zero_from: header.size,
+            zero_from: used.map_or(header.size, |used| heap_offset(header.size) + used),
         })
+    }
+
+    /// How many bytes from the beginning of a heap on tell all records. `head` is what is before the segments, of a
+    /// puddle of `size` bytes. `None` where only all of them do.
+    ///
+    /// # Errors
+    /// [`FormatError::Field`](crate::FormatError) for a reach that no writer makes.
+    pub fn length_in(head: &[u8], size: u64) -> Result<Option<u64>, FormatError> {
+        let word = head.get(RING_REACH_OFFSET as usize..).unwrap_or_default();
+        let word = u64::from_le_bytes(word.first_chunk().copied().unwrap_or_default());
+        let capacity = heap_size(size).saturating_sub(RING_HEAD_SIZE);
+        let reach = Reach::from_u64(word, capacity, "puddle of records", RING_REACH_OFFSET)?;
+        Ok(reach.map(|reach| RING_HEAD_SIZE + reach.bytes))
     }
 
     /// Says that only the first `bytes` bytes of the heap hold anything else than zeros: the rest is not looked at for
     /// records, though one that begins before may end there.
     pub fn used(mut self, bytes: u64) -> Self {
-        self.zero_from = heap_offset(self.header.size) + bytes;
+        self.zero_from = self.zero_from.min(heap_offset(self.header.size) + bytes);
         self
     }
 

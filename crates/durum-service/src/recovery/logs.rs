@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use durum_format::log::{self, LOG_AREA_OFFSET, LogArea, ParseError, ParsedLog};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
+use durum_format::record::{RING_HEAD_SIZE, Ring};
 use durum_format::{FormatError, Uuid};
 use durum_persist::file::MediaFile;
 
@@ -204,31 +205,43 @@ fn read_log(
     record: &PuddleRecord,
     access: Access,
 ) -> Result<Sparse, Obstacle> {
-    let (offset, size) = heap_in(record);
     let file = open(files, uuid, record, access)?;
-    let mut head = [0; LOG_AREA_OFFSET as usize];
-    reading::exact(&file, offset, &mut head, "reading a log").map_err(Obstacle::of_log)?;
-    let used = LogArea::length_in(&head, size).map_err(|source| {
+    read_used::<{ LOG_AREA_OFFSET as usize }>(&file, files, uuid, record, LogArea::length_in)
+}
+
+/// Reads a heap as far as its head says; `length_in` reads that of a heap of so many bytes.
+fn read_used<const HEAD: usize>(
+    file: &MediaFile,
+    files: &Puddles,
+    uuid: Uuid,
+    record: &PuddleRecord,
+    length_in: impl FnOnce(&[u8], u64) -> Result<Option<u64>, FormatError>,
+) -> Result<Sparse, Obstacle> {
+    let (offset, size) = heap_in(record);
+    let mut head = [0; HEAD];
+    reading::exact(file, offset, &mut head, "reading a log").map_err(Obstacle::of_log)?;
+    let used = length_in(&head, size).map_err(|source| {
         let said = format_error(files, uuid, record.size, source).to_string();
         Obstacle::Invalid(said)
     })?;
     match used {
-        Some(used) => sparse::beginning(&file, offset, size, used),
-        None => sparse::written(&file, offset, size),
+        Some(used) => sparse::beginning(file, offset, size, used),
+        None => sparse::written(file, offset, size),
     }
     .map_err(Obstacle::of_log)
 }
 
-/// Reads a puddle of logs.
-pub(super) fn read_heap(
+/// Reads a puddle of records, as far as it was used.
+pub(super) fn read_records(
     files: &Puddles,
     uuid: Uuid,
     record: &PuddleRecord,
     access: Access,
 ) -> Result<Sparse, Obstacle> {
     let file = open(files, uuid, record, access)?;
-    let (offset, size) = heap_in(record);
-    sparse::written(&file, offset, size).map_err(Obstacle::of_log)
+    read_used::<{ RING_HEAD_SIZE as usize }>(&file, files, uuid, record, |head, _| {
+        Ring::length_in(head, record.size)
+    })
 }
 
 /// Reads a log space, as far as it was used.

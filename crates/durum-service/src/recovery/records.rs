@@ -16,7 +16,7 @@ use durum_format::puddle::{PuddleHeader, PuddleKind};
 use durum_format::record::{self, Change, Entries, Page, Pages, Part, Record, ReplayError, Ring};
 
 use super::home::{Home, Place};
-use super::logs::read_heap;
+use super::logs::read_records;
 use super::obstacle::{Obstacle, Why};
 use super::plan::ClientPlan;
 use super::refused::Touched;
@@ -61,7 +61,7 @@ pub(super) fn plan_records(
     let pages = registered.iter().map(|(_, record)| record.size / 4096);
     let threads = workers::count(pages.sum::<u64>() as usize);
     let access = home.access();
-    let read = |(uuid, record): &(Uuid, PuddleRecord)| read_heap(files, *uuid, record, access);
+    let read = |(uuid, record): &(Uuid, PuddleRecord)| read_records(files, *uuid, record, access);
     let heaps = workers::map(&registered, threads, read);
     let mut puddles: Vec<(PuddleHeader, Sparse)> = Vec::new();
     let mut damaged = None;

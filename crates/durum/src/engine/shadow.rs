@@ -58,6 +58,8 @@ use thread::OfThread;
 /// The sites of this engine.
 pub(crate) const SITES: &[Site] = &[
     segments::RECORD_WRITE,
+    segments::REACH_WRITE,
+    segments::REACH_FENCE,
     commit::COMMIT_FENCE,
     mapped::HOME_WRITE,
     deferred_pages::PAGE_WRITE,

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use durum_format::log::{LOG_AREA_OFFSET, LogHeader, REACH_OFFSET, Reach};
+use durum_format::log::{LOG_AREA_OFFSET, LogHeader, REACH_OFFSET};
 use durum_format::puddle::heap_offset;
+use durum_format::reach::Reach;
 use durum_format::{LINE, Uuid};
 use durum_persist::{Site, line};
 

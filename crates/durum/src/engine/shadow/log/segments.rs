@@ -4,15 +4,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use durum_format::UNIT;
-use durum_format::puddle::PuddleKind;
-use durum_format::record::{RingSalt, segments};
-use durum_persist::Site;
+use durum_format::puddle::{PuddleKind, heap_offset};
+use durum_format::record::{RING_REACH_OFFSET, RingSalt, ring_reach, segments};
+use durum_persist::{Site, line};
 
 use crate::alloc::Puddle;
 use crate::error::Result;
+use crate::media::Barrier;
 use crate::opened::StoreInner;
 
 pub(crate) const RECORD_WRITE: Site = Site("shadow.commit: write back the record");
+
+/// How far a puddle of records is used, before the first record there.
+pub(crate) const REACH_WRITE: Site = Site("shadow.log: write back how far a puddle is used");
+pub(crate) const REACH_FENCE: Site = Site("shadow.log: fence after how far a puddle is used");
 
 /// A part of a puddle of records.
 #[derive(Clone, Debug)]
@@ -40,15 +45,66 @@ pub(crate) struct Segments {
     /// They are free when a durable watermark has reached the last stamp in them.
     full: VecDeque<Full>,
     /// The store's puddles of records.
-    puddles: Vec<Arc<Puddle>>,
+    puddles: Vec<Ring>,
+}
+
+/// A puddle of records.
+#[derive(Debug)]
+struct Ring {
+    puddle: Arc<Puddle>,
+    /// Where in the puddle the last segment ends that was ever used; 0 if none was.
+    used: usize,
+}
+
+impl Ring {
+    fn new(puddle: Arc<Puddle>) -> Result<Ring> {
+        let ring = Ring { puddle, used: 0 };
+        // That none is used has to be said, too: a zero says nothing.
+        ring.write_reach()?;
+        Ok(ring)
+    }
+
+    /// Lets a segment be used that ends here in the puddle. Durable on return.
+    fn raise(&mut self, end: usize) -> Result<()> {
+        if self.used >= end {
+            return Ok(());
+        }
+        self.used = end;
+        self.write_reach()
+    }
+
+    fn write_reach(&self) -> Result<()> {
+        let puddle = &self.puddle;
+        // A file was written with zeros, and is read faster than it is synced.
+        if puddle.private {
+            return Ok(());
+        }
+        let size = puddle.size as u64;
+        let word = ring_reach(size, self.used as u64).to_u64();
+        let offset = (heap_offset(size) + RING_REACH_OFFSET) as usize;
+        let mut barrier = Barrier::default();
+        // SAFETY: the reach's place in a mapped puddle of records; who changes it has the lock of all segments.
+        unsafe { line::store_u64(puddle.at(offset).as_ptr().cast(), word) };
+        barrier.write_back(puddle, puddle.address + offset, 8, REACH_WRITE)?;
+        // ORDER: durable before a record in the segment is, whichever thread writes that: this one may have to give the
+        // segment back unused. Else recovery does not read it.
+        barrier.fence(puddle.private, REACH_FENCE)
+    }
 }
 
 impl Segments {
     /// A segment that may be written, if there is one.
-    pub(crate) fn take(&mut self, watermark: u64) -> Option<Segment> {
+    pub(crate) fn take(&mut self, watermark: u64) -> Result<Option<Segment>> {
         // What was freed last goes first: the fewer segments go round, the more of them stay in the processor's cache.
         self.free_up_to(watermark);
-        self.free.pop()
+        let Some(segment) = self.free.last() else {
+            return Ok(None);
+        };
+        let is_its = |ring: &&mut Ring| ring.puddle.uuid == segment.puddle.uuid;
+        if let Some(ring) = self.puddles.iter_mut().find(is_its) {
+            ring.raise(segment.end - segment.puddle.address)?;
+        }
+        Ok(self.free.pop())
     }
 
     fn free_up_to(&mut self, watermark: u64) {
@@ -70,12 +126,13 @@ impl Segments {
             return unneeded;
         }
         self.free_up_to(watermark);
-        for puddle in self.puddles.clone().into_iter().skip(1).rev() {
+        let puddles = self.puddles.iter().map(|ring| ring.puddle.clone());
+        for puddle in puddles.skip(1).collect::<Vec<_>>().into_iter().rev() {
             let of_it = |segment: &Segment| segment.puddle.uuid == puddle.uuid;
             let free = self.free.iter().filter(|segment| of_it(segment)).count();
             if self.bytes() > kept && free == segments(UNIT).count() {
                 self.free.retain(|segment| !of_it(segment));
-                self.puddles.retain(|other| other.uuid != puddle.uuid);
+                self.puddles.retain(|ring| ring.puddle.uuid != puddle.uuid);
                 unneeded.push(puddle);
             }
         }
@@ -99,12 +156,13 @@ impl Segments {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.puddles.iter().map(|puddle| puddle.size as u64).sum()
+        let rings = self.puddles.iter();
+        rings.map(|ring| ring.puddle.size as u64).sum()
     }
 
     /// A puddle of records, to keep a watermark in.
     pub(crate) fn first_puddle(&self) -> Option<Arc<Puddle>> {
-        self.puddles.first().cloned()
+        self.puddles.first().map(|ring| ring.puddle.clone())
     }
 
     /// Adds a puddle.
@@ -122,7 +180,7 @@ impl Segments {
             .collect();
         fresh.reverse();
         self.free.splice(0..0, fresh);
-        self.puddles.push(puddle);
+        self.puddles.push(Ring::new(puddle)?);
         Ok(())
     }
 }

@@ -224,13 +224,13 @@ impl Shared {
     pub(crate) fn take_segment(&self, store: &StoreInner) -> Result<Segment> {
         {
             let mut segments = self.lock_segments();
-            if let Some(segment) = segments.take(self.stamps.watermark()) {
+            if let Some(segment) = segments.take(self.stamps.watermark())? {
                 return Ok(segment);
             }
             // On a full disk what there is has to do.
             if segments.bytes() < self.log_max
                 && segments.grow(store).is_ok()
-                && let Some(segment) = segments.take(0)
+                && let Some(segment) = segments.take(0)?
             {
                 return Ok(segment);
             }
@@ -238,7 +238,7 @@ impl Shared {
         self.bring_home()?;
         let mut segments = self.lock_segments();
         loop {
-            if let Some(segment) = segments.take(self.stamps.watermark()) {
+            if let Some(segment) = segments.take(self.stamps.watermark())? {
                 return Ok(segment);
             }
             // All of it is in flight: transactions larger than the log, or threads that were put aside in a commit.
