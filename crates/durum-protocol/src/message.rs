@@ -19,6 +19,12 @@ use crate::frame::FrameError;
 /// The version of the messages; the only one so far.
 pub const VERSION: u32 = 1;
 
+/// The service has pools looked at in quarantine: [`Request::LookAtPool`].
+pub const LOOK: u64 = 1;
+
+/// All features of this version that there are.
+pub const FEATURES: u64 = LOOK;
+
 /// The words with which a client begins.
 pub const GREETING: [u8; 8] = *b"durum-cl";
 
@@ -31,7 +37,7 @@ pub struct Hello {
     pub from: u32,
     /// And up to.
     pub to: u32,
-    /// What the client can do beside, a bit for each; none so far.
+    /// What the client can do beside: bits of [`FEATURES`].
     pub features: u64,
     /// The client that it is already, if it comes again.
     pub client: Option<Uuid>,
@@ -142,6 +148,19 @@ pub enum Request {
         client: Uuid,
         wait_ms: u64,
     },
+    LookAtPool {
+        name: String,
+    },
+}
+
+impl Request {
+    /// The features without which a service does not know this request.
+    pub fn needs(&self) -> u64 {
+        match self {
+            Request::LookAtPool { .. } => LOOK,
+            _ => 0,
+        }
+    }
 }
 
 /// Who owns a puddle.

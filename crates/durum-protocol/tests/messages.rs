@@ -85,6 +85,9 @@ fn requests() -> Vec<Request> {
             client: UUID,
             wait_ms: 2000,
         },
+        Request::LookAtPool {
+            name: "words".to_owned(),
+        },
     ]
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_persist::signals::Blocked;
 use durum_protocol::frame::{ANSWER_MAX, Frame, Kind};
-use durum_protocol::message::{self, GREETING, VERSION};
+use durum_protocol::message::{self, FEATURES, GREETING, VERSION};
 use durum_protocol::{Answer, Hello, Note, Request, Welcome};
 use durum_service::{Error, Liveness, StoreInfo};
 
@@ -89,6 +89,8 @@ impl fmt::Debug for WhenLost {
 struct Line {
     calls: Socket,
     bell: Arc<Socket>,
+    /// What the service can do beside.
+    features: u64,
     sending: Mutex<()>,
     inbox: Mutex<Inbox>,
     came: Condvar,
@@ -160,6 +162,10 @@ impl Connection {
         };
         for _ in 0..ATTEMPTS {
             let line = self.line(Instant::now() + self.waiting.service)?;
+            // One that does not know a request ends the connection.
+            if request.needs() & !line.features != 0 {
+                return Err(older(&self.socket));
+            }
             if matches!(request, Request::Close) {
                 // Of one who does not answer soon enough, the service hears by the end of the lock.
                 let limit = Some(self.waiting.service);
@@ -477,7 +483,7 @@ fn greet(socket: &Path, client: Option<Uuid>, limit: Duration) -> Result<Greeted
         greeting: GREETING,
         from: VERSION,
         to: VERSION,
-        features: 0,
+        features: FEATURES,
         client,
     };
     let frame = Frame::request(0);
@@ -506,6 +512,7 @@ fn greet(socket: &Path, client: Option<Uuid>, limit: Duration) -> Result<Greeted
         line: Line {
             calls,
             bell: Arc::new(Socket::over(bell).map_err(failed)?),
+            features: welcome.features,
             sending: Mutex::new(()),
             inbox: Mutex::new(Inbox::default()),
             came: Condvar::new(),
@@ -524,6 +531,16 @@ fn answer_of(socket: &Path, received: Received) -> Result<(Answer, Vec<OwnedFd>)
             tracing::error!(%error, "an answer of the service cannot be read");
             Err(gone(socket, "says what this program cannot read"))
         }
+    }
+}
+
+fn older(socket: &Path) -> Error {
+    Error::Told {
+        kind: durum_service::ErrorKind::User,
+        text: format!(
+            "{}: the service is older than this program, and does not do what it is asked; install the same version of both",
+            socket.display()
+        ),
     }
 }
 

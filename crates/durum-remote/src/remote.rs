@@ -383,6 +383,12 @@ impl Service for Remote {
         })
     }
 
+    fn look_at_pool(&self, name: &str) -> Result<PoolGrant> {
+        self.pool(&Request::LookAtPool {
+            name: name.to_owned(),
+        })
+    }
+
     fn set_mode(&self, name: &str, mode: u16) -> Result<()> {
         self.done(&Request::SetMode {
             name: name.to_owned(),

@@ -38,7 +38,7 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// What its registry says now, without clients.
     fn contents(&self) -> Result<Contents>;
 
-    /// Sees to it that nobody writes a pool from here on.
+    /// Sees to it that nobody writes a pool from here on, which may be in quarantine.
     fn hold(&self, pool: &str) -> Result<()>;
 
     /// The file of a puddle, open for reading. Its pool is held.
@@ -179,13 +179,32 @@ impl ReadOnlyStore {
         self.source.is_some()
     }
 
-    /// Sees to it that nobody writes the pools, or the one of this name, as long as this reader is there. Tells which
-    /// of them cannot be held: somebody writes them, or they cannot be recovered. Of a store that no service serves
-    /// nothing need be held.
+    /// As [`ReadOnlyStore::look`], for whoever goes on with what it reads: a pool in quarantine cannot be held.
     ///
     /// # Errors
     /// `PoolMissing`; those of the service.
     pub fn hold(&mut self, pool: Option<&str>) -> Result<BTreeMap<String, Error>> {
+        let mut refused = self.look(pool)?;
+        if self.is_served() {
+            let pools = self.contents.pools.iter();
+            let wanted = pools.filter(|(_, record)| pool.is_none_or(|pool| pool == record.name));
+            for (uuid, record) in wanted {
+                if let Some(note) = self.contents.quarantine_of(*uuid) {
+                    let error = Error::quarantined(&self.path, record.name.clone(), note);
+                    refused.insert(record.name.clone(), error);
+                }
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Sees to it that nobody writes the pools, or the one of this name, as long as this reader is there. Tells which
+    /// of them cannot be held: somebody writes them, or they cannot be recovered. One in quarantine is seen as the
+    /// crash left it. Of a store that no service serves nothing need be held.
+    ///
+    /// # Errors
+    /// `PoolMissing`; those of the service.
+    pub fn look(&mut self, pool: Option<&str>) -> Result<BTreeMap<String, Error>> {
         let mut refused = BTreeMap::new();
         let Some(source) = &self.source else {
             return Ok(refused);

@@ -76,7 +76,10 @@ impl Source for Held {
         if pools.values().any(|held| held.name == pool) {
             return Ok(());
         }
-        let grant = self.service.read_pool(pool)?;
+        let grant = match self.service.read_pool(pool) {
+            Err(Error::PoolQuarantined { .. }) => self.service.look_at_pool(pool)?,
+            grant => grant?,
+        };
         pools.insert(grant.uuid, grant);
         Ok(())
     }

@@ -69,6 +69,13 @@ pub trait Service: Send + Sync {
     /// As [`Service::open_pool`]; `PoolBusy` while somebody writes it, who is told the same while it is read.
     fn read_pool(&self, name: &str) -> Result<PoolGrant>;
 
+    /// As [`Service::read_pool`], also for a pool in quarantine: its files are as the crash left them, and changes in
+    /// them may be half done. Nobody accepts such a pool, or tries its recovery again, while it is looked at.
+    ///
+    /// # Errors
+    /// As [`Service::read_pool`], but for `PoolQuarantined`.
+    fn look_at_pool(&self, name: &str) -> Result<PoolGrant>;
+
     /// What the registry says of pools, their puddles, types, and quarantined logs, as a snapshot in its own format
     /// (docs/format/registry.md); of clients nothing. [`ReadOnlyStore::of`](crate::ReadOnlyStore::of) reads it.
     ///
@@ -172,14 +179,16 @@ pub trait Service: Send + Sync {
     /// it as it is. The files of the logs stay in `quarantine/`. Durable on return.
     ///
     /// # Errors
-    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
+    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined;
+    /// `PoolBusy`, `PoolOpen` while it is looked at.
     fn accept_quarantined(&self, name: &str) -> Result<()>;
 
     /// Tries again to replay the quarantined logs of a pool, after the cause was cured. Pools that were accepted since
     /// are not written. Durable on return; the report tells of logs that are still invalid and in quarantine again.
     ///
     /// # Errors
-    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
+    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined;
+    /// `PoolBusy`, `PoolOpen` while it is looked at, or another one that the logs may write.
     fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport>;
 
     /// Looks for garbage in the open store, in which nobody writes a pool. All pools are open for reading afterwards,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
 use durum_protocol::frame::{Frame, Kind, REQUEST_MAX};
-use durum_protocol::message::{self, GREETING, VERSION};
+use durum_protocol::message::{self, FEATURES, GREETING, VERSION};
 use durum_protocol::{Answer, Failure, Grant, Hello, Request, Welcome};
 use durum_remote::peer::Peer;
 use durum_remote::socket::{Received, Socket};
@@ -97,7 +97,7 @@ impl Session {
         bell.wait_at_most(Some(BELL_TIME), None)?;
         let answer = message::encode(&Answer::Welcome(Welcome {
             version: VERSION,
-            features: 0,
+            features: hello.features & FEATURES,
             info: client.info(),
         }));
         let liveness = liveness.as_ref().map(MediaFile::as_fd);
@@ -225,6 +225,8 @@ impl Session {
             | Request::Close => return Ok(None),
             Request::CreatePool { .. }
             | Request::OpenPool { .. }
+            | Request::ReadPool { .. }
+            | Request::LookAtPool { .. }
             | Request::CreatePuddle { .. }
             | Request::ReopenPuddle { .. } => 1,
             Request::OpenPuddles { puddles, .. } => puddles.len() as u64,
@@ -252,7 +254,10 @@ impl Session {
         let done = |result: Result<()>| result.map(|()| (Answer::Done, Vec::new()));
         let wants_pool = matches!(
             request,
-            Request::CreatePool { .. } | Request::OpenPool { .. } | Request::ReadPool { .. }
+            Request::CreatePool { .. }
+                | Request::OpenPool { .. }
+                | Request::ReadPool { .. }
+                | Request::LookAtPool { .. }
         );
         if wants_pool && !again && self.service.is_draining.load(Ordering::Relaxed) {
             let text = "the service ends as soon as all programs have closed the store: come again when it is back";
@@ -353,16 +358,20 @@ impl Session {
                 }
                 report => alone(Answer::Recovery(report?)),
             },
-            Request::AcceptQuarantined { name } => done(match client.accept_quarantined(&name) {
-                Err(Error::NothingKept { .. }) if again => Ok(()),
-                accepted => accepted,
-            }),
-            Request::RetryQuarantined { name } => match client.retry_quarantined(&name) {
-                Err(Error::NothingKept { .. }) if again => {
-                    alone(Answer::Recovery(RecoveryReport::default()))
+            Request::AcceptQuarantined { name } => done(
+                match self.when_free(|client| client.accept_quarantined(&name)) {
+                    Err(Error::NothingKept { .. }) if again => Ok(()),
+                    accepted => accepted,
+                },
+            ),
+            Request::RetryQuarantined { name } => {
+                match self.when_free(|client| client.retry_quarantined(&name)) {
+                    Err(Error::NothingKept { .. }) if again => {
+                        alone(Answer::Recovery(RecoveryReport::default()))
+                    }
+                    report => alone(Answer::Recovery(report?)),
                 }
-                report => alone(Answer::Recovery(report?)),
-            },
+            }
             Request::FindGarbage { pool } => {
                 let options = GarbageOptions {
                     pool,
@@ -370,13 +379,8 @@ impl Session {
                 };
                 alone(Answer::Garbage(client.find_garbage(&options)?))
             }
-            Request::ReadPool { name } => {
-                if again && let Some(open) = client.read_again(&name)? {
-                    return Ok(pool_reply(open));
-                }
-                self.when_free(|client| client.read_pool(&name))
-                    .map(pool_reply)
-            }
+            Request::ReadPool { name } => self.read(again, &name, Embedded::read_pool),
+            Request::LookAtPool { name } => self.read(again, &name, Embedded::look_at_pool),
             Request::Registry => alone(Answer::Registry(client.registry()?)),
             Request::LostFiles => alone(Answer::LostFiles(client.lost_files()?)),
             Request::SetMode { name, mode } => done(client.set_mode(&name, mode)),
@@ -402,6 +406,19 @@ impl Session {
                 alone(Answer::Done)
             }
         }
+    }
+
+    /// Opens a pool to be read.
+    fn read(
+        &self,
+        again: bool,
+        name: &str,
+        open: impl Fn(&Embedded, &str) -> Result<PoolGrant>,
+    ) -> Result<Reply> {
+        if again && let Some(open) = self.client.read_again(name)? {
+            return Ok(pool_reply(open));
+        }
+        self.when_free(|client| open(client, name)).map(pool_reply)
     }
 
     /// Tries again where the pool was that of a client that is gone.

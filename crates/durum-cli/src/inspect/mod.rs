@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
     let mut store = place.read()?;
     let name = place.pool(options.pool.as_deref())?;
     let name = name.ok_or_else(|| Failure::Refused("name the pool to look at".into()))?;
-    if let Some((_, refused)) = store.hold(Some(name))?.into_iter().next() {
+    if let Some((_, refused)) = store.look(Some(name))?.into_iter().next() {
         return Err(refused.into());
     }
     let pool = PoolView::open(&store, name)?;

@@ -21,7 +21,7 @@ pub fn check_served(
     options: &CheckOptions,
 ) -> Result<CheckReport> {
     // All of them before the first is looked at: pointers lead from one to another.
-    let refused = reader.hold(pool)?;
+    let refused = reader.look(pool)?;
     let reader = &*reader;
     let mut report = CheckReport {
         pending: reader.pending().clone(),

@@ -331,12 +331,18 @@ impl Service for Embedded {
     }
 
     fn accept_quarantined(&self, name: &str) -> Result<()> {
-        let may = |open: &Open, pool| self.ensure_owns(open, pool, "accepted");
+        let may = |open: &Open, pool| {
+            self.ensure_owns(open, pool, "accepted")?;
+            open.ensure_free(self.id, pool, Wish::Settle)
+        };
         self.told(self.host.accept_quarantined(name, may))
     }
 
     fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
-        let may = |open: &Open, pool| self.ensure_owns(open, pool, "recovered");
+        let may = |open: &Open, pool| {
+            self.ensure_owns(open, pool, "recovered")?;
+            self.ensure_unseen(open, pool)
+        };
         let report = self.told(self.host.retry_quarantined(name, may))?;
         self.told_report(report)
     }
@@ -347,7 +353,11 @@ impl Service for Embedded {
     }
 
     fn read_pool(&self, name: &str) -> Result<PoolGrant> {
-        self.read(name)
+        self.read(name, Wish::Read)
+    }
+
+    fn look_at_pool(&self, name: &str) -> Result<PoolGrant> {
+        self.read(name, Wish::Look)
     }
 
     fn registry(&self) -> Result<Vec<u8>> {
@@ -448,7 +458,9 @@ impl Embedded {
 
     /// Refuses a pool that is not whole, or that somebody uses.
     pub(super) fn ensure_usable(&self, open: &Open, pool: Uuid, wish: Wish) -> Result<()> {
-        if let Some(note) = open.contents.quarantine_of(pool) {
+        if wish != Wish::Look
+            && let Some(note) = open.contents.quarantine_of(pool)
+        {
             let record = open.contents.pools.get(&pool);
             let name = record.map(|record| record.name.clone());
             return Err(Error::quarantined(

@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 pub(super) enum Wish {
     /// To read it.
     Read,
+    /// To read it, also in quarantine, as the crash left it.
+    Look,
     /// That nobody writes it, whether the client reads it already or not.
     Hold,
     /// To write it. Who alone reads it may go on to that: nobody comes in between.
@@ -17,26 +19,29 @@ pub(super) enum Wish {
     Remove,
     /// To give it new files.
     Renew,
+    /// To decide about its quarantine.
+    Settle,
 }
 
 impl Wish {
     /// What cannot be done while the client itself has the pool open.
     pub(super) fn operation(self) -> &'static str {
         match self {
-            Wish::Read | Wish::Write => "opened again",
+            Wish::Read | Wish::Look | Wish::Write => "opened again",
             Wish::Hold => "searched for garbage",
             Wish::Remove => "removed",
             Wish::Renew => "taken from others",
+            Wish::Settle => "accepted or recovered",
         }
     }
 
     /// Whether somebody may go on to read the pool, who is the client itself or another one.
     fn suffers_reader(self, is_itself: bool) -> bool {
         match self {
-            Wish::Read => !is_itself,
+            Wish::Read | Wish::Look => !is_itself,
             Wish::Hold => true,
             Wish::Write => is_itself,
-            Wish::Remove | Wish::Renew => false,
+            Wish::Remove | Wish::Renew | Wish::Settle => false,
         }
     }
 }

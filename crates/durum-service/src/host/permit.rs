@@ -64,8 +64,8 @@ impl Embedded {
     /// Refuses a pool that this client may not open so.
     pub(super) fn ensure_may(&self, open: &Open, pool: Uuid, wish: Wish) -> Result<()> {
         let wanted = match wish {
-            Wish::Read | Wish::Hold => Access::Read,
-            Wish::Write | Wish::Remove | Wish::Renew => Access::Write,
+            Wish::Read | Wish::Look | Wish::Hold => Access::Read,
+            Wish::Write | Wish::Remove | Wish::Renew | Wish::Settle => Access::Write,
         };
         match self.may(open, pool, wanted) {
             true => Ok(()),

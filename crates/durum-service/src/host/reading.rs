@@ -1,6 +1,7 @@
 //! Pools that are open for reading only: by any number of clients, while nobody writes them. The registry knows nothing
 //! of it, because recovery never writes for a reader.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use durum_format::Uuid;
@@ -10,7 +11,7 @@ use super::holders::Wish;
 use super::puddles::{Registered, grant, place};
 use super::{Embedded, Host, Open};
 use crate::check::{Garbage, GarbageOptions, find_in};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inspect::ReadOnlyStore;
 use crate::liveness;
 use crate::model::{EngineKind, PoolGrant};
@@ -21,21 +22,27 @@ use crate::registry;
 use crate::registry::contents::Contents;
 
 impl Embedded {
-    /// As [`Service::read_pool`](crate::Service::read_pool).
-    pub(super) fn read(&self, name: &str) -> Result<PoolGrant> {
+    /// As [`Service::read_pool`](crate::Service::read_pool), or
+    /// [`Service::look_at_pool`](crate::Service::look_at_pool).
+    pub(super) fn read(&self, name: &str, wish: Wish) -> Result<PoolGrant> {
+        let openable = |open: &Open| {
+            let found = self.openable(open, name, wish)?;
+            let is_quarantined = open.contents.marks_of(found.0).next().is_some();
+            Ok((found, is_quarantined))
+        };
         loop {
-            let openable = |open: &mut Open| self.openable(open, name, Wish::Read);
-            let (away, seen) = self.told(self.host.leave(openable))?;
-            let (pool, record, registered) = &seen;
+            let (away, seen) = self.told(self.host.leave(|open| openable(open)))?;
+            let ((pool, record, registered), is_quarantined) = &seen;
             let open = || self.open_file(name, registered, false);
             let file = names::with_descriptors(&self.host.path, 1, open)?;
             let root = grant(registered.0, &registered.1, file);
-            if record.engine == EngineKind::Twin {
+            // One in quarantine is seen as it is.
+            if record.engine == EngineKind::Twin && !is_quarantined {
                 self.make_whole(&away, *pool, &root, name)?;
             }
             let mut state = self.host.state();
             let open = state.open(&self.host.path)?;
-            if self.openable(open, name, Wish::Read)? != seen {
+            if openable(open)? != seen {
                 continue;
             }
             let others = others(open, *pool);
@@ -56,6 +63,29 @@ impl Embedded {
                 others: others.iter().map(place).collect(),
             });
         }
+    }
+
+    /// Refuses to try the recovery of a pool again while somebody reads what it may write.
+    pub(super) fn ensure_unseen(&self, open: &Open, pool: Uuid) -> Result<()> {
+        open.ensure_free(self.id, pool, Wish::Settle)?;
+        // The logs of a client are replayed together.
+        let clients: BTreeSet<Uuid> = open.contents.marks_of(pool).collect();
+        let marks = open.contents.marks.iter();
+        let mut others = marks.filter(|(_, client)| clients.contains(client));
+        others.try_for_each(|(other, _)| {
+            let is_free = open.ensure_free(self.id, *other, Wish::Settle);
+            match is_free {
+                // Of one that it may not read it hears nothing.
+                Err(Error::PoolBusy { .. }) if !self.may_see(open, *other) => {
+                    let record = open.contents.pools.get(&pool);
+                    let name = record.map(|record| record.name.clone());
+                    Err(Error::PoolBusy {
+                        name: name.unwrap_or_default(),
+                    })
+                }
+                is_free => is_free,
+            }
+        })
     }
 
     /// A pool that this client reads already, for a request whose answer was lost.

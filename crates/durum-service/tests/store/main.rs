@@ -12,6 +12,7 @@ mod forged;
 mod garbage;
 mod hostile;
 mod lock;
+mod looking;
 mod quarantine;
 mod reading;
 mod recovery;

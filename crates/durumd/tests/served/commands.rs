@@ -1,10 +1,12 @@
 //! Each command of `durum`, on a store that is served and on its directory: they say the same.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Served, until};
+use crate::support::{Client, Served, until};
 
 const ARGUMENTS: &str = "DURUM_TEST_ARGUMENTS";
 const BEGIN: &str = "-- what the command prints";
@@ -206,6 +208,104 @@ fn a_reader_of_a_pool_is_told_its_types() {
     assert_eq!(cloned.code, 0, "{}", cloned.err);
     assert!(succeeds(&["inspect", text(&copy), "words"]).contains("[u64;2]"));
     alice.end();
+}
+
+/// Leaves a pool that has been made in quarantine: its writer is killed, and its logs are damaged before.
+fn quarantine(served: &Served, mut writer: Client) {
+    assert_eq!(writer.ask("half"), "half");
+    for entry in std::fs::read_dir(served.store().join("puddles")).unwrap() {
+        let path = entry.unwrap().path();
+        let file = File::options().read(true).write(true).open(path).unwrap();
+        let mut magic = [0; 8];
+        if file.read_exact_at(&mut magic, 4096).is_ok() && magic == *b"DURUMLOG" {
+            file.write_all_at(b"DAMAGED!", 4096).unwrap();
+        }
+    }
+    writer.kill();
+    until("a pool is in quarantine", || {
+        durum(&["ls", &served.address()])
+            .out
+            .contains("quarantined")
+    });
+}
+
+#[test]
+fn a_pool_in_quarantine_looks_the_same_by_a_service_and_on_its_path() {
+    let mut served = served();
+    let mut writer = served.client_on("writer", "hybrid");
+    writer.expect("here");
+    assert_eq!(writer.ask("open words"), "0 0");
+    assert_eq!(writer.ask("add 5"), "5");
+    quarantine(&served, writer);
+    let shown = |store: &str| {
+        [
+            durum(&["inspect", store, "words", "--json"]),
+            durum(&["inspect", store, "words"]),
+            durum(&["inspect", store, "words", "--heap"]),
+            durum(&["check", store, "--json"]),
+            durum(&["check", store]),
+        ]
+    };
+    let by_service = shown(&served.address());
+    served.end();
+    let on_path = shown(text(&served.store()));
+    for (service, path) in by_service.iter().zip(&on_path) {
+        assert_eq!(
+            (service.code, &service.out),
+            (path.code, &path.out),
+            "{}",
+            service.err
+        );
+    }
+    let [json, inspected, .., checked] = &by_service;
+    assert!(json.out.contains("\"reason\""), "{}", json.out);
+    assert!(
+        inspected.out.contains("the pool is in quarantine"),
+        "{}",
+        inspected.out
+    );
+    assert_eq!(checked.code, 3);
+    assert!(
+        checked.out.contains("pool \"words\": 1 object"),
+        "{}",
+        checked.out
+    );
+}
+
+/// Who may read a pool sees it in quarantine, too; who may not hears nothing of it.
+#[test]
+fn a_reader_sees_a_pool_in_quarantine_as_root_does() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can start programs as other users");
+        return;
+    }
+    let served = Served::start_with(&[]);
+    let mut alice = served.client_of_on("61001,61001", "hybrid");
+    alice.expect("here");
+    assert_eq!(alice.ask("open words"), "0 0");
+    assert_eq!(alice.ask("add 5"), "5");
+    assert_eq!(alice.ask("mode words 0640"), "changed");
+    quarantine(&served, alice);
+    let pool = format!("{}:words", served.address());
+    for command in [["inspect", &pool, "--json"], ["check", &pool, "--json"]] {
+        let all = durum(&command);
+        let own = durum_as(Some(61001), &command);
+        assert_eq!((own.code, own.out), (all.code, all.out), "{}", own.err);
+        let other = durum_as(Some(61002), &command);
+        assert!(other.code != 0 && other.out.is_empty(), "{}", other.out);
+        assert!(!other.err.contains("quarantine"), "{}", other.err);
+    }
+    // Nothing is held when a command has ended.
+    let accepted = durum_as(
+        Some(61001),
+        &[
+            "recover",
+            &served.address(),
+            "--accept-quarantined",
+            "words",
+        ],
+    );
+    assert_eq!(accepted.code, 0, "{}", accepted.err);
 }
 
 /// While the service waits for programs to close the store, it is seen who they are, and nobody gets a pool.

@@ -195,6 +195,11 @@ impl Served {
         self.start_client(program, user, "shadow", user)
     }
 
+    /// A client of a user, on an engine.
+    pub fn client_of_on(&self, user: &str, engine: &str) -> Client {
+        self.start_client(&std::env::current_exe().unwrap(), user, engine, user)
+    }
+
     /// A client of a user: its number, that of its group, and those of more groups.
     pub fn client_of(&self, user: &str) -> Client {
         self.client_from(&std::env::current_exe().unwrap(), user)
