@@ -36,13 +36,15 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  durum inspect /mnt/pmem/store words --depth 3\n  durum inspect /mnt/pmem/store words --heap --log --json\n\n\
         A pointer is followed once: the object it leads to is named #1, #2, ... where it is printed, and later pointers to it \
-        show that name; `cycle` marks one that leads back to an object it is part of."
+        show that name; `cycle` marks one that leads back to an object it is part of.\n\n\
+        A service shows logs to root and its own user."
     )]
     Inspect(Inspect),
     /// Check a store: structures, leaks, orphan files
     #[command(
         after_help = "Examples:\n  durum check /mnt/pmem/store\n  durum check /mnt/pmem/store --repair\n\n\
-        Nothing is written without --repair. Damage gives exit code 3; leaks and notes do not."
+        Nothing is written without --repair. Damage gives exit code 3; leaks and notes do not.\n\n\
+        A service tells root and its own user of files that belong to nothing."
     )]
     Check(Check),
     /// Free cycles of counted pointers, and whatever else no root leads to

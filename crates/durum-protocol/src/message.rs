@@ -4,11 +4,13 @@
 //! pools that a request makes are the client's choice, so that a request that is sent again, because its answer was
 //! lost, is done once.
 
+use std::path::PathBuf;
+
 use durum_format::puddle::PuddleKind;
 use durum_format::{EngineKind, Uuid};
 use durum_service::{
     Garbage, LostFile, PoolSummary, PuddleOwner, PuddlePlace, RecoveryReport, RefusedPool,
-    StoreInfo,
+    StoreInfo, StrayFile,
 };
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -19,7 +21,8 @@ use crate::frame::FrameError;
 /// The version of the messages; the only one so far.
 pub const VERSION: u32 = 1;
 
-/// The service has pools looked at in quarantine: [`Request::LookAtPool`].
+/// The service shows what is not in order: [`Request::LookAtPool`], [`Request::StrayFiles`],
+/// [`Request::Logs`], [`Request::OpenLogs`].
 pub const LOOK: u64 = 1;
 
 /// All features of this version that there are.
@@ -151,13 +154,21 @@ pub enum Request {
     LookAtPool {
         name: String,
     },
+    StrayFiles,
+    Logs,
+    OpenLogs {
+        logs: Vec<Uuid>,
+    },
 }
 
 impl Request {
     /// The features without which a service does not know this request.
     pub fn needs(&self) -> u64 {
         match self {
-            Request::LookAtPool { .. } => LOOK,
+            Request::LookAtPool { .. }
+            | Request::StrayFiles
+            | Request::Logs
+            | Request::OpenLogs { .. } => LOOK,
             _ => 0,
         }
     }
@@ -257,6 +268,9 @@ pub enum Answer {
     LostFiles(Vec<LostFile>),
     Clients(Vec<ClientView>),
     HasLeft(bool),
+    StrayFiles(Vec<StrayFile>),
+    /// The files whose descriptors come beside.
+    Files(Vec<PathBuf>),
 }
 
 /// What the service tells without being asked.

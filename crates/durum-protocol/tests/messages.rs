@@ -13,6 +13,7 @@ use durum_protocol::{
 };
 use durum_service::{
     Error, ErrorKind, FileProblem, LostFile, PoolSummary, PuddlePlace, Rights, StoreInfo,
+    StrayFile, StrayKind, StrayState,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -88,6 +89,9 @@ fn requests() -> Vec<Request> {
         Request::LookAtPool {
             name: "words".to_owned(),
         },
+        Request::StrayFiles,
+        Request::Logs,
+        Request::OpenLogs { logs: vec![UUID] },
     ]
 }
 
@@ -166,6 +170,19 @@ fn answers() -> Vec<Answer> {
                 expected: 2,
             },
         }]),
+        Answer::Files(vec!["/store/quarantine/1".into()]),
+        Answer::StrayFiles(vec![
+            StrayFile {
+                file: "/store/notes".into(),
+                bytes: None,
+                kind: StrayKind::Foreign,
+            },
+            StrayFile {
+                file: "/store/puddles/2".into(),
+                bytes: Some(8192),
+                kind: StrayKind::Puddle(StrayState::Used),
+            },
+        ]),
     ]
 }
 

@@ -458,6 +458,7 @@ fn is_long(request: &Request) -> bool {
             | Request::RetryQuarantined { .. }
             | Request::FindGarbage { .. }
             | Request::LostFiles
+            | Request::StrayFiles
             | Request::RevokePool { .. }
             | Request::AskToLeave { .. }
     )

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use durum_protocol::message::ClientView;
 use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
     Error, ErrorKind, Garbage, GarbageOptions, LostFile, PoolGrant, PoolSpec, PoolSummary,
-    PuddleGrant, PuddleOwner, RecoveryReport, RefusedPool, Result, Service, StoreInfo, random_uuid,
+    PuddleGrant, PuddleOwner, RecoveryReport, RefusedPool, Result, Service, StoreInfo, StrayFile,
+    random_uuid,
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -148,12 +149,7 @@ impl Remote {
             .info()
             .path
             .join(format!("puddles/{puddle}"));
-        MediaFile::received(descriptor, &path).map_err(|source| Error::Io {
-            operation: "taking the file of a puddle",
-            path,
-            offset: None,
-            source,
-        })
+        received(descriptor, path)
     }
 
     fn puddle(&self, grant: Grant, descriptor: OwnedFd) -> Result<PuddleGrant> {
@@ -198,6 +194,15 @@ impl Remote {
             _ => Err(self.strange()),
         }
     }
+}
+
+fn received(descriptor: OwnedFd, path: PathBuf) -> Result<MediaFile> {
+    MediaFile::received(descriptor, &path).map_err(|source| Error::Io {
+        operation: "taking the file of a puddle",
+        path,
+        offset: None,
+        source,
+    })
 }
 
 fn open_process(pid: u32) -> io::Result<OwnedFd> {
@@ -420,6 +425,35 @@ impl Service for Remote {
     fn lost_files(&self) -> Result<Vec<LostFile>> {
         match self.ask(&Request::LostFiles)?.0 {
             Answer::LostFiles(files) => Ok(files),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn stray_files(&self) -> Result<Vec<StrayFile>> {
+        match self.ask(&Request::StrayFiles)?.0 {
+            Answer::StrayFiles(files) => Ok(files),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn logs(&self) -> Result<Vec<u8>> {
+        match self.ask(&Request::Logs)?.0 {
+            Answer::Registry(snapshot) => Ok(snapshot),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn open_logs(&self, logs: &[Uuid]) -> Result<Vec<MediaFile>> {
+        let request = Request::OpenLogs {
+            logs: logs.to_vec(),
+        };
+        match self.ask(&request)? {
+            (Answer::Files(paths), files)
+                if (paths.len(), files.len()) == (logs.len(), logs.len()) =>
+            {
+                let files = paths.into_iter().zip(files);
+                files.map(|(path, file)| received(file, path)).collect()
+            }
             _ => Err(self.strange()),
         }
     }

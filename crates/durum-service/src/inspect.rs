@@ -29,6 +29,7 @@ use crate::recovery::{Access, HomeWrite, Part, RefusedPools, ensure_nothing_kept
 use crate::registry;
 use crate::registry::contents::{self, Contents, PuddleRecord};
 use crate::rights;
+use crate::strays::StrayFile;
 
 /// Where the files of a store come from that this process may not open itself.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
@@ -44,11 +45,20 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// The file of a puddle, open for reading. Its pool is held.
     fn file(&self, pool: Uuid, puddle: Uuid) -> Result<MediaFile>;
 
+    /// As [`Source::contents`], with clients that are gone and their logs.
+    fn logs(&self) -> Result<Contents>;
+
+    /// The file of such a log, open for reading.
+    fn log(&self, puddle: Uuid) -> Result<MediaFile>;
+
     /// The text of a type, as [`Service::type_text`](crate::Service::type_text).
     fn type_text(&self, id: u64) -> Result<Option<String>>;
 
     /// The files of pools that cannot be used.
     fn lost_files(&self) -> Result<Vec<LostFile>>;
+
+    /// The files that are no part of the store.
+    fn stray_files(&self) -> Result<Vec<StrayFile>>;
 }
 
 /// A store that is only read.
@@ -175,6 +185,15 @@ impl ReadOnlyStore {
         self.source.as_ref().map(|source| source.info())
     }
 
+    /// The files that are no part of a store that a service serves; `None` where this user is not told them.
+    pub(crate) fn strays_of_service(&self) -> Result<Option<Vec<StrayFile>>> {
+        let found = self.source.as_ref().map(|source| source.stray_files());
+        match found {
+            None | Some(Err(Error::NotPermitted { .. })) => Ok(None),
+            Some(found) => found.map(Some),
+        }
+    }
+
     pub(crate) fn is_served(&self) -> bool {
         self.source.is_some()
     }
@@ -235,6 +254,18 @@ impl ReadOnlyStore {
             // They may have grown until they were held, and there may be others.
             self.contents = source.contents()?;
         }
+    }
+
+    /// From here on logs are seen, too, of a store that a service serves: those that are in quarantine or kept. In a
+    /// directory they are seen anyway.
+    ///
+    /// # Errors
+    /// `NotPermitted` for all but root and the service's user; those of the service.
+    pub fn look_at_logs(&mut self) -> Result<()> {
+        if let Some(source) = &self.source {
+            self.contents = source.logs()?;
+        }
+        Ok(())
     }
 
     /// The contents of its registry; of a store that is served, without clients.
@@ -422,7 +453,10 @@ impl ReadOnlyStore {
     /// The file of a puddle, open for reading.
     pub(crate) fn file(&self, uuid: Uuid, record: &PuddleRecord) -> Result<MediaFile> {
         if let Some(source) = &self.source {
-            let file = source.file(record.owner, uuid)?;
+            let file = match record.kind.holds_objects() {
+                true => source.file(record.owner, uuid)?,
+                false => source.log(uuid)?,
+            };
             files::ensure_is(&file, uuid, record)?;
             return Ok(file);
         }

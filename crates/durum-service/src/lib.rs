@@ -47,6 +47,7 @@ mod served;
 mod service;
 mod space;
 mod sparse;
+mod strays;
 mod unregistered;
 mod wording;
 
@@ -72,3 +73,5 @@ pub use presence::{FileProblem, LostFile};
 pub use quota::{Quota, Quotas};
 pub use rights::{Access, Caller};
 pub use service::{PUDDLES_AT_ONCE, Service};
+pub use strays::{StrayFile, StrayKind};
+pub use unregistered::StrayState;

@@ -16,6 +16,7 @@ use crate::presence::LostFile;
 use crate::registry;
 use crate::registry::contents::Contents;
 use crate::service::Service;
+use crate::strays::StrayFile;
 
 impl ReadOnlyStore {
     /// Reads the store of a service, whose client ends with this.
@@ -62,6 +63,15 @@ impl Held {
     }
 }
 
+impl Held {
+    fn unknown(&self, puddle: Uuid) -> Error {
+        Error::PuddleUnknown {
+            store: self.service.info().path,
+            uuid: puddle.to_string(),
+        }
+    }
+}
+
 impl Source for Held {
     fn info(&self) -> StoreInfo {
         self.service.info()
@@ -92,10 +102,16 @@ impl Source for Held {
         }
         let opened = self.service.open_puddles(pool, &[puddle])?;
         let opened = opened.into_iter().next().map(|opened| opened.file);
-        opened.ok_or_else(|| Error::PuddleUnknown {
-            store: self.service.info().path,
-            uuid: puddle.to_string(),
-        })
+        opened.ok_or_else(|| self.unknown(puddle))
+    }
+
+    fn logs(&self) -> Result<Contents> {
+        registry::decode(&self.service.info().path, &self.service.logs()?)
+    }
+
+    fn log(&self, puddle: Uuid) -> Result<MediaFile> {
+        let opened = self.service.open_logs(&[puddle])?.into_iter().next();
+        opened.ok_or_else(|| self.unknown(puddle))
     }
 
     fn type_text(&self, id: u64) -> Result<Option<String>> {
@@ -104,6 +120,10 @@ impl Source for Held {
 
     fn lost_files(&self) -> Result<Vec<LostFile>> {
         self.service.lost_files()
+    }
+
+    fn stray_files(&self) -> Result<Vec<StrayFile>> {
+        self.service.stray_files()
     }
 }
 

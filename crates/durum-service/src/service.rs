@@ -11,6 +11,7 @@ use crate::model::{
     StoreInfo,
 };
 use crate::presence::LostFile;
+use crate::strays::StrayFile;
 
 /// Puddles that one request opens at most: a message can carry so many descriptors.
 pub const PUDDLES_AT_ONCE: usize = 253;
@@ -89,6 +90,28 @@ pub trait Service: Send + Sync {
     /// # Errors
     /// `Io`.
     fn lost_files(&self) -> Result<Vec<LostFile>>;
+
+    /// The files in the store's directory that are no part of the store. For root and the service's own user. Nobody
+    /// else's request is answered meanwhile.
+    ///
+    /// # Errors
+    /// `NotPermitted`; `Io`.
+    fn stray_files(&self) -> Result<Vec<StrayFile>>;
+
+    /// As [`Service::registry`], with the clients that are gone and whose logs are kept. For root and the service's own
+    /// user.
+    ///
+    /// # Errors
+    /// `NotPermitted`; as [`Service::registry`].
+    fn logs(&self) -> Result<Vec<u8>>;
+
+    /// Opens logs that are kept or in quarantine, for reading, at most [`PUDDLES_AT_ONCE`], in this order. For root and
+    /// the service's own user.
+    ///
+    /// # Errors
+    /// `NotPermitted`; `PuddleUnknown`; `PuddleRefused` for what is no log, for one of a client that lives, and for too
+    /// many; `Damaged`, `FileMissing` for a file that is not what the registry says.
+    fn open_logs(&self, logs: &[Uuid]) -> Result<Vec<MediaFile>>;
 
     /// Gives the pool back. The caller has drained every log that names it.
     ///

@@ -13,6 +13,7 @@ use durum_format::Uuid;
 use durum_format::puddle::IMMUTABLE_SIZE;
 use durum_persist::Site;
 use durum_persist::file;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
@@ -47,12 +48,13 @@ pub(crate) struct Stray {
     pub(crate) state: StrayState,
 }
 
-/// What may be done with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StrayState {
+/// What may be done with a puddle's file that the registry does not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum StrayState {
     /// The registry lists it as being removed.
     Removing,
-    /// A copy that was to take a puddle's place (`host/revoke.rs`).
+    /// A copy that was to take a puddle's place, when a pool was given new files.
     Copy,
     /// Nobody has written in it, nor does a log.
     Unfinished,

@@ -229,7 +229,9 @@ impl Session {
             | Request::LookAtPool { .. }
             | Request::CreatePuddle { .. }
             | Request::ReopenPuddle { .. } => 1,
-            Request::OpenPuddles { puddles, .. } => puddles.len() as u64,
+            Request::OpenPuddles { puddles, .. } | Request::OpenLogs { logs: puddles } => {
+                puddles.len() as u64
+            }
             _ => 0,
         };
         let Service {
@@ -383,6 +385,13 @@ impl Session {
             Request::LookAtPool { name } => self.read(again, &name, Embedded::look_at_pool),
             Request::Registry => alone(Answer::Registry(client.registry()?)),
             Request::LostFiles => alone(Answer::LostFiles(client.lost_files()?)),
+            Request::StrayFiles => alone(Answer::StrayFiles(client.stray_files()?)),
+            Request::Logs => alone(Answer::Registry(client.logs()?)),
+            Request::OpenLogs { logs } => {
+                let files = client.open_logs(&logs)?;
+                let paths = files.iter().map(|file| file.path().to_owned());
+                Ok((Answer::Files(paths.collect()), files))
+            }
             Request::SetMode { name, mode } => done(client.set_mode(&name, mode)),
             Request::SetOwner { name, uid, gid } => done(client.set_owner(&name, uid, gid)),
             Request::Clients => alone(Answer::Clients(self.service.clients.list(&self.caller))),

@@ -25,15 +25,16 @@ use pool::PoolView;
 
 pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure> {
     let place = Place::of(&options.store);
-    if options.log {
-        // Logs are its clients' affair.
-        place.directory("show logs")?;
-    }
     let mut store = place.read()?;
     let name = place.pool(options.pool.as_deref())?;
     let name = name.ok_or_else(|| Failure::Refused("name the pool to look at".into()))?;
     if let Some((_, refused)) = store.look(Some(name))?.into_iter().next() {
         return Err(refused.into());
+    }
+    if options.log {
+        // What logs say may be about other pools: those that cannot be looked at are left out.
+        store.look(None)?;
+        store.look_at_logs()?;
     }
     let pool = PoolView::open(&store, name)?;
     let limits = Limits {

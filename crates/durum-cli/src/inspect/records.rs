@@ -78,7 +78,9 @@ fn sum_up(store: &ReadOnlyStore, address: u64, len: u64, crc: &mut Crc) -> Resul
         .ok_or("they do not lie in one data puddle")?;
     let view = match store.puddle(puddle.uuid) {
         Ok(view) => view,
-        Err(durum_service::Error::PoolRefused { .. }) => return Ok(Answer::Waits),
+        Err(
+            durum_service::Error::PoolRefused { .. } | durum_service::Error::PoolNotOpen { .. },
+        ) => return Ok(Answer::Waits),
         Err(error) => return Err(error.to_string()),
     };
     let mut offset = address - puddle.address;

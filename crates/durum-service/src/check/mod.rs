@@ -17,24 +17,20 @@ mod structure;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use durum_format::Uuid;
-
-use crate::directory::{UNFINISHED_FILE, absolute};
+use crate::directory::absolute;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
+use crate::files;
 use crate::identity;
 use crate::inspect::ReadOnlyStore;
-use crate::liveness::{self, CLIENTS_DIRECTORY};
-use crate::lock::{LOCK_FILE, StoreLock};
+use crate::liveness;
+use crate::lock::StoreLock;
 use crate::model::{ProgressFn, RecoveryReport, RefusedPool, quoted};
 use crate::registry;
-use crate::registry::contents::Contents;
-use crate::registry::takeover;
-use crate::unregistered::{self, StrayState};
+use crate::strays::{self, StrayFile, StrayKind};
+use crate::unregistered::StrayState;
 
 use self::registered::Registered;
 use self::structure::Objects;
@@ -228,6 +224,56 @@ impl CheckReport {
         }
     }
 
+    /// Tells of files that are no part of the store. Where the registry could not be read, nobody knows what is.
+    fn tell_strays(&mut self, strays: &[StrayFile], is_complete: bool) {
+        for stray in strays {
+            let is_damage = match &stray.kind {
+                StrayKind::Puddle(StrayState::Used) => is_complete,
+                StrayKind::Aside | StrayKind::NoPlace(_) => true,
+                _ => false,
+            };
+            self.can_repair |= is_damage && matches!(stray.kind, StrayKind::Puddle(_));
+            let severity = match is_damage {
+                true => Severity::Damage,
+                false => Severity::Note,
+            };
+            let text = match &stray.kind {
+                StrayKind::Foreign => "no part of the store; it is left alone",
+                StrayKind::Leftover => "a crash left it; the next opener removes it",
+                StrayKind::Before => "a file of the form before; the next opener removes it",
+                StrayKind::Puddle(StrayState::Removing) => {
+                    "an orphan: it was being removed; the next opener goes on"
+                }
+                StrayKind::Puddle(StrayState::Copy) => {
+                    "a copy that was not finished; the next opener removes it"
+                }
+                StrayKind::Puddle(StrayState::Unfinished) => {
+                    "an orphan: it was being made, and nobody has written in it; the next opener removes it"
+                }
+                StrayKind::Puddle(StrayState::Waiting) => {
+                    "an orphan: nobody has written in it; it goes when no log is left that may be about it: not replayed, kept, or in quarantine"
+                }
+                StrayKind::Puddle(StrayState::Used) if is_complete => {
+                    "the registry is older than this puddle, and does not name it; restore the registry, or let `durum check --repair` \
+                     move it aside"
+                }
+                StrayKind::Puddle(StrayState::Used) => {
+                    "the registry does not name it, as far as it can be read"
+                }
+                StrayKind::Aside => {
+                    "a puddle that the registry did not name was moved here; restore the whole store, or move it away"
+                }
+                StrayKind::NoPlace(problem) => problem.as_str(),
+                StrayKind::Lifted => "its quarantine was lifted; it may be deleted",
+            };
+            let text = match stray.bytes {
+                Some(bytes) => format!("{text} ({})", things(bytes, "byte")),
+                None => text.to_owned(),
+            };
+            self.add(severity, &stray.file, None, text);
+        }
+    }
+
     /// Notes an error about data as a finding; hands on any other.
     fn absorb(&mut self, file: &Path, error: Error) -> Result<()> {
         match error.kind() {
@@ -295,7 +341,7 @@ impl Seen {
         let Some(contents) = &registered.contents else {
             return Ok(None);
         };
-        list_files(&path, contents, registered.is_complete, report)?;
+        report.tell_strays(&strays::find(&path, contents)?, registered.is_complete);
         let reader = ReadOnlyStore::over(path.clone(), identity, contents.clone(), false);
         let Some(reader) = keep(reader, &path, report)? else {
             return Ok(None);
@@ -353,10 +399,6 @@ fn refusal(pool: &RefusedPool) -> String {
 
 /// What is kept for a pool, as a clause.
 fn kept(transactions: u64, bytes: u64, undecided: u64) -> String {
-    let things = |number, thing: &str| match number {
-        1 => format!("1 {thing}"),
-        _ => format!("{number} {thing}s"),
-    };
     let are = if transactions == 1 { "is" } else { "are" };
     let decided = format!(
         "{} ({}) {are} kept for it",
@@ -371,6 +413,13 @@ fn kept(transactions: u64, bytes: u64, undecided: u64) -> String {
     }
 }
 
+fn things(number: u64, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {thing}s"),
+    }
+}
+
 fn keep<T>(found: Result<T>, path: &Path, report: &mut CheckReport) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -379,99 +428,4 @@ fn keep<T>(found: Result<T>, path: &Path, report: &mut CheckReport) -> Result<Op
             Ok(None)
         }
     }
-}
-
-/// Looks for files that nothing names.
-fn list_files(
-    path: &Path,
-    contents: &Contents,
-    is_complete: bool,
-    report: &mut CheckReport,
-) -> Result<()> {
-    let known: BTreeSet<&str> = BTreeSet::from([
-        durum_format::store::FILE_NAME,
-        registry::NAMES[0],
-        registry::NAMES[1],
-        LOCK_FILE,
-        PUDDLE_DIRECTORY,
-        QUARANTINE_DIRECTORY,
-        CLIENTS_DIRECTORY,
-        unregistered::DIRECTORY,
-    ]);
-    for name in names_in(path)? {
-        if known.contains(name.as_str()) {
-            continue;
-        }
-        let is_leftover = registry::LEFTOVERS.contains(&name.as_str()) || name == UNFINISHED_FILE;
-        let text = if is_leftover {
-            "a crash left it; the next opener removes it"
-        } else if takeover::FILES.contains(&name.as_str()) {
-            "a file of the form before; the next opener removes it"
-        } else {
-            "no part of the store; it is left alone"
-        };
-        report.add(Severity::Note, &path.join(name), None, text);
-    }
-    let strays = unregistered::find(path, contents)?;
-    let is_stray = |file: &Path| strays.iter().any(|stray| stray.file == file);
-    for name in names_in(&path.join(PUDDLE_DIRECTORY))? {
-        let file = path.join(PUDDLE_DIRECTORY).join(&name);
-        let uuid = name.parse::<Uuid>().ok();
-        let is_registered = uuid.is_some_and(|uuid| contents.puddles.contains_key(&uuid));
-        if !is_registered && !is_stray(&file) {
-            let text = "no part of the store; it is left alone";
-            report.add(Severity::Note, &file, None, text);
-        }
-    }
-    for stray in &strays {
-        let is_damage = stray.state == StrayState::Used && is_complete;
-        report.can_repair |= is_damage;
-        let severity = match is_damage {
-            true => Severity::Damage,
-            false => Severity::Note,
-        };
-        let text = match stray.state {
-            StrayState::Removing => "an orphan: it was being removed; the next opener goes on",
-            StrayState::Copy => "a copy that was not finished; the next opener removes it",
-            StrayState::Unfinished => {
-                "an orphan: it was being made, and nobody has written in it; the next opener removes it"
-            }
-            StrayState::Waiting => {
-                "an orphan: nobody has written in it; it goes when no log is left that may be about it: not replayed, kept, or in quarantine"
-            }
-            StrayState::Used if is_complete => {
-                "the registry is older than this puddle, and does not name it; restore the registry, or let `durum check --repair` \
-                 move it aside"
-            }
-            StrayState::Used => "the registry does not name it, as far as it can be read",
-        };
-        report.add(severity, &stray.file, None, text);
-    }
-    let aside = path.join(unregistered::DIRECTORY);
-    if keep(unregistered::has_place(path), &aside, report)? == Some(true) {
-        for name in names_in(&aside)? {
-            let text = "a puddle that the registry did not name was moved here; restore the whole store, or move it away";
-            report.add(Severity::Damage, &aside.join(name), None, text);
-        }
-    }
-    for name in names_in(&path.join(QUARANTINE_DIRECTORY))? {
-        let uuid = name.parse::<Uuid>().ok();
-        if !uuid.is_some_and(|uuid| contents.is_quarantined_file(uuid)) {
-            let file = path.join(QUARANTINE_DIRECTORY).join(&name);
-            let text = "its quarantine was lifted; it may be deleted";
-            report.add(Severity::Note, &file, None, text);
-        }
-    }
-    Ok(())
-}
-
-fn names_in(directory: &Path) -> Result<Vec<String>> {
-    let failed = |error| Error::io("listing the directory", directory, error);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        names.push(name.to_string_lossy().into_owned());
-    }
-    names.sort();
-    Ok(names)
 }

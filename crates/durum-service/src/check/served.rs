@@ -10,8 +10,8 @@ use crate::inspect::ReadOnlyStore;
 /// Checks the pools of a store that a service serves, or the one of this name. Writes nothing. Nobody can write a pool
 /// while it is checked.
 ///
-/// A pool that somebody writes is not looked at, as a note says, nor is it known then what it leads to; neither are
-/// files that belong to no pool: these are the service's own.
+/// A pool that somebody writes is not looked at, as a note says, nor is it known then what it leads to. Files that
+/// belong to nothing are told to root and the service's user.
 ///
 /// # Errors
 /// `PoolMissing`, `PoolBusy` for the one that is named; those of the service; `Io`.
@@ -27,6 +27,17 @@ pub fn check_served(
         pending: reader.pending().clone(),
         ..CheckReport::default()
     };
+    if pool.is_none() {
+        match reader.strays_of_service() {
+            Ok(strays) => report.tell_strays(&strays.unwrap_or_default(), true),
+            // It is older than this.
+            Err(error) if error.kind() == ErrorKind::User => {
+                let text = format!("files that belong to nothing were not looked for: {error}");
+                report.add(Severity::Note, reader.path(), None, text);
+            }
+            Err(error) => return Err(error),
+        }
+    }
     report.tell_refused(reader);
     report.tell_quarantined(reader);
     let pools = reader.pools();

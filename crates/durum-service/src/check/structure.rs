@@ -77,10 +77,10 @@ pub(super) fn check(
     let total = registered.len() as u64;
     for (done, puddle) in (1..).zip(registered) {
         let file = files::puddle_path(reader.path(), puddle.uuid);
-        if reader.is_served() && !puddle.kind.holds_objects() {
-            continue;
-        }
+        let is_log = !puddle.kind.holds_objects();
         match reader.puddle_unguarded(puddle.uuid) {
+            // A service shows logs to few, and may have given it up meanwhile.
+            Err(error) if reader.is_served() && is_log && is_not_shown(&error) => {}
             // One finding tells of the whole pool; or it is not to be looked at.
             Err(Error::PoolRefused { .. } | Error::PoolNotOpen { .. }) => {
                 all.partial.insert(puddle.owner);
@@ -98,6 +98,15 @@ pub(super) fn check(
         Progress::tell(&options.progress, Stage::Check, done, total);
     }
     Ok(all)
+}
+
+fn is_not_shown(error: &Error) -> bool {
+    match error {
+        Error::NotPermitted { .. } | Error::PuddleUnknown { .. } => true,
+        // It is older than this.
+        Error::Told { kind, .. } => *kind == ErrorKind::User,
+        _ => false,
+    }
 }
 
 fn check_heap(

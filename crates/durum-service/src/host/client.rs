@@ -26,6 +26,7 @@ use crate::recovery::{apply, plan_twin};
 use crate::registry::contents::{Change, PoolRecord, PuddleRecord};
 use crate::rights::Caller;
 use crate::service::{PUDDLES_AT_ONCE, Service};
+use crate::strays::StrayFile;
 
 /// So many files are opened before anybody asks whether the process may have so many.
 const FEW_FILES: usize = 16;
@@ -366,6 +367,18 @@ impl Service for Embedded {
 
     fn lost_files(&self) -> Result<Vec<LostFile>> {
         self.lost()
+    }
+
+    fn stray_files(&self) -> Result<Vec<StrayFile>> {
+        self.strays()
+    }
+
+    fn logs(&self) -> Result<Vec<u8>> {
+        self.registry_with_logs()
+    }
+
+    fn open_logs(&self, logs: &[Uuid]) -> Result<Vec<MediaFile>> {
+        self.open_kept(logs)
     }
 
     fn set_mode(&self, name: &str, mode: u16) -> Result<()> {

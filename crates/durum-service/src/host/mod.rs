@@ -3,8 +3,9 @@
 //! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`gone`] does so for one client
 //! while others work, [`settle`] does what a person decides about the rest, [`client`] answers a client, [`permit`]
 //! says what one may, [`puddles`] makes and removes puddles, [`holders`] knows who has a pool open, [`reading`] is for
-//! those who only read, [`revoke`] takes a pool from those who had it, [`commit`] is the way of every change: requests
-//! that come at the same time share a registry commit. [`pulse`] tells whether all of that goes on.
+//! those who only read, [`looking`] shows what is not in order, [`revoke`] takes a pool from those who had it,
+//! [`commit`] is the way of every change: requests that come at the same time share a registry commit. [`pulse`] tells
+//! whether all of that goes on.
 
 mod client;
 mod commit;
@@ -12,6 +13,7 @@ pub(crate) mod create;
 mod drawn;
 mod gone;
 mod holders;
+mod looking;
 pub(crate) mod open;
 mod permit;
 mod puddles;

@@ -1,7 +1,6 @@
 //! Pools that are open for reading only: by any number of clients, while nobody writes them. The registry knows nothing
 //! of it, because recovery never writes for a reader.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use durum_format::Uuid;
@@ -11,7 +10,7 @@ use super::holders::Wish;
 use super::puddles::{Registered, grant, place};
 use super::{Embedded, Host, Open};
 use crate::check::{Garbage, GarbageOptions, find_in};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inspect::ReadOnlyStore;
 use crate::liveness;
 use crate::model::{EngineKind, PoolGrant};
@@ -63,29 +62,6 @@ impl Embedded {
                 others: others.iter().map(place).collect(),
             });
         }
-    }
-
-    /// Refuses to try the recovery of a pool again while somebody reads what it may write.
-    pub(super) fn ensure_unseen(&self, open: &Open, pool: Uuid) -> Result<()> {
-        open.ensure_free(self.id, pool, Wish::Settle)?;
-        // The logs of a client are replayed together.
-        let clients: BTreeSet<Uuid> = open.contents.marks_of(pool).collect();
-        let marks = open.contents.marks.iter();
-        let mut others = marks.filter(|(_, client)| clients.contains(client));
-        others.try_for_each(|(other, _)| {
-            let is_free = open.ensure_free(self.id, *other, Wish::Settle);
-            match is_free {
-                // Of one that it may not read it hears nothing.
-                Err(Error::PoolBusy { .. }) if !self.may_see(open, *other) => {
-                    let record = open.contents.pools.get(&pool);
-                    let name = record.map(|record| record.name.clone());
-                    Err(Error::PoolBusy {
-                        name: name.unwrap_or_default(),
-                    })
-                }
-                is_free => is_free,
-            }
-        })
     }
 
     /// A pool that this client reads already, for a request whose answer was lost.

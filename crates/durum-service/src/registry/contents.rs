@@ -149,6 +149,22 @@ impl Contents {
         })
     }
 
+    /// The same, with what recovery keeps of clients that are gone: themselves, and their logs.
+    pub(crate) fn for_readers_of_logs(&self, at_work: &BTreeSet<Uuid>) -> Contents {
+        let mut all = self.for_readers().into_state();
+        let gone = |client: &Uuid| !at_work.contains(client);
+        for client in self.clients.iter().copied().filter(gone) {
+            let part = self.concerning(client).into_state();
+            all.clients.extend(part.clients);
+            all.grants.extend(part.grants);
+            all.puddles.extend(part.puddles);
+            all.log_spaces.extend(part.log_spaces);
+        }
+        let kept = self.kept.iter().filter(|(client, _)| gone(client));
+        all.kept = kept.map(|(client, kept)| (*client, kept.clone())).collect();
+        Contents::of(all)
+    }
+
     /// The same, which says of each pool whose it is.
     pub(crate) fn with_rights(self, directory: &Rights) -> Contents {
         let mut state = self.into_state();

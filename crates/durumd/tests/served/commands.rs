@@ -1,12 +1,13 @@
 //! Each command of `durum`, on a store that is served and on its directory: they say the same.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Client, Served, until};
+use durum_remote::Remote;
+use durum_service::Service;
+
+use crate::support::{Served, until};
 
 const ARGUMENTS: &str = "DURUM_TEST_ARGUMENTS";
 const BEGIN: &str = "-- what the command prints";
@@ -210,25 +211,6 @@ fn a_reader_of_a_pool_is_told_its_types() {
     alice.end();
 }
 
-/// Leaves a pool that has been made in quarantine: its writer is killed, and its logs are damaged before.
-fn quarantine(served: &Served, mut writer: Client) {
-    assert_eq!(writer.ask("half"), "half");
-    for entry in std::fs::read_dir(served.store().join("puddles")).unwrap() {
-        let path = entry.unwrap().path();
-        let file = File::options().read(true).write(true).open(path).unwrap();
-        let mut magic = [0; 8];
-        if file.read_exact_at(&mut magic, 4096).is_ok() && magic == *b"DURUMLOG" {
-            file.write_all_at(b"DAMAGED!", 4096).unwrap();
-        }
-    }
-    writer.kill();
-    until("a pool is in quarantine", || {
-        durum(&["ls", &served.address()])
-            .out
-            .contains("quarantined")
-    });
-}
-
 #[test]
 fn a_pool_in_quarantine_looks_the_same_by_a_service_and_on_its_path() {
     let mut served = served();
@@ -236,12 +218,15 @@ fn a_pool_in_quarantine_looks_the_same_by_a_service_and_on_its_path() {
     writer.expect("here");
     assert_eq!(writer.ask("open words"), "0 0");
     assert_eq!(writer.ask("add 5"), "5");
-    quarantine(&served, writer);
+    served.quarantine(writer);
+    std::fs::write(served.store().join("notes.txt"), "mine").unwrap();
     let shown = |store: &str| {
         [
             durum(&["inspect", store, "words", "--json"]),
             durum(&["inspect", store, "words"]),
             durum(&["inspect", store, "words", "--heap"]),
+            durum(&["inspect", store, "one", "--log"]),
+            durum(&["inspect", store, "words", "--log", "--json"]),
             durum(&["check", store, "--json"]),
             durum(&["check", store]),
         ]
@@ -265,11 +250,42 @@ fn a_pool_in_quarantine_looks_the_same_by_a_service_and_on_its_path() {
         inspected.out
     );
     assert_eq!(checked.code, 3);
+    assert!(checked.out.contains("notes.txt"), "{}", checked.out);
     assert!(
         checked.out.contains("pool \"words\": 1 object"),
         "{}",
         checked.out
     );
+}
+
+/// Its logs wait for a file that is missing.
+#[test]
+fn logs_that_are_kept_look_the_same_by_a_service_and_on_their_path() {
+    let mut served = served();
+    let mut writer = served.client("writer");
+    writer.expect("here");
+    assert_eq!(writer.ask("open words"), "0 0");
+    assert_eq!(writer.ask("add 500"), "500");
+    let remote = Remote::open(&served.socket(), Default::default()).unwrap();
+    let pools = remote.pools().unwrap();
+    let words = pools.iter().find(|pool| pool.name == "words").unwrap();
+    let file = format!("puddles/{}", words.root_puddle);
+    std::fs::remove_file(served.store().join(file)).unwrap();
+    writer.kill();
+    until("its logs are kept", || {
+        !remote.refused_pools().unwrap().is_empty()
+    });
+    remote.close().unwrap();
+    let shown = |store: &str| {
+        [
+            succeeds(&["inspect", store, "one", "--log"]),
+            succeeds(&["inspect", store, "one", "--log", "--json"]),
+        ]
+    };
+    let by_service = shown(&served.address());
+    served.end();
+    assert_eq!(by_service, shown(text(&served.store())));
+    assert!(by_service[0].contains("RECORDS OF"), "{}", by_service[0]);
 }
 
 /// Who may read a pool sees it in quarantine, too; who may not hears nothing of it.
@@ -285,7 +301,8 @@ fn a_reader_sees_a_pool_in_quarantine_as_root_does() {
     assert_eq!(alice.ask("open words"), "0 0");
     assert_eq!(alice.ask("add 5"), "5");
     assert_eq!(alice.ask("mode words 0640"), "changed");
-    quarantine(&served, alice);
+    served.quarantine(alice);
+    std::fs::write(served.store().join("notes.txt"), "mine").unwrap();
     let pool = format!("{}:words", served.address());
     for command in [["inspect", &pool, "--json"], ["check", &pool, "--json"]] {
         let all = durum(&command);
@@ -295,6 +312,11 @@ fn a_reader_sees_a_pool_in_quarantine_as_root_does() {
         assert!(other.code != 0 && other.out.is_empty(), "{}", other.out);
         assert!(!other.err.contains("quarantine"), "{}", other.err);
     }
+    let all = durum_as(Some(61001), &["check", &served.address()]);
+    assert!(!all.out.contains("notes.txt"), "{}", all.out);
+    let logs = durum_as(Some(61001), &["inspect", &pool, "--log"]);
+    assert_eq!(logs.code, 1, "{}", logs.out);
+    assert!(logs.err.contains("may not be shown"), "{}", logs.err);
     // Nothing is held when a command has ended.
     let accepted = durum_as(
         Some(61001),
@@ -407,7 +429,6 @@ fn what_a_service_does_not_do_is_refused() {
     fails(&["init", &address], 2, refused);
     fails(&["rm", &address, "--yes"], 2, refused);
     fails(&["check", &address, "--repair"], 2, refused);
-    fails(&["inspect", &address, "one", "--log"], 2, refused);
     fails(&["clone", text(&served.store()), &address], 2, refused);
     fails(&["inspect", &address], 2, "name the pool");
     fails(

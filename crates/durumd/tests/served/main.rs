@@ -9,6 +9,7 @@ mod forms;
 mod killer;
 mod lives;
 mod metrics;
+mod older;
 mod parts;
 mod readers;
 mod sandbox;

@@ -144,7 +144,7 @@ fn client() {
     let options = PoolOptions::new().engine(engine());
     let mut counters = None;
     let (stops, mut work) = (Arc::new(AtomicBool::new(false)), None::<JoinHandle<u64>>);
-    let mut read = Vec::new();
+    let (mut read, mut looking) = (Vec::new(), Vec::new());
     say("here");
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
@@ -169,6 +169,23 @@ fn client() {
                     say(format!("{one} {other}"));
                     read.push(counters);
                 }
+                Err(error) => say(error),
+            },
+            // As the crash left it, as long as the process lives.
+            "look" => {
+                let remote = Remote::open(&socket(), Default::default()).unwrap();
+                match remote.look_at_pool(words[1]) {
+                    Ok(_) => say("looks"),
+                    Err(error) => say(error),
+                }
+                looking.push(remote);
+            }
+            "retry" => match beside(|remote| remote.retry_quarantined(words[1])) {
+                Ok(report) => say(format!("{} are invalid", report.quarantined.len())),
+                Err(error) => say(error),
+            },
+            "accept" => match beside(|remote| remote.accept_quarantined(words[1])) {
+                Ok(()) => say("accepted"),
                 Err(error) => say(error),
             },
             "unread" => {

@@ -24,12 +24,17 @@ pub(crate) struct Raw {
 impl Raw {
     /// Greets, and is not ready yet.
     pub(crate) fn greet(socket: &Path, client: Option<Uuid>) -> Raw {
+        Raw::greet_with(socket, client, 0).0
+    }
+
+    /// Offers features, too. Those that the service answers.
+    pub(crate) fn greet_with(socket: &Path, client: Option<Uuid>, features: u64) -> (Raw, u64) {
         let socket = Socket::connect(socket).unwrap();
         let hello = Hello {
             greeting: GREETING,
             from: VERSION,
             to: VERSION,
-            features: 0,
+            features,
             client,
         };
         socket
@@ -40,12 +45,13 @@ impl Raw {
             panic!("not welcome");
         };
         let bell = received.files.pop().unwrap();
-        Raw {
+        let raw = Raw {
             socket,
             client: welcome.info.client,
             liveness: received.files.pop(),
             _bell: bell,
-        }
+        };
+        (raw, welcome.features)
     }
 
     /// Greets, and holds its lock.

@@ -1,10 +1,14 @@
 //! A service that a test starts, kills and starts again, and clients in processes of their own.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use durum_remote::Remote;
+use durum_service::Service;
 
 use crate::killer::Killer;
 
@@ -175,6 +179,26 @@ impl Served {
     pub fn ends(&mut self) {
         let mut service = self.service.take().unwrap();
         assert!(service.wait().unwrap().success(), "{}", self.log());
+    }
+
+    /// Leaves the pool of a writer in quarantine: the writer is killed in a transaction, and logs are damaged before.
+    pub fn quarantine(&self, mut writer: Client) {
+        assert_eq!(writer.ask("half"), "half");
+        for entry in std::fs::read_dir(self.store().join("puddles")).unwrap() {
+            let path = entry.unwrap().path();
+            let file = File::options().read(true).write(true).open(path).unwrap();
+            let mut magic = [0; 8];
+            if file.read_exact_at(&mut magic, 4096).is_ok() && magic == *b"DURUMLOG" {
+                file.write_all_at(b"DAMAGED!", 4096).unwrap();
+            }
+        }
+        writer.kill();
+        let remote = Remote::open(&self.socket(), Default::default()).unwrap();
+        until("a pool is in quarantine", || {
+            let pools = remote.pools().unwrap();
+            pools.iter().any(|pool| pool.quarantine.is_some())
+        });
+        remote.close().unwrap();
     }
 
     pub fn log(&self) -> String {

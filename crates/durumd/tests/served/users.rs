@@ -257,3 +257,37 @@ fn a_writer_is_recovered_without_its_program_and_its_rights_while_others_work() 
     }
     served.end();
 }
+
+#[test]
+fn who_looks_at_a_pool_in_quarantine_has_its_owner_wait_until_it_is_gone() {
+    if !is_root() {
+        return;
+    }
+    let mut served = Served::start_with(&[]);
+    let mut writer = served.client_of_on(ALICE, "hybrid");
+    writer.expect("here");
+    assert_eq!(writer.ask("open words"), "0 0");
+    assert_eq!(writer.ask("add 5"), "5");
+    assert_eq!(writer.ask("mode words 0644"), "changed");
+    served.quarantine(writer);
+    let [mut alice, mut bob] = [ALICE, BOB].map(|user| client(&served, user));
+    assert!(bob.ask("read words").contains("quarantine"));
+    assert_eq!(bob.ask("look words"), "looks");
+    assert!(bob.ask("accept words").contains("user 61002"));
+    let busy = "used by another program";
+    for _ in 0..2 {
+        for decision in ["retry", "accept", "remove"] {
+            let said = alice.ask(&format!("{decision} words"));
+            assert!(said.contains(busy), "{decision}: {said}");
+        }
+        // It looks yet.
+        served.kill();
+        served.start_again();
+    }
+    bob.kill();
+    assert_eq!(alice.ask("retry words"), "1 are invalid");
+    assert_eq!(alice.ask("accept words"), "accepted");
+    assert!(alice.ask("open words").ends_with(" 5"));
+    alice.end();
+    served.end();
+}
