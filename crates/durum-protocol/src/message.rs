@@ -1,6 +1,7 @@
 //! What is asked and answered. On the wire it is [postcard](https://postcard.jamesmunns.com/wire-format).
 //!
-//! The order of variants and fields is the protocol's: a change of it needs another [`VERSION`]. Names of puddles and
+//! The order of variants and fields is the protocol's: a change of it needs another [`VERSION`]. A new request stands
+//! behind all others, and needs a feature ([`Request::needs`]): an older service does not know it. Names of puddles and
 //! pools that a request makes are the client's choice, so that a request that is sent again, because its answer was
 //! lost, is done once.
 

@@ -213,8 +213,8 @@ fn golden() -> String {
     format!("{}{requests}{answers}{notes}", line(&hello()))
 }
 
-/// What changes here changes the protocol: it needs another version, and this file is written anew with
-/// `DURUM_WRITE_GOLDEN=1`.
+/// What changes here changes the protocol: it needs another version, or a feature where something is added behind the
+/// rest. The file is written anew with `DURUM_WRITE_GOLDEN=1`.
 #[test]
 fn messages_have_the_bytes_that_they_had() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden.txt");
