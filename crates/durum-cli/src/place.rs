@@ -106,14 +106,6 @@ impl Place {
             Place::Service { .. } => ReadOnlyStore::of(self.open(OpenOptions::default())?)?,
         })
     }
-
-    /// As messages name the store: a directory by its absolute path.
-    pub(crate) fn shown<'a>(&'a self, reader: &'a ReadOnlyStore) -> &'a Path {
-        match self {
-            Place::Directory(_) => reader.path(),
-            Place::Service { address, .. } => address,
-        }
-    }
 }
 
 fn connect(address: &Path) -> Result<Remote, Failure> {

@@ -70,6 +70,31 @@ impl Address {
         let pool = Some(pool.to_owned()).filter(|pool| !pool.is_empty());
         Some((format!("{scheme}{socket}").into(), pool))
     }
+
+    /// How it is named, by whoever is told of it: what [`Address::parse`] takes.
+    ///
+    /// ```
+    /// use durum_protocol::Address;
+    /// let address = Address::Service("/tmp/d.sock".into());
+    /// assert_eq!(address.name(), std::path::Path::new("durum+unix:/tmp/d.sock"));
+    /// assert_eq!(Address::parse(address.name()), address);
+    /// ```
+    pub fn name(&self) -> PathBuf {
+        match self {
+            Address::Directory(path) => path.clone(),
+            // Not where the variable names another one: who reads a log may have other variables than who wrote it.
+            Address::Service(socket)
+                if socket == Path::new(DEFAULT_SOCKET) && *socket == default_socket() =>
+            {
+                PathBuf::from(OsStr::from_bytes(DEFAULT))
+            }
+            Address::Service(socket) => {
+                let mut name = OsStr::from_bytes(UNIX).to_owned();
+                name.push(socket);
+                name.into()
+            }
+        }
+    }
 }
 
 /// Where a service tells how it does.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use durum_service::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
@@ -88,6 +88,59 @@ impl Field for io::Error {
     }
 }
 
+/// What a store is called by its service, and by a client of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'n> {
+    /// The directory: where the service sees it. A client may not be able to enter it.
+    pub directory: &'n Path,
+    /// As the client came to it.
+    pub place: &'n Path,
+}
+
+/// What is sent of a field, with the store's name in it.
+trait Named: Sized {
+    /// With the name that the client uses.
+    fn named(self, _names: Names<'_>) -> Self {
+        self
+    }
+}
+
+impl Named for PathBuf {
+    /// Files of the store stay where they are.
+    fn named(self, names: Names<'_>) -> PathBuf {
+        match self == names.directory {
+            true => names.place.to_owned(),
+            false => self,
+        }
+    }
+}
+
+impl Named for String {
+    /// In commands, which stand between backticks: they are for typing.
+    fn named(self, names: Names<'_>) -> String {
+        let directory = format!(" {} ", names.directory.display());
+        let place = format!(" {} ", names.place.display());
+        let part =
+            |(number, part): (usize, &str)| match number % 2 == 1 && part.starts_with("durum ") {
+                true => {
+                    let mut command = format!("{part} ").replace(&directory, &place);
+                    command.pop();
+                    command
+                }
+                false => part.to_owned(),
+            };
+        let parts: Vec<String> = self.split('`').enumerate().map(part).collect();
+        parts.join("`")
+    }
+}
+
+impl Named for u64 {}
+impl Named for Option<u64> {}
+impl Named for Option<u32> {}
+impl Named for bool {}
+impl Named for Vec<String> {}
+impl Named for OfSystem {}
+
 /// Defines the errors that come field by field. Their order is the protocol's: new ones go to the end.
 macro_rules! failures {
     ($($name:ident { $($field:ident: $kind:ty),* }),* $(,)?) => {
@@ -107,6 +160,21 @@ macro_rules! failures {
                     other => Failure::Told {
                         kind: other.kind().into(),
                         text: other.to_string(),
+                    },
+                }
+            }
+        }
+
+        impl Failure {
+            /// As it is told to a client: with the name by which that came to the store, so that what to do about it
+            /// can be done where the client is.
+            #[must_use]
+            pub fn named(self, names: Names<'_>) -> Failure {
+                match self {
+                    $(Failure::$name { $($field),* } => Failure::$name { $($field: Named::named($field, names)),* },)*
+                    Failure::Told { kind, text } => Failure::Told {
+                        kind,
+                        text: text.named(names),
                     },
                 }
             }

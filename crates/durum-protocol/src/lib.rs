@@ -14,6 +14,6 @@ pub mod message;
 mod words;
 
 pub use address::Address;
-pub use failure::Failure;
+pub use failure::{Failure, Names};
 pub use frame::{Frame, FrameError, Kind, Parts};
 pub use message::{Answer, Grant, Hello, Note, Request, Welcome};

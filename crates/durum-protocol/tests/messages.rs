@@ -1,7 +1,7 @@
 //! Messages keep their bytes, and bytes that are no message are refused, whatever they are.
 
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use durum_format::puddle::PuddleKind;
 use durum_format::{EngineKind, Uuid};
@@ -9,7 +9,7 @@ use durum_persist::domain::Domain;
 use durum_protocol::frame::{ANSWER_MAX, FILES_MAX, HEADER, PACKET_MAX, REQUEST_MAX};
 use durum_protocol::message::{self, GREETING, Owner};
 use durum_protocol::{
-    Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Note, Parts, Request, Welcome,
+    Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Names, Note, Parts, Request, Welcome,
 };
 use durum_service::{
     Error, ErrorKind, FileProblem, LostFile, PoolSummary, PuddlePlace, Rights, StoreInfo,
@@ -132,6 +132,7 @@ fn answers() -> Vec<Answer> {
         next_address: 1 << 44,
         domain: Domain::File,
         format_version: 1,
+        served: None,
     };
     let welcome = Welcome {
         version: 1,
@@ -303,6 +304,46 @@ fn texts_that_are_constants_take_bounded_memory() {
         text: "x".to_owned(),
     };
     assert_eq!(Error::from(failure).kind(), ErrorKind::Data);
+}
+
+/// What a client is told to type names the store as the client does; files lie where they lie.
+#[test]
+fn errors_name_the_store_as_the_client_does() {
+    let names = Names {
+        directory: Path::new("/srv/my store"),
+        place: Path::new("durum:"),
+    };
+    let told = |error: Error| Error::from(Failure::from(error).named(names)).to_string();
+    let missing = Error::PoolMissing {
+        store: "/srv/my store".into(),
+        name: "x".into(),
+    };
+    assert_eq!(
+        told(missing),
+        "durum:: no pool \"x\"; `durum ls durum:` lists the pools"
+    );
+    let file = "/srv/my store/puddles/1";
+    let lost = Error::FileMissing {
+        file: file.into(),
+        structure: "a puddle",
+        cure: "bring it back to /srv/my store, or drop the pool: `durum rm /srv/my store x`, `durum ls /srv/my store`".into(),
+    };
+    assert_eq!(
+        told(lost),
+        format!(
+            "{file}: a puddle is missing; bring it back to /srv/my store, or drop the pool: `durum rm durum: x`, `durum ls durum:`"
+        )
+    );
+    // Another store's name, a file's, and what is no command of durum.
+    let other = "`durum ls /srv/my store2`, `durum ls /srv/my store/x`, `ls /srv/my store `";
+    let other = Error::Told {
+        kind: ErrorKind::User,
+        text: other.to_owned(),
+    };
+    assert_eq!(
+        told(other),
+        "`durum ls /srv/my store2`, `durum ls /srv/my store/x`, `ls /srv/my store `"
+    );
 }
 
 fn frame(number: u64) -> Frame {

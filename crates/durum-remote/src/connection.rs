@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
+use std::mem;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +18,7 @@ use durum_format::Uuid;
 use durum_persist::signals::Blocked;
 use durum_protocol::frame::{ANSWER_MAX, Frame, Kind};
 use durum_protocol::message::{self, FEATURES, GREETING, VERSION};
-use durum_protocol::{Answer, Hello, Note, Request, Welcome};
+use durum_protocol::{Address, Answer, Failure, Hello, Names, Note, Request, Welcome};
 use durum_service::{Error, Liveness, StoreInfo};
 
 use crate::peer::{Peer, USER_VARIABLE};
@@ -123,10 +124,13 @@ impl Connection {
             is_over: false,
             when_lost: WhenLost::default(),
         };
+        let mut info = greeted.welcome.info.clone();
+        let name = Address::Service(socket.to_owned()).name();
+        info.served = Some(mem::replace(&mut info.path, name));
         let connection = Arc::new(Connection {
             socket: socket.to_owned(),
             waiting,
-            info: greeted.welcome.info.clone(),
+            info,
             next: AtomicU64::new(2),
             is_asked: AtomicBool::new(false),
             state: Mutex::new(state),
@@ -134,6 +138,10 @@ impl Connection {
         });
         connection.begin(greeted)?;
         Ok(connection)
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
     }
 
     pub(crate) fn info(&self) -> &StoreInfo {
@@ -172,7 +180,7 @@ impl Connection {
                 let _ = line.calls.wait_at_most(limit, limit);
             }
             match line.ask(frame, &message, is_long(request)) {
-                Ok(received) => return answer_of(&self.socket, received),
+                Ok(received) => return self.answer_of(received),
                 Err(error) => {
                     tracing::debug!(%error, "the connection to the service has ended");
                     self.drop_line(&line);
@@ -204,6 +212,15 @@ impl Connection {
         }
         state.liveness = None;
         self.greeted.notify_all();
+    }
+
+    /// The answer in a message, or the error in it, which names the store as this client does.
+    fn answer_of(&self, received: Received) -> Result<(Answer, Vec<OwnedFd>), Error> {
+        let names = Names {
+            directory: self.info.directory(),
+            place: &self.info.path,
+        };
+        answer_of(&self.socket, received, |failure| failure.named(names))
     }
 
     fn over(&self) -> Error {
@@ -301,10 +318,7 @@ impl Connection {
         }
         let frame = Frame::request(1);
         let ready = line.ask(frame, &message::encode(&Request::Ready), false);
-        answer_of(
-            &self.socket,
-            ready.map_err(|error| lost(&self.socket, &error))?,
-        )?;
+        self.answer_of(ready.map_err(|error| lost(&self.socket, &error))?)?;
         let limit = Some(self.waiting.answer);
         let set = line.calls.wait_at_most(limit, limit);
         set.map_err(|error| lost(&self.socket, &error))?;
@@ -493,7 +507,7 @@ fn greet(socket: &Path, client: Option<Uuid>, limit: Duration) -> Result<Greeted
         .map_err(failed)?;
     let received = calls.receive(ANSWER_MAX, 2).map_err(failed)?;
     let received = received.ok_or_else(|| gone(socket, "has closed the connection"))?;
-    let (answer, mut files) = answer_of(socket, received)?;
+    let (answer, mut files) = answer_of(socket, received, |failure| failure)?;
     let welcome = match answer {
         Answer::Welcome(welcome) => welcome,
         Answer::OtherVersion { from, to } => {
@@ -523,10 +537,14 @@ fn greet(socket: &Path, client: Option<Uuid>, limit: Duration) -> Result<Greeted
     })
 }
 
-/// The answer in a message, or the error in it.
-fn answer_of(socket: &Path, received: Received) -> Result<(Answer, Vec<OwnedFd>), Error> {
+/// The answer in a message, or the error in it, as `told` gives it.
+fn answer_of(
+    socket: &Path,
+    received: Received,
+    told: impl FnOnce(Failure) -> Failure,
+) -> Result<(Answer, Vec<OwnedFd>), Error> {
     match message::decode(&received.bytes) {
-        Ok(Answer::Failed(failure)) => Err(failure.into()),
+        Ok(Answer::Failed(failure)) => Err(told(failure).into()),
         Ok(answer) => Ok((answer, received.files)),
         Err(error) => {
             tracing::error!(%error, "an answer of the service cannot be read");

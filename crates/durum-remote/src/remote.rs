@@ -140,16 +140,12 @@ impl Remote {
     }
 
     fn strange(&self) -> Error {
-        gone(&self.connection.info().path, "answers what was not asked")
+        gone(self.connection.socket(), "answers what was not asked")
     }
 
     fn file(&self, puddle: Uuid, descriptor: OwnedFd) -> Result<MediaFile> {
-        let path = self
-            .connection
-            .info()
-            .path
-            .join(format!("puddles/{puddle}"));
-        received(descriptor, path)
+        let directory = self.connection.info().directory();
+        received(descriptor, directory.join(format!("puddles/{puddle}")))
     }
 
     fn puddle(&self, grant: Grant, descriptor: OwnedFd) -> Result<PuddleGrant> {

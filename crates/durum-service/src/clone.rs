@@ -124,7 +124,7 @@ pub fn clone_served(
         return Err(error);
     }
     let reader = &*reader;
-    let contents = reader.contents().only(reader.path(), pool)?;
+    let contents = reader.contents().only(reader.name(), pool)?;
     let from = Source {
         open: &|uuid, record| reader.file(uuid, record),
         type_text: &|id| reader.type_text(id),

@@ -80,6 +80,8 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub struct ReadOnlyStore {
     path: PathBuf,
+    /// Of a store that is served: how its service was found.
+    name: Option<PathBuf>,
     identity: StoreHeader,
     /// Whose pools are of which the registry says nothing.
     directory: Rights,
@@ -145,6 +147,7 @@ impl ReadOnlyStore {
         Ok(ReadOnlyStore {
             directory: rights::of_directory(&path)?,
             path,
+            name: None,
             identity,
             contents,
             pending,
@@ -157,13 +160,14 @@ impl ReadOnlyStore {
 
     /// A reader of a store that a service serves, whose pools are recovered but for those of `refused`.
     pub(crate) fn of_source(
-        path: PathBuf,
+        info: StoreInfo,
         contents: Contents,
         refused: Vec<RefusedPool>,
         source: Box<dyn Source>,
     ) -> ReadOnlyStore {
         ReadOnlyStore {
-            path,
+            path: info.directory().to_owned(),
+            name: Some(info.path),
             identity: contents.store.clone(),
             // A service says of each pool whose it is.
             directory: rights::of_this_process(),
@@ -209,7 +213,12 @@ impl ReadOnlyStore {
             let wanted = pools.filter(|(_, record)| pool.is_none_or(|pool| pool == record.name));
             for (uuid, record) in wanted {
                 if let Some(note) = self.contents.quarantine_of(*uuid) {
-                    let error = Error::quarantined(&self.path, record.name.clone(), note);
+                    let error = Error::PoolQuarantined {
+                        store: self.name().to_owned(),
+                        pool: record.name.clone(),
+                        log: self.path.join(note.log),
+                        reason: note.reason,
+                    };
                     refused.insert(record.name.clone(), error);
                 }
             }
@@ -237,7 +246,7 @@ impl ReadOnlyStore {
                 .cloned()
                 .collect();
             if let (true, true, Some(name)) = (new.is_empty(), tried.is_empty(), pool) {
-                return Err(Error::no_pool(&self.path, name));
+                return Err(Error::no_pool(self.name(), name));
             }
             if new.is_empty() {
                 return Ok(refused);
@@ -273,9 +282,14 @@ impl ReadOnlyStore {
         &self.contents
     }
 
-    /// The store directory, absolute.
+    /// The store directory, absolute; of a store that is served, as the service sees it.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The store, as messages name it: its directory, or the name by which its service was found.
+    pub fn name(&self) -> &Path {
+        self.name.as_deref().unwrap_or(&self.path)
     }
 
     /// The store.
@@ -411,7 +425,7 @@ impl ReadOnlyStore {
     }
 
     pub(crate) fn ensure_nothing_kept(&self, operation: &'static str) -> Result<()> {
-        ensure_nothing_kept(&self.path, &self.contents, operation)
+        ensure_nothing_kept(self.name(), &self.contents, operation)
     }
 
     /// A puddle as recovery would leave it. Of a store that a service serves its pool is [held](ReadOnlyStore::hold).
@@ -434,12 +448,12 @@ impl ReadOnlyStore {
 
     /// As [`ReadOnlyStore::puddle`], for one who holds the lock.
     pub(crate) fn puddle_unguarded(&self, uuid: Uuid) -> Result<PuddleView> {
-        let record = self.contents.puddle(&self.path, uuid)?;
+        let record = self.contents.puddle(self.name(), uuid)?;
         self.refused
-            .ensure_not(&self.path, &self.contents, record.owner)?;
+            .ensure_not(self.name(), &self.contents, record.owner)?;
         let file = self.file(uuid, record).map_err(|error| {
             match self.contents.pools.get(&record.owner) {
-                Some(pool) => files::of_pool(error, &self.path, &pool.name),
+                Some(pool) => files::of_pool(error, self.name(), &pool.name),
                 None => error,
             }
         })?;

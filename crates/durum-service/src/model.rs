@@ -89,7 +89,7 @@ pub struct PuddlePlace {
 /// What a store is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreInfo {
-    /// The store directory, absolute.
+    /// The store, as messages name it: its directory, absolute, or the name by which a client came to its service.
     pub path: PathBuf,
     /// The store.
     pub uuid: Uuid,
@@ -105,6 +105,17 @@ pub struct StoreInfo {
     pub domain: Domain,
     /// The version of the store format.
     pub format_version: u32,
+    /// Its directory, where it is not named by that: as the service sees it. Messages of the protocol have it as the
+    /// path.
+    #[serde(skip)]
+    pub served: Option<PathBuf>,
+}
+
+impl StoreInfo {
+    /// The store directory, absolute; of a store that is served, as the service sees it.
+    pub fn directory(&self) -> &Path {
+        self.served.as_deref().unwrap_or(&self.path)
+    }
 }
 
 /// A pool, as a list shows it.

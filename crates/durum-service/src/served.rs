@@ -39,7 +39,7 @@ impl ReadOnlyStore {
     /// # Errors
     /// Those of the service.
     pub fn of(service: Arc<dyn Service>) -> Result<ReadOnlyStore> {
-        let path = service.info().path;
+        let info = service.info();
         let refused = service.refused_pools()?;
         let held = Held {
             service,
@@ -47,7 +47,7 @@ impl ReadOnlyStore {
         };
         let contents = held.contents()?;
         let source = Box::new(held);
-        Ok(ReadOnlyStore::of_source(path, contents, refused, source))
+        Ok(ReadOnlyStore::of_source(info, contents, refused, source))
     }
 }
 
@@ -78,7 +78,7 @@ impl Source for Held {
     }
 
     fn contents(&self) -> Result<Contents> {
-        registry::decode(&self.service.info().path, &self.service.registry()?)
+        registry::decode(self.service.info().directory(), &self.service.registry()?)
     }
 
     fn hold(&self, pool: &str) -> Result<()> {
@@ -106,7 +106,7 @@ impl Source for Held {
     }
 
     fn logs(&self) -> Result<Contents> {
-        registry::decode(&self.service.info().path, &self.service.logs()?)
+        registry::decode(self.service.info().directory(), &self.service.logs()?)
     }
 
     fn log(&self, puddle: Uuid) -> Result<MediaFile> {

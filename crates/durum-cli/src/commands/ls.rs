@@ -19,7 +19,7 @@ pub(crate) fn run(options: &Ls, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(name) = place.pool(None)? {
         pools.retain(|pool| pool.name == name);
     }
-    let states = States::of(place.shown(&store), &store, &pools)?;
+    let states = States::of(store.name(), &store, &pools)?;
     if options.json {
         let pools: Vec<Value> = pools.iter().map(|pool| to_json(pool, &states)).collect();
         output::json(out, &json!({ "pools": pools }))?;

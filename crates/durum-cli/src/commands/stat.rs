@@ -31,9 +31,10 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     let place = Place::of(&options.path);
     let reader = place.read()?;
     let served = reader.served();
+    let directory = reader.path();
     let found = match &served {
         Some(info) => info.domain,
-        None => detect(reader.path())?,
+        None => detect(directory)?,
     };
     let writer = reader.writer()?;
     let pools = reader.pools();
@@ -42,14 +43,14 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     // Nobody but the service may look at each file.
     let disk = served
         .is_none()
-        .then(|| disk_bytes(reader.path()))
+        .then(|| disk_bytes(directory))
         .transpose()?;
     let types = reader.types().count();
     let pending = reader.pending();
-    let states = States::of(place.shown(&reader), &reader, &pools)?;
+    let states = States::of(reader.name(), &reader, &pools)?;
     if options.json {
         let value = json!({
-            "store": reader.path(),
+            "store": directory,
             "uuid": reader.uuid().to_string(),
             "domain": domain_name(found),
             "domain_when_made": reader.domain_name(),
@@ -87,16 +88,17 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         made if made == domain_name(found) => String::new(),
         made => format!(" (made in {made})"),
     };
-    let directory = fs::metadata(reader.path())
-        .map_err(|error| Failure::file("asking for the owner", reader.path(), error))?;
-    let owner = format!(
-        "{}:{}",
-        users::user(directory.uid()),
-        users::group(directory.gid())
-    );
-    let mut facts = vec![
-        ("store", reader.path().display().to_string()),
-        ("owner", owner),
+    let mut facts = vec![("store", directory.display().to_string())];
+    match fs::metadata(directory) {
+        Ok(found) => {
+            let owner = format!("{}:{}", users::user(found.uid()), users::group(found.gid()));
+            facts.push(("owner", owner));
+        }
+        // Who may use a service may not be able to go where its store is.
+        Err(_) if served.is_some() => {}
+        Err(error) => return Err(Failure::file("asking for the owner", directory, error)),
+    }
+    facts.extend([
         ("uuid", reader.uuid().to_string()),
         (
             "domain",
@@ -131,7 +133,7 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
                 count(types as u64, "type")
             ),
         ),
-    ];
+    ]);
     facts.extend(disk.map(|disk| ("disk", size(disk))));
     if !pending.refused.is_empty() {
         let text = format!(

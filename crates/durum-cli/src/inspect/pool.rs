@@ -45,7 +45,7 @@ impl<'a> PoolView<'a> {
         let pools = store.pools();
         let Some(summary) = pools.into_iter().find(|pool| pool.name == name) else {
             return Err(durum_service::Error::PoolMissing {
-                store: store.path().to_owned(),
+                store: store.name().to_owned(),
                 name: name.into(),
             }
             .into());

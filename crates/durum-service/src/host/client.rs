@@ -107,6 +107,7 @@ impl Service for Embedded {
             },
             domain: self.host.domain,
             format_version: durum_format::store::VERSION,
+            served: None,
         }
     }
 

@@ -234,7 +234,7 @@ impl Ground for PoolInner {
     }
 
     fn directory(&self) -> &Path {
-        &self.store.info.path
+        self.store.info.directory()
     }
 
     fn poison(&self) -> &Poison {

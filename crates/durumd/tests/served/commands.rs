@@ -125,6 +125,42 @@ fn commands_that_look_say_the_same_of_a_served_store_and_of_its_directory() {
     }
 }
 
+/// Nobody else can enter the directory, and it is in use: what is to be done is done where the user came to the store.
+#[test]
+fn what_to_do_names_the_service_that_was_asked() {
+    let served = served();
+    let (address, store) = (served.address(), served.store());
+    let commands: [&[&str]; 5] = [
+        &["rm", &address, "none", "--yes"],
+        &["chmod", "0644", &address, "none"],
+        &["inspect", &address, "none"],
+        &["recover", &address, "--give-up", "one"],
+        &["recover", &address, "--retry", "two"],
+    ];
+    for arguments in commands {
+        let run = durum(arguments);
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.err);
+        assert!(
+            run.err.contains(&format!(" {address}` ")) && !run.err.contains(text(&store)),
+            "{arguments:?}: {}",
+            run.err
+        );
+    }
+    // The file is named where it lies, and the cure where it can be had.
+    let one = std::fs::read_dir(store.join("puddles")).unwrap().next();
+    std::fs::remove_file(one.unwrap().unwrap().path()).unwrap();
+    for pool in ["one", "two"] {
+        let run = durum(&["inspect", &address, pool]);
+        let cure = format!("`durum rm {address} {pool}`");
+        assert!(run.code == 0 || run.err.contains(&cure), "{}", run.err);
+        assert!(
+            run.code == 0 || run.err.contains(text(&store)),
+            "{}",
+            run.err
+        );
+    }
+}
+
 /// What keeps a program from a service that is there is another thing than one that is not.
 #[test]
 fn who_may_not_come_to_the_socket_is_told_so() {

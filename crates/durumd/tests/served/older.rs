@@ -33,6 +33,7 @@ fn serve(socket: &Socket) -> Vec<Request> {
             next_address: 1 << 44,
             domain: Domain::File,
             format_version: 1,
+            served: None,
         },
     });
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -243,6 +243,11 @@ fn client() {
                     Err(_) => say("failed"),
                 }
             }
+            // Sees no file of the store any more.
+            "hide" => {
+                std::os::unix::fs::chroot(words[1]).unwrap();
+                say("hidden");
+            }
             "grow" => {
                 let pool = &counters.as_ref().unwrap().pool;
                 match pool.reserve(words[1].parse::<u64>().unwrap()) {

@@ -28,6 +28,24 @@ fn client(served: &Served, user: &str) -> crate::support::Client {
     client
 }
 
+/// As in a container into which only the socket leads.
+#[test]
+fn a_program_that_does_not_see_the_directory_makes_room_in_a_pool() {
+    if !is_root() {
+        return;
+    }
+    let served = Served::start_with(&[]);
+    let empty = tempfile::tempdir().unwrap();
+    let mut client = served.client("client");
+    client.expect("here");
+    assert_eq!(client.ask("open words"), "0 0");
+    let hide = format!("hide {}", empty.path().display());
+    assert_eq!(client.ask(&hide), "hidden");
+    assert_eq!(client.ask("grow 4000000"), "grown");
+    assert_eq!(client.ask("add 5"), "5");
+    client.end();
+}
+
 #[test]
 fn a_pool_is_its_users_until_the_mode_says_otherwise() {
     if !is_root() {
