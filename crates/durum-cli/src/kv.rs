@@ -42,13 +42,18 @@ fn open(path: &Path, options: Options, cure: &str) -> Result<Db, Failure> {
     })
 }
 
+/// Opens a database that has to be there, to read it: with no right to more.
+fn open_to_read(path: &Path) -> Result<Db, Failure> {
+    open_known(path, Options::new().read_only(true))
+}
+
 /// Opens a database that has to be there.
-fn open_known(path: &Path) -> Result<Db, Failure> {
+fn open_known(path: &Path, options: Options) -> Result<Db, Failure> {
     let cure = format!(
         "name the directory of one, or make one: `durum kv put {} KEY VALUE --create`",
         path.display()
     );
-    open(path, Options::new(), &cure)
+    open(path, options, &cure)
 }
 
 impl Database {
@@ -82,7 +87,7 @@ impl Database {
 fn get(options: &Get, out: &mut dyn Write) -> Result<(), Failure> {
     let form = options.database.form();
     let key = options.database.bytes(&options.key)?;
-    let Some(value) = open_known(&options.database.path)?.get(&key)? else {
+    let Some(value) = open_to_read(&options.database.path)?.get(&key)? else {
         return Err(Failure::Refused(format!(
             "{}: there is no key {}",
             options.database.path.display(),
@@ -120,7 +125,7 @@ fn del(options: &Del) -> Result<(), Failure> {
     for key in &options.keys {
         batch.delete(&options.database.bytes(key)?);
     }
-    Ok(open_known(&options.database.path)?.write(&batch)?)
+    Ok(open_known(&options.database.path, Options::new())?.write(&batch)?)
 }
 
 /// The first key that does not begin so; `None` if every larger key does.
@@ -143,7 +148,7 @@ fn scan(options: &Scan, out: &mut dyn Write) -> Result<(), Failure> {
         }
         None => (bytes(&options.from)?, bytes(&options.to)?),
     };
-    let db = open_known(&options.database.path)?;
+    let db = open_to_read(&options.database.path)?;
     let mut entries = db.iter();
     let mut is_there = match (&from, &to, options.reverse) {
         (Some(from), _, false) => entries.seek(from)?,
@@ -236,7 +241,7 @@ fn load(options: &Load, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn stats(options: &Stats, out: &mut dyn Write) -> Result<(), Failure> {
-    let db = open_known(&options.path)?;
+    let db = open_to_read(&options.path)?;
     let mut entries = db.iter();
     let (mut number, mut key_bytes, mut value_bytes) = (0u64, 0u64, 0u64);
     let mut is_there = entries.seek_to_first()?;
@@ -297,7 +302,7 @@ fn stats(options: &Stats, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn set(options: &Set) -> Result<(), Failure> {
-    let db = open_known(&options.path)?;
+    let db = open_known(&options.path, Options::new())?;
     let engine = db.pool().engine();
     if options.setting == Durability::Buffered && engine != Engine::Shadow {
         return Err(Failure::Refused(format!(

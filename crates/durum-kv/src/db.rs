@@ -54,6 +54,8 @@ impl Db {
     /// # Errors
     /// `Missing` and `Exists`, as the options say; `Comparator`; `Occupied`; `Newer`; `Damaged`; those of durum: the
     /// store is open already, or has quarantined logs. Nothing was changed then.
+    ///
+    /// Open for reading only ([`Options::read_only`]), every write is refused with durum's `ReadOnly`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let path = path.as_ref();
         if let Some((store, pool)) = Address::split_pool(path) {
@@ -93,6 +95,7 @@ impl Db {
         // freed.
         let pool_options = PoolOptions::new()
             .engine(options.engine)
+            .read_only(options.read_only)
             .spare_max(u64::MAX);
         let (pool, was_there) = match store.open_pool(pool, pool_options.clone()) {
             Ok(pool) => (pool, true),
@@ -104,12 +107,18 @@ impl Db {
             }
             Err(error) => return Err(error.into()),
         };
-        let database = pool.root::<Database>()?;
+        let database = match pool.root::<Database>() {
+            // Nothing is there yet.
+            Err(durum::Error::ReadOnly { .. }) => return Err(Error::Missing { path }),
+            root => root?,
+        };
         let mut media = Media::new(pool.clone())?;
         // SAFETY: the root is live as long as the pool is open; nobody else has the database open.
         let layout = unsafe { (*database).layout };
         match layout & !BUFFERED {
-            0 if was_there && !options.create_if_missing => return Err(Error::Missing { path }),
+            0 if was_there && (options.read_only || !options.create_if_missing) => {
+                return Err(Error::Missing { path });
+            }
             0 => Self::make(&media, database, &options)?,
             LAYOUT if options.error_if_exists => return Err(Error::Exists { path }),
             LAYOUT => {}
@@ -138,6 +147,7 @@ impl Db {
             queue: Mutex::new(Vec::new()),
             waiting: AtomicUsize::new(0),
             has_slow_commits,
+            is_read_only: options.read_only,
             is_buffered: AtomicBool::new(layout & BUFFERED != 0),
             database: Root(database),
             pool,
@@ -335,7 +345,7 @@ impl Db {
         Iter::new(Pin::now(&self.inner), true).count()
     }
 
-    /// The directory of its store.
+    /// Its store, as messages name it: the directory, or the service.
     pub fn path(&self) -> &Path {
         &self.inner.path
     }

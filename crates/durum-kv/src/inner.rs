@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 
 use durum::{Durability, Pool, Store};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::lock::{ReadersWriter, Reading};
 use crate::media::Database;
 use crate::pins::Pins;
@@ -40,6 +40,7 @@ pub(crate) struct Inner {
     pub(crate) has_slow_commits: bool,
     /// Writes that say nothing are buffered, as [`BUFFERED`](crate::media::BUFFERED) in the root says.
     pub(crate) is_buffered: AtomicBool,
+    pub(crate) is_read_only: bool,
     pub(crate) database: Root,
     pub(crate) pool: Pool,
     pub(crate) path: PathBuf,
@@ -65,6 +66,17 @@ impl Inner {
         match self.is_buffered.load(Ordering::Relaxed) {
             true => Durability::Buffered,
             false => Durability::Durable,
+        }
+    }
+
+    /// # Errors
+    /// durum's `ReadOnly`, before anything is changed in memory.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.is_read_only {
+            true => Err(Error::Durum(durum::Error::ReadOnly {
+                pool: self.pool.name().to_owned(),
+            })),
+            false => Ok(()),
         }
     }
 

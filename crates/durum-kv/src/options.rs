@@ -28,6 +28,9 @@ pub struct Options {
     pub create_if_missing: bool,
     /// Refuse a database that is there already. Default: off.
     pub error_if_exists: bool,
+    /// Open it for reading only, which needs no right to write it: any number of programs may do so at the same time,
+    /// where a service serves the store ([`durum::PoolOptions::read_only`]). It has to be there. Default: off.
+    pub read_only: bool,
     /// Check every record when the database is opened, which reads all of it. Default: off.
     pub paranoid_checks: bool,
     /// The order of keys; the same each time. Default: the order of their bytes.
@@ -43,6 +46,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("create_if_missing", &self.create_if_missing)
             .field("error_if_exists", &self.error_if_exists)
+            .field("read_only", &self.read_only)
             .field("paranoid_checks", &self.paranoid_checks)
             .field("comparator", &self.keys())
             .field("engine", &self.engine)
@@ -56,6 +60,7 @@ impl Default for Options {
         Self {
             create_if_missing: false,
             error_if_exists: false,
+            read_only: false,
             paranoid_checks: false,
             comparator: None,
             engine: Engine::Shadow,
@@ -73,6 +78,7 @@ impl Options {
     setters! {
         create_if_missing: bool,
         error_if_exists: bool,
+        read_only: bool,
         paranoid_checks: bool,
         comparator: Arc<dyn Comparator>,
         engine: Engine,

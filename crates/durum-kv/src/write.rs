@@ -101,6 +101,7 @@ impl Inner {
         if Tx::levels() > 0 {
             return Err(Error::InTransaction);
         }
+        self.check_writable()?;
         if self.waiting.load(Ordering::Relaxed) == 0
             && let Some(turn) = self.tree.try_turn()
         {
@@ -114,6 +115,7 @@ impl Inner {
         if Tx::levels() > 0 || *locked(&self.owner) == Some(thread::current().id()) {
             return Err(Error::InTransaction);
         }
+        self.check_writable()?;
         Ok(self.tree.turn())
     }
 
@@ -266,7 +268,11 @@ impl Inner {
         Ok(())
     }
 
+    /// Nothing where it is only read: that changes nothing.
     pub(crate) fn sweep_all(&self, turn: &Turn<'_, Tree>) -> Result<()> {
+        if self.is_read_only {
+            return Ok(());
+        }
         let mut waiting = usize::MAX;
         loop {
             let now = self.tree.read().stale_keys();

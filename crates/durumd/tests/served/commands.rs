@@ -366,6 +366,49 @@ fn a_reader_sees_a_pool_in_quarantine_as_root_does() {
     assert_eq!(accepted.code, 0, "{}", accepted.err);
 }
 
+/// Who may read the pool of a database, and not write it, may get what is in it, also while others do.
+#[test]
+fn a_database_is_read_by_those_who_may_only_read() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can start programs as other users");
+        return;
+    }
+    let served = Served::start_with(&[]);
+    let names = format!("{}:names", served.address());
+    let (alice, bob) = (Some(61001), Some(61002));
+    let made = durum_as(alice, &["kv", "put", &names, "color", "red", "--create"]);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let get = ["kv", "get", &names, "color"];
+    let refused = durum_as(bob, &get);
+    assert!(
+        refused.code == 1 && refused.err.contains("chmod"),
+        "{}",
+        refused.err
+    );
+    let opened = durum_as(alice, &["chmod", "0644", &names]);
+    assert_eq!(opened.code, 0, "{}", opened.err);
+    let reader = durum::Store::open(served.address(), Default::default()).unwrap();
+    let options = durum_kv::Options::new().read_only(true);
+    let held = durum_kv::Db::open_in(&reader, "names", options).unwrap();
+    assert_eq!(durum_as(bob, &get).out, "red\n");
+    assert_eq!(durum_as(bob, &["kv", "scan", &names]).out, "color\tred\n");
+    let stats = durum_as(bob, &["kv", "stats", &names, "--json"]);
+    assert!(
+        stats.out.contains("\"entries\": 1"),
+        "{}{}",
+        stats.out,
+        stats.err
+    );
+    drop(held);
+    let refused = durum_as(bob, &["kv", "put", &names, "color", "blue"]);
+    assert!(
+        refused.code == 1 && refused.err.contains("chmod"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(durum_as(bob, &get).out, "red\n");
+}
+
 /// While the service waits for programs to close the store, it is seen who they are, and nobody gets a pool.
 #[test]
 fn who_holds_up_the_end_of_a_service_is_seen() {

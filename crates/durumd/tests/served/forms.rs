@@ -1,16 +1,16 @@
 //! A program that is given the path of a store or the address of a service is the same program: typed pools and
 //! durum-kv. C, C++ and NVL-C have such tests of their own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use durum::typed::{
     Flags, OpenOptions, PCell, PHashMap, PMutex, PRefCell, PSafe, PVec, PWeak, Parc, PoolType,
     Root, RootGuard,
 };
-use durum::{Error, PoolOptions, StoreError};
+use durum::{Error, PoolOptions, Store, StoreError};
 use durum_kv::{Db, Engine, Options};
 
-use crate::support::Served;
+use crate::support::{Served, until};
 
 /// What names the pool or database `name` in a directory, and in a service's store; and what has to live meanwhile.
 fn forms() -> (tempfile::TempDir, Served, impl Fn(&str) -> [PathBuf; 2]) {
@@ -214,9 +214,63 @@ fn a_database() {
                 path.display()
             );
             drop(db);
+            reads_only(&path, options.read_only(true));
             durum_kv::destroy(&path).unwrap();
             durum_kv::destroy(&path).unwrap();
             assert!(!durum_kv::exists(&path).unwrap());
         }
     }
+}
+
+/// A database that is open for reading only says all that it holds, and refuses what would change it.
+fn reads_only(path: &Path, options: Options) {
+    let db = Db::open(path, options).unwrap();
+    assert_eq!(
+        db.get(&99_u32.to_be_bytes()).unwrap().as_deref(),
+        Some(&b"value"[..])
+    );
+    assert_eq!(db.get(&7_u32.to_be_bytes()).unwrap(), None);
+    assert_eq!(db.verify().unwrap(), 99);
+    assert!(db.property("durum.pool-bytes").unwrap().is_some());
+    let refusals = [
+        db.put(b"key", b"value"),
+        db.delete(&99_u32.to_be_bytes()),
+        db.compact(),
+        db.set_durability(durum::Durability::Durable),
+        db.transaction().map(drop),
+    ];
+    for refusal in refusals {
+        let error = refusal.unwrap_err();
+        assert!(
+            matches!(error, durum_kv::Error::Durum(Error::ReadOnly { .. })),
+            "{error}"
+        );
+    }
+    assert_eq!(db.verify().unwrap(), 99);
+}
+
+/// What the next one who writes will sweep is there yet, and in nobody's way.
+#[test]
+fn a_database_that_a_killed_program_has_left_is_read() {
+    let served = Served::start();
+    let mut writer = served.client("writer");
+    writer.expect("here");
+    assert_eq!(writer.ask("versions names"), "both are there");
+    writer.kill();
+    let store = Store::open(served.address(), Default::default()).unwrap();
+    let options = Options::new().read_only(true);
+    let mut opened = Db::open_in(&store, "names", options.clone());
+    until("the pool is recovered", || {
+        if opened.is_err() {
+            opened = Db::open_in(&store, "names", options.clone());
+        }
+        opened.is_ok()
+    });
+    let db = opened.unwrap();
+    assert_eq!(db.property("durum.stale-keys").unwrap().unwrap(), "1");
+    assert_eq!(db.get(b"key").unwrap().as_deref(), Some(&b"new"[..]));
+    drop(db);
+    let db = Db::open_in(&store, "names", Options::new()).unwrap();
+    assert_eq!(db.property("durum.stale-keys").unwrap().unwrap(), "0");
+    assert_eq!(db.get(b"key").unwrap().as_deref(), Some(&b"new"[..]));
 }

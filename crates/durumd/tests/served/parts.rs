@@ -326,6 +326,16 @@ fn client() {
                     !mine.is_empty()
                 ));
             }
+            // A database with an older version of a key that somebody has yet.
+            "versions" => {
+                let options = durum_kv::Options::new().create_if_missing(true);
+                let db = durum_kv::Db::open_in(&store, words[1], options).unwrap();
+                db.put(b"key", b"old").unwrap();
+                let snapshot = db.snapshot();
+                db.put(b"key", b"new").unwrap();
+                std::mem::forget((db, snapshot));
+                say("both are there");
+            }
             "asked" => say(store.is_asked_to_leave()),
             "kick" => {
                 let name = words[1].to_owned();
