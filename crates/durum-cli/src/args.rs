@@ -171,7 +171,7 @@ pub struct Stat {
 pub struct Inspect {
     /// The store
     pub store: PathBuf,
-    /// The pool, unless it is named with a service: durum:POOL
+    /// The pool, unless it is named with a service: durum:POOL; without one all pools are listed
     pub pool: Option<String>,
     /// Print JSON
     #[arg(long)]

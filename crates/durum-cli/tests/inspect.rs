@@ -250,6 +250,29 @@ fn a_pool_without_a_root_is_no_failure_and_a_missing_one_is() {
 }
 
 #[test]
+fn without_a_pool_all_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let store = durum::Store::create(&path, durum::StoreOptions::new()).unwrap();
+    let twin = durum::PoolOptions::new().engine(durum::Engine::Twin);
+    store.create_pool("one", durum::PoolOptions::new()).unwrap();
+    store.create_pool("two", twin).unwrap();
+    drop(store);
+    let shown = succeeds(&["inspect", text(&path)]).out;
+    for (name, engine) in [("one", "shadow"), ("two", "twin")] {
+        let line = shown.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(
+            line.contains(engine) && line.contains("MiB") && line.ends_with("ok"),
+            "{shown}"
+        );
+    }
+    let json = succeeds(&["inspect", text(&path), "--json"]).json();
+    assert_eq!(json, succeeds(&["ls", text(&path), "--json"]).json());
+    assert_eq!(json["pools"][1]["name"], "two");
+    fails(&["inspect", text(&path), "--log"], 2, "name the pool");
+}
+
+#[test]
 fn the_heap_accounts_for_all_of_it() {
     let dir = scratch();
     let store = dir.path().join("store");

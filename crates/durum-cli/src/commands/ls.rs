@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use durum_service::PoolSummary;
+use durum_service::{PoolSummary, ReadOnlyStore};
 use serde_json::{Value, json};
 
 use super::state::States;
@@ -19,8 +19,18 @@ pub(crate) fn run(options: &Ls, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(name) = place.pool(None)? {
         pools.retain(|pool| pool.name == name);
     }
-    let states = States::of(store.name(), &store, &pools)?;
-    if options.json {
+    list(&store, &pools, options.json, out)
+}
+
+/// Tells of pools of a store.
+pub(crate) fn list(
+    store: &ReadOnlyStore,
+    pools: &[PoolSummary],
+    as_json: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let states = States::of(store.name(), store, pools)?;
+    if as_json {
         let pools: Vec<Value> = pools.iter().map(|pool| to_json(pool, &states)).collect();
         output::json(out, &json!({ "pools": pools }))?;
         return states.outcome();
@@ -30,7 +40,7 @@ pub(crate) fn run(options: &Ls, out: &mut dyn Write) -> Result<(), Failure> {
         return Ok(());
     }
     let mut rows = output::heading("POOL|ENGINE|SIZE|PUDDLES|MODE|OWNER|GROUP|STATE");
-    for pool in &pools {
+    for pool in pools {
         let [mode, owner, group] = rights::columns(&pool.rights);
         rows.push(vec![
             pool.name.clone(),

@@ -1,4 +1,5 @@
-//! `durum inspect`: what a pool holds, by the type descriptors in its store. Nothing is written.
+//! `durum inspect`: what a pool holds, by the type descriptors in its store; or the pools, where none is named. Nothing
+//! is written.
 //!
 //! [`pool`] reads objects, [`graph`] follows pointers from the root, [`tree`] and [`json`] print what was found;
 //! [`heap`] tells about free space, [`logs`] about what was under way when a program died.
@@ -17,6 +18,7 @@ use durum_service::ReadOnlyStore;
 use serde_json::{Value as Json, json};
 
 use crate::args::Inspect;
+use crate::commands::ls;
 use crate::failure::Failure;
 use crate::output::{self, count, grouped};
 use crate::place::Place;
@@ -27,7 +29,13 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
     let place = Place::of(&options.store);
     let mut store = place.read()?;
     let name = place.pool(options.pool.as_deref())?;
-    let name = name.ok_or_else(|| Failure::Refused("name the pool to look at".into()))?;
+    let Some(name) = name else {
+        if options.heap || options.log {
+            let refusal = "name the pool to look at; without --heap and --log all pools are listed";
+            return Err(Failure::Refused(refusal.into()));
+        }
+        return ls::list(&store, &store.pools(), options.json, out);
+    };
     if let Some((_, refused)) = store.look(Some(name))?.into_iter().next() {
         return Err(refused.into());
     }

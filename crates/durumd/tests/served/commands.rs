@@ -94,6 +94,7 @@ fn commands_that_look_say_the_same_of_a_served_store_and_of_its_directory() {
     let pool = format!("{address}:one");
     let of_service = [
         succeeds(&["ls", &address, "--json"]),
+        succeeds(&["inspect", &address]),
         succeeds(&["inspect", &address, "one", "--json"]),
         succeeds(&["inspect", &pool, "--heap"]),
         succeeds(&["check", &address, "--json"]),
@@ -115,6 +116,7 @@ fn commands_that_look_say_the_same_of_a_served_store_and_of_its_directory() {
     let store = text(&store);
     let of_directory = [
         succeeds(&["ls", store, "--json"]),
+        succeeds(&["inspect", store]),
         succeeds(&["inspect", store, "one", "--json"]),
         succeeds(&["inspect", store, "one", "--heap"]),
         succeeds(&["check", store, "--json"]),
@@ -509,7 +511,7 @@ fn what_a_service_does_not_do_is_refused() {
     fails(&["rm", &address, "--yes"], 2, refused);
     fails(&["check", &address, "--repair"], 2, refused);
     fails(&["clone", text(&served.store()), &address], 2, refused);
-    fails(&["inspect", &address], 2, "name the pool");
+    fails(&["inspect", &address, "--heap"], 2, "name the pool");
     fails(
         &["inspect", &format!("{address}:one"), "two"],
         2,
