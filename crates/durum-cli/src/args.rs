@@ -157,7 +157,7 @@ pub struct Ls {
 
 #[derive(Debug, Args)]
 pub struct Stat {
-    /// The store; with --domain any directory
+    /// The store; with --domain any directory, too
     pub path: PathBuf,
     /// Print only the persistence domain of the path: dax, dram or file
     #[arg(long)]
@@ -351,7 +351,8 @@ pub struct Demo {
     /// The engine of a pool that is made: shadow, hybrid or twin [default: shadow]
     #[arg(long, value_name = "ENGINE", value_parser = kv::engine)]
     pub engine: Option<durum::Engine>,
-    /// The store: made where nothing is, gone on with where one is, and kept [default: a fresh one in /dev/shm]
+    /// The store, a directory: made where nothing is, gone on with where one is, and kept [default: a fresh one in
+    /// /dev/shm]
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
     /// Draws the moments of the kills; a run prints its own [default: random]

@@ -10,6 +10,7 @@ use durum_format::{log, puddle, registry, store};
 use durum_persist::domain;
 use durum_persist::file::MediaFile;
 use durum_remote::users;
+use durum_service::OpenOptions;
 use serde_json::json;
 
 use super::state::States;
@@ -20,7 +21,12 @@ use crate::place::Place;
 
 pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     if options.domain {
-        let name = domain_name(detect(&options.path)?);
+        let found = match Place::of(&options.path) {
+            Place::Directory(path) => detect(&path)?,
+            // Where its files are, the service knows.
+            place => place.open(OpenOptions::default())?.info().domain,
+        };
+        let name = domain_name(found);
         if options.json {
             output::json(out, &json!({ "domain": name }))?;
         } else {

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use durum::{Store, StoreOptions};
+use durum_protocol::Address;
 use durum_service::{Embedded, OpenOptions, Service};
 use indicatif::ProgressBar;
 
@@ -84,6 +85,14 @@ struct Place {
 impl Place {
     fn choose(options: &Demo) -> Result<Self, Failure> {
         if let Some(store) = &options.store {
+            if Address::split_pool(store).is_some() {
+                // It tells what recovery did, and kills: that is not for a store that others use.
+                return Err(Failure::Refused(format!(
+                    "{}: the demo needs a store of its own: name a directory, or leave --store out; --daemon shows a service, \
+                     which it starts",
+                    store.display()
+                )));
+            }
             return Ok(Self {
                 store: store.clone(),
                 scratch: None,

@@ -112,8 +112,10 @@ fn commands_that_look_say_the_same_of_a_served_store_and_of_its_directory() {
         "{one}"
     );
     assert!(succeeds(&["recover", &address]).contains("clean"));
+    let domain = succeeds(&["stat", &address, "--domain"]);
     served.end();
     let store = text(&store);
+    assert_eq!(succeeds(&["stat", store, "--domain"]), domain);
     let of_directory = [
         succeeds(&["ls", store, "--json"]),
         succeeds(&["inspect", store]),
@@ -512,6 +514,9 @@ fn what_a_service_does_not_do_is_refused() {
     fails(&["check", &address, "--repair"], 2, refused);
     fails(&["clone", text(&served.store()), &address], 2, refused);
     fails(&["inspect", &address, "--heap"], 2, "name the pool");
+    let demo = ["demo", "--store", &address];
+    fails(&demo, 2, "the demo needs a store of its own");
+    fails(&[&demo[..], &["--daemon"]].concat(), 2, "name a directory");
     fails(
         &["inspect", &format!("{address}:one"), "two"],
         2,
