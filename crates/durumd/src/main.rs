@@ -9,7 +9,6 @@
 mod audit;
 mod clients;
 mod connections;
-mod leftover;
 mod metrics;
 mod options;
 mod quotas;
@@ -17,6 +16,7 @@ mod sandbox;
 mod serve;
 mod service;
 mod session;
+mod socket_files;
 mod sockets;
 mod watchdog;
 

@@ -22,6 +22,7 @@ use crate::options::Options;
 use crate::quotas::{Limit, Tally};
 use crate::service::{Service, refused};
 use crate::session::Session;
+use crate::socket_files::Made;
 use crate::{sandbox, sockets, watchdog};
 
 /// The stack of a thread that answers a client.
@@ -62,8 +63,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     make_private(&options.store)?;
     let given = sockets::given()?;
     let at = options.metrics.as_deref().map(MetricsAddress::parse);
+    let mut made = Vec::new();
     let shown = match &at {
-        Some(address) => Some(sockets::metrics(address)?),
+        Some(address) => {
+            let (listener, socket) = sockets::metrics(address)?;
+            made.extend(socket);
+            Some(listener)
+        }
         None => given.metrics,
     };
     let mut own: Vec<PathBuf> = Vec::new();
@@ -90,7 +96,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let clients = Clients::new(host.clone(), metrics.clone())?;
     let socket = match given.clients {
         Some(socket) => socket,
-        None => sockets::listen(&options.socket)?,
+        None => {
+            let (socket, file) = sockets::listen(&options.socket)?;
+            made.push(file);
+            socket
+        }
     };
     let starting = |error| system("starting a thread", error);
     clients.watch().map_err(starting)?;
@@ -134,10 +144,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             thread::sleep(Duration::from_millis(50));
         }
     }
-    for socket in own {
-        // Nobody new comes.
-        let _ = std::fs::remove_file(socket);
-    }
+    // Nobody new comes.
+    made.into_iter().for_each(Made::remove);
     clients.end();
     host.close()
 }

@@ -9,8 +9,8 @@ use durum_protocol::address::MetricsAddress;
 use durum_remote::socket::Socket;
 use durum_service::{Error, Result};
 
-use crate::leftover;
 use crate::metrics::http::Listener;
+use crate::socket_files::{self, Made};
 
 /// What the units of systemd call the descriptor of the socket for metrics.
 const METRICS: &str = "metrics";
@@ -44,24 +44,25 @@ pub(crate) fn given() -> Result<Given> {
 ///
 /// # Errors
 /// `Io`.
-pub(crate) fn metrics(address: &MetricsAddress) -> Result<Listener> {
+pub(crate) fn metrics(address: &MetricsAddress) -> Result<(Listener, Option<Made>)> {
     let place = match address {
         MetricsAddress::Tcp(place) => Path::new(place),
         MetricsAddress::Unix(path) => path,
     };
     let listener = Listener::open(address).map_err(failed(place))?;
-    if matches!(address, MetricsAddress::Unix(_)) {
+    let made = match address {
         // As over TCP: whoever is not to see them is kept out of the directory.
-        open_to_all(place)?;
-    }
-    Ok(listener)
+        MetricsAddress::Unix(path) => Some(open_to_all(path)?),
+        MetricsAddress::Tcp(_) => None,
+    };
+    Ok((listener, made))
 }
 
 /// Makes the socket for clients. The lock of the store is held: of this store there is no other service.
 ///
 /// # Errors
 /// `Io`.
-pub(crate) fn listen(path: &Path) -> Result<Socket> {
+pub(crate) fn listen(path: &Path) -> Result<(Socket, Made)> {
     let socket = match Socket::listen(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             // What a service left that was killed. One of another store is listening.
@@ -69,19 +70,21 @@ pub(crate) fn listen(path: &Path) -> Result<Socket> {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 _ => return Err(failed(path)(error)),
             }
-            leftover::remove(path).map_err(failed(path))?;
+            socket_files::remove_left(path).map_err(failed(path))?;
             Socket::listen(path).map_err(failed(path))?
         }
         made => made.map_err(failed(path))?,
     };
     // Rights are checked for each connection.
-    open_to_all(path)?;
-    Ok(socket)
+    Ok((socket, open_to_all(path)?))
 }
 
-fn open_to_all(path: &Path) -> Result<()> {
+/// Lets everybody connect to a socket that was just made.
+fn open_to_all(path: &Path) -> Result<Made> {
+    let made = Made::at(path).map_err(failed(path))?;
     let open = std::fs::Permissions::from_mode(0o666);
-    std::fs::set_permissions(path, open).map_err(failed(path))
+    std::fs::set_permissions(path, open).map_err(failed(path))?;
+    Ok(made)
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Error {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use durum_protocol::address::MetricsAddress;
 
-use crate::leftover;
+use crate::socket_files;
 
 /// How many are answered at a time; others are sent away.
 const ANSWERED_MAX: usize = 8;
@@ -94,7 +94,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
                 Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {}
                 _ => return Err(error),
             }
-            leftover::remove(path)?;
+            socket_files::remove_left(path)?;
             UnixListener::bind(path)
         }
         bound => bound,

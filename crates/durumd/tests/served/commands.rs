@@ -7,7 +7,7 @@ use std::process::Command;
 use durum_remote::Remote;
 use durum_service::Service;
 
-use crate::support::{Served, until};
+use crate::support::{Served, text, until};
 
 const ARGUMENTS: &str = "DURUM_TEST_ARGUMENTS";
 const BEGIN: &str = "-- what the command prints";
@@ -81,10 +81,6 @@ fn served() -> Served {
     }
     client.end();
     served
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 #[test]
@@ -436,30 +432,6 @@ fn who_holds_up_the_end_of_a_service_is_seen() {
     one.end();
     served.ends();
     assert!(!served.socket().exists());
-}
-
-/// A path that was mistyped costs no file.
-#[test]
-fn what_is_no_socket_is_not_replaced_by_one() {
-    let served = Served::start();
-    let place = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (store, precious) = (place.path().join("store"), place.path().join("precious"));
-    std::fs::write(&precious, "precious").unwrap();
-    for option in ["--socket", "--metrics"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_durumd"));
-        command.args(["--store", text(&store), option, text(&precious)]);
-        if option == "--metrics" {
-            command.args(["--socket", text(&place.path().join("sock"))]);
-        }
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            !output.status.success() && said.contains("no socket"),
-            "{said}"
-        );
-        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
-    }
-    drop(served);
 }
 
 #[test]

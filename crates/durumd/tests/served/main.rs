@@ -13,6 +13,7 @@ mod older;
 mod parts;
 mod readers;
 mod sandbox;
+mod sockets;
 mod steps;
 mod strangers;
 mod stuck;

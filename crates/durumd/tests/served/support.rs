@@ -349,6 +349,11 @@ impl Drop for Client {
     }
 }
 
+/// A path as an argument.
+pub fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
 /// Waits for something that has to happen.
 pub fn until(what: &str, mut happens: impl FnMut() -> bool) {
     let began = Instant::now();
