@@ -8,6 +8,7 @@
 
 mod audit;
 mod clients;
+mod config_check;
 mod connections;
 mod metrics;
 mod options;

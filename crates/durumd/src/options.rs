@@ -59,7 +59,8 @@ pub(crate) struct Options {
     /// At SIGTERM wait until all programs have closed the store
     #[arg(long)]
     pub(crate) drain: bool,
-    /// Say whether the store could be served, and exit
+    /// Say whether the service could start with these options: what is at the store and at the socket, who serves them
+    /// now, and what this user may make there; and exit
     #[arg(long)]
     pub(crate) check_config: bool,
     /// Serve metrics for Prometheus there: HOST:PORT, or the path of a socket; http://HOST:PORT/metrics

@@ -23,7 +23,7 @@ use crate::quotas::{Limit, Tally};
 use crate::service::{Service, refused};
 use crate::session::Session;
 use crate::socket_files::Made;
-use crate::{sandbox, sockets, watchdog};
+use crate::{config_check, sandbox, sockets, watchdog};
 
 /// The stack of a thread that answers a client.
 const STACK: usize = 512 << 10;
@@ -40,18 +40,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         )));
     }
     if options.check_config {
-        match durum_service::ReadOnlyStore::open(&options.store) {
-            Err(Error::StoreMissing { .. }) if may_be_made(&options.store) => {
-                println!("{}: a store will be made", options.store.display());
-            }
-            opened => drop(opened?),
-        }
-        println!(
-            "{}: can be served at {}",
-            options.store.display(),
-            options.socket.display()
-        );
-        return Ok(());
+        return config_check::check(options);
     }
     // Blocked before there are threads: the one that waits for signals gets them.
     let mut signals =
@@ -148,14 +137,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     made.into_iter().for_each(Made::remove);
     clients.end();
     host.close()
-}
-
-/// Whether a store can be made where none is.
-fn may_be_made(path: &Path) -> bool {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    !path.exists() && parent.is_none_or(Path::is_dir)
 }
 
 /// Makes the store where nothing is.

@@ -49,9 +49,16 @@ impl Made {
 /// # Errors
 /// As the system says; what has the name and is no socket is refused.
 pub(crate) fn remove_left(path: &Path) -> io::Result<()> {
+    ensure_socket(path)?;
+    fs::remove_file(path)
+}
+
+/// # Errors
+/// As the system says; what has the name and is no socket is refused.
+pub(crate) fn ensure_socket(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
         let problem = "what is there is no socket, and stays: choose another path, or move it away";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
     }
-    fs::remove_file(path)
+    Ok(())
 }
