@@ -13,7 +13,7 @@ DESTDIR ?=
 export SUITE ROUNDS PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint test-long test-dax test-disk install durumcc clean
+.PHONY: help demo test bench lint test-long test-dax test-disk install uninstall durumcc clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -41,6 +41,9 @@ test-disk: ## power cuts of a virtual machine with ext4 on a disk that loses wha
 
 install: ## libraries, headers, pkg-config and CMake files, commands, durumd with its systemd units, to PREFIX (and DESTDIR)
 	@ci/install.sh
+
+uninstall: ## remove what `make install` has installed to the same PREFIX (and DESTDIR); stores stay
+	@ci/uninstall.sh
 
 durumcc: ## the compiler of NVL-C with libdurum, its headers and commands, to PREFIX
 	@ci/durumcc.sh "$(PREFIX)"

@@ -128,6 +128,24 @@ AS
         grep -q '^all .* counts equal' "$work/said" && grep -q '^durumd [0-9]' "$work/said"
 }
 
+# All that is installed goes, and nothing else.
+uninstalls() {
+    local place=$work/gone
+    PREFIX=/usr DESTDIR=$place ci/install.sh --profile test || return
+    mkdir -p "$place/var/lib/durum" "$place/usr/include/durum"
+    touch "$place/var/lib/durum/durum.store" "$place/usr/bin/other" "$place/usr/include/durum/mine.hpp" \
+        "$place/usr/lib/libdurum.so.0.0.9"
+    PREFIX=/usr DESTDIR=$place ci/uninstall.sh || return
+    (cd "$place" && find . ! -type d | sort) >"$work/left"
+    diff "$work/left" - <<'LEFT' || return
+./usr/bin/other
+./usr/include/durum/mine.hpp
+./var/lib/durum/durum.store
+LEFT
+    [ ! -e "$place/usr/include/durum-kv" ] && [ ! -e "$place/usr/lib/cmake/durum" ] || return
+    ! PREFIX=/usr DESTDIR=$place ci/uninstall.sh
+}
+
 check "units are sound" sound
 check "exposure is at most 2.0" safe
 check "no capability" no_capability
@@ -137,5 +155,6 @@ check "durumd runs" runs
 check "system calls" calls
 check "docs/tutorials/service.md" tutorial
 check "users" users
+check "uninstall" uninstalls
 say "$passed passed, $failed failed"
 [ "$failed" = 0 ]
