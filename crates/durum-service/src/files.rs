@@ -458,3 +458,32 @@ pub(crate) fn replace_file(
     // ORDER: the new name is durable before the caller goes on to what the file tells about.
     sync_dir(store, name_site)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CreateOptions, Embedded, EngineKind, PoolSpec, Service};
+
+    /// One who opens ten thousand looks once for the way to them: what has its name later is nothing to it.
+    #[test]
+    fn the_directory_of_puddles_is_found_once() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("store");
+        let store = Embedded::create(&path, &CreateOptions::default()).unwrap();
+        let spec = PoolSpec::new(EngineKind::Hybrid);
+        let pool = store.create_pool("a", &spec).unwrap();
+        let record = PuddleRecord {
+            owner: pool.uuid,
+            address: pool.root.address,
+            size: pool.root.size,
+            kind: pool.root.kind,
+            is_root: true,
+        };
+        let puddles = Puddles::of(&path).unwrap();
+        puddles.open(pool.root.uuid, &record, false).unwrap();
+        let moved = path.join("moved");
+        fs::rename(path.join(PUDDLE_DIRECTORY), &moved).unwrap();
+        puddles.open(pool.root.uuid, &record, false).unwrap();
+        fs::rename(&moved, path.join(PUDDLE_DIRECTORY)).unwrap();
+    }
+}

@@ -2,12 +2,13 @@
 //! alone, which is to check a store and to clone it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use durum_format::UNIT;
 use durum_service::{
-    CloneOptions, Embedded, Error, Host, PoolGrant, PuddleGrant, PuddleKind, PuddleOwner,
-    ReadOnlyStore, Service, Severity, check, check_served, clone_served, clone_store,
+    CloneOptions, Embedded, Error, GarbageOptions, Host, PoolGrant, PuddleGrant, PuddleKind,
+    PuddleOwner, ReadOnlyStore, Service, Severity, check, check_served, clone_served, clone_store,
 };
 
 use crate::recovery::{assert_recovered, interrupt};
@@ -321,6 +322,37 @@ fn who_alone_reads_a_pool_goes_on_to_write_it() {
     let refused = one.close_pool(pool.uuid);
     assert!(matches!(refused, Err(Error::PoolNotOpen { .. })));
     other.open_pool("list").unwrap();
+}
+
+/// A search that goes on in one thread holds up nobody who makes, or reads, anything meanwhile.
+#[test]
+fn others_go_on_while_garbage_is_searched_for() {
+    let directory = scratch();
+    let host = host(&directory.path().join("store"));
+    let (collector, other) = (host.client().unwrap(), host.client().unwrap());
+    make_list(&other, "list");
+    let (told, hears) = std::sync::mpsc::channel();
+    let (went_on, seen) = std::sync::mpsc::channel();
+    let (told, seen) = (Mutex::new(Some(told)), Mutex::new(seen));
+    // The first step of the search waits until the other client has done something.
+    let progress = move |_| {
+        if let Some(told) = told.lock().unwrap().take() {
+            told.send(()).unwrap();
+            let waited = seen.lock().unwrap().recv_timeout(Duration::from_secs(20));
+            waited.expect("the other one goes on");
+        }
+    };
+    let options = GarbageOptions {
+        progress: Some(Arc::new(progress)),
+        ..GarbageOptions::default()
+    };
+    let searching = std::thread::spawn(move || collector.find_garbage(&options));
+    hears.recv_timeout(Duration::from_secs(20)).unwrap();
+    make_list(&other, "third");
+    other.read_pool("list").unwrap();
+    assert!(is_busy(other.open_pool("list")));
+    went_on.send(()).unwrap();
+    searching.join().unwrap().unwrap();
 }
 
 #[test]

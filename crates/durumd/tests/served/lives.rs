@@ -122,6 +122,34 @@ fn who_is_gone_in_a_long_request_holds_up_nobody() {
     );
 }
 
+/// The same of a client that lives: what takes it long takes others no longer.
+#[test]
+fn a_long_request_holds_up_nobody() {
+    let served = Served::start();
+    let [mut one, mut two, mut asker] = ["one", "two", "asker"].map(|name| {
+        let mut client = served.client(name);
+        client.expect("here");
+        client
+    });
+    assert_eq!(one.ask("open one"), "0 0");
+    assert_eq!(asker.ask("open asked"), "0 0");
+    asker.tell("kick one 5000");
+    std::thread::sleep(Duration::from_millis(300));
+    let began = Instant::now();
+    assert_eq!(two.ask("open two"), "0 0");
+    assert_eq!(two.ask("add 5"), "5");
+    assert_eq!(two.ask("close"), "closed");
+    assert!(two.ask("open asked").contains("used by another program"));
+    let mut newcomer = served.client("newcomer");
+    newcomer.expect("here");
+    assert_eq!(newcomer.ask("open two"), "5 5");
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    // One that does not look is ended, when the time is over.
+    assert_eq!(asker.hear(), "kicked");
+    assert!(one.process.wait().unwrap().code().is_none());
+}
+
 #[test]
 fn a_program_is_gone_when_its_child_lives_on_and_when_it_executes_another() {
     for way in ["fork", "exec"] {
