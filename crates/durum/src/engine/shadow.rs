@@ -59,7 +59,6 @@ use thread::OfThread;
 pub(crate) const SITES: &[Site] = &[
     segments::RECORD_WRITE,
     segments::REACH_WRITE,
-    segments::REACH_FENCE,
     commit::COMMIT_FENCE,
     mapped::HOME_WRITE,
     deferred_pages::PAGE_WRITE,

@@ -101,7 +101,7 @@ const HINTS: &[(&str, &Workload)] = &[
     ("shadow.checkpoint: write pages", &waiting::WAITING),
     ("shadow.checkpoint", &allocator::SHRINKING),
     ("shadow.commit", &undo::SHAPES),
-    ("shadow.log", &wrap::WRAP),
+    ("shadow.log", &chaining::REDO),
     ("twin.commit: fence after main", &redo::MANY_RANGES),
     ("twin: fence after the state, copying", &redo::MANY_RANGES),
     ("twin.persist", &undo::PERSIST),
@@ -114,10 +114,6 @@ const UNOBSERVABLE_ON_LINES: &[(&str, &str)] = &[
     ("copy's name", NEEDS_DAMAGE),
     ("copy's snapshot", NEEDS_DAMAGE),
     ("registry's copy", NEEDS_DAMAGE),
-    (
-        "shadow.log: fence after how far a puddle is used",
-        "the fence of the thread's own record covers it; a thread that gives the segment back without a record, and one that takes it then, would have to meet",
-    ),
 ];
 const UNOBSERVABLE_ON_SECTORS: &[(&str, &str)] = &[
     ("copy's name", NEEDS_DAMAGE),

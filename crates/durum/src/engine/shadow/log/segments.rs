@@ -17,7 +17,6 @@ pub(crate) const RECORD_WRITE: Site = Site("shadow.commit: write back the record
 
 /// How far a puddle of records is used, before the first record there.
 pub(crate) const REACH_WRITE: Site = Site("shadow.log: write back how far a puddle is used");
-pub(crate) const REACH_FENCE: Site = Site("shadow.log: fence after how far a puddle is used");
 
 /// A part of a puddle of records.
 #[derive(Clone, Debug)]
@@ -27,6 +26,8 @@ pub(crate) struct Segment {
     /// Addresses.
     pub(crate) start: usize,
     pub(crate) end: usize,
+    /// It had no record yet: whoever writes the first one says that it is used.
+    is_fresh: bool,
 }
 
 /// A segment with records.
@@ -64,12 +65,9 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Lets a segment be used that ends here in the puddle. Durable on return.
+    /// Lets this thread use a fresh segment that ends here in the puddle.
     fn raise(&mut self, end: usize) -> Result<()> {
-        if self.used >= end {
-            return Ok(());
-        }
-        self.used = end;
+        self.used = self.used.max(end);
         self.write_reach()
     }
 
@@ -82,18 +80,16 @@ impl Ring {
         let size = puddle.size as u64;
         let word = ring_reach(size, self.used as u64).to_u64();
         let offset = (heap_offset(size) + RING_REACH_OFFSET) as usize;
-        let mut barrier = Barrier::default();
         // SAFETY: the reach's place in a mapped puddle of records; who changes it has the lock of all segments.
         unsafe { line::store_u64(puddle.at(offset).as_ptr().cast(), word) };
-        barrier.write_back(puddle, puddle.address + offset, 8, REACH_WRITE)?;
-        // ORDER: durable before a record in the segment is, whichever thread writes that: this one may have to give the
-        // segment back unused. Else recovery does not read it.
-        barrier.fence(puddle.private, REACH_FENCE)
+        // ORDER: durable with the fence of the first record in the segment, which this thread writes; else recovery does
+        // not read it. A thread that writes none gives the segment back as fresh, and the next one comes here, too.
+        Barrier::default().write_back(puddle, puddle.address + offset, 8, REACH_WRITE)
     }
 }
 
 impl Segments {
-    /// A segment that may be written, if there is one.
+    /// A segment that may be written, by this thread, if there is one.
     pub(crate) fn take(&mut self, watermark: u64) -> Result<Option<Segment>> {
         // What was freed last goes first: the fewer segments go round, the more of them stay in the processor's cache.
         self.free_up_to(watermark);
@@ -101,7 +97,9 @@ impl Segments {
             return Ok(None);
         };
         let is_its = |ring: &&mut Ring| ring.puddle.uuid == segment.puddle.uuid;
-        if let Some(ring) = self.puddles.iter_mut().find(is_its) {
+        if segment.is_fresh
+            && let Some(ring) = self.puddles.iter_mut().find(is_its)
+        {
             ring.raise(segment.end - segment.puddle.address)?;
         }
         Ok(self.free.pop())
@@ -141,7 +139,8 @@ impl Segments {
 
     /// Takes a segment back whose last record has the stamp `last`, and whose records cost a recovery so much
     /// ([`recovery_cost`](super::recovery_cost)).
-    pub(crate) fn put(&mut self, last: u64, cost: u64, segment: Segment) {
+    pub(crate) fn put(&mut self, last: u64, cost: u64, mut segment: Segment) {
+        segment.is_fresh &= cost == 0;
         self.full.push_back(Full {
             segment,
             last,
@@ -176,6 +175,7 @@ impl Segments {
                 salt,
                 start: puddle.address + range.start as usize,
                 end: puddle.address + range.end as usize,
+                is_fresh: true,
             })
             .collect();
         fresh.reverse();
