@@ -154,6 +154,8 @@ impl LogSpace {
         let lines = heap.as_chunks::<ENTRY_SIZE>().0;
         for (index, line) in (0..).zip(lines.get(1..).unwrap_or_default()) {
             match parse_entry(line, index)? {
+                // The one who frees an entry keeps its other bytes; so does who damages its state.
+                Slot::Free if line.iter().any(|byte| *byte != 0) => space.unfinished.push(index),
                 Slot::Free => {}
                 Slot::Active(entry) => space.entries.push((index, entry)),
                 Slot::Unfinished => space.unfinished.push(index),

@@ -109,6 +109,11 @@ fn unfinished_and_free_entries_do_not_hide_others() {
     let space = LogSpace::parse(&bytes).unwrap();
     assert_eq!(space.entries(), [(1, entry()), (3, second)]);
     assert_eq!(space.unfinished(), [2]);
+    // Freed, or its state was damaged: whoever finds a log in use that nothing names will know.
+    bytes[2 * 64..][..8].fill(0);
+    let space = LogSpace::parse(&bytes).unwrap();
+    assert_eq!(space.entries(), [(3, second)]);
+    assert_eq!(space.unfinished(), [1, 2]);
     assert_eq!(log_space::entry_offset(3), 4 * 64);
     assert_eq!(log_space::capacity(bytes.len() as u64), 4);
 }

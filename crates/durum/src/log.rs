@@ -29,10 +29,8 @@ sites! {
     CREATE_FENCE = "log.create: fence";
     /// The data of large entries, past the cache.
     LARGE_WRITE = "log.append: write back large data";
-    /// How far a puddle of the log is used, before the first entry there.
+    /// How far a puddle of the log is used, and that there is another, with the first entries that rely on it.
     REACH_WRITE = "log.reach: write back how far a puddle is used";
-    /// That the log goes on in another puddle, before the entry that leads there.
-    CHAINED_WRITE = "log.chain: write back that there is more";
     /// What a full puddle of the log holds, and the entry that leads on.
     CHAIN_WRITE = "log.chain: write back a full puddle";
 }
@@ -83,6 +81,8 @@ pub(crate) struct LogWriter {
     dirty_from: usize,
     /// Entries were written that no fence has made durable.
     pending: bool,
+    /// A puddle's reach was changed, and is not known to be durable.
+    is_raised: bool,
     entries: u32,
     /// Addresses of the undo entries of this generation.
     undo: Vec<usize>,
@@ -110,6 +110,7 @@ impl LogWriter {
             end,
             dirty_from: cursor,
             pending: false,
+            is_raised: false,
             segments: vec![head],
             current: 0,
             entries: 0,
@@ -344,8 +345,9 @@ impl LogWriter {
         let needed = self.cursor + size + LINE_SIZE;
         if needed > self.reach {
             let segment = &mut self.segments[self.current];
-            segment.raise(needed, barrier)?;
+            segment.raise(needed);
             self.reach = segment.reach();
+            self.is_raised = true;
         }
         Ok(())
     }
@@ -401,7 +403,8 @@ impl LogWriter {
             let puddle = more.continuation(self.log_id)?;
             self.segments.push(Segment::new(puddle));
         }
-        self.segments[self.current].note_chained(barrier)?;
+        self.segments[self.current].note_chained();
+        self.is_raised = true;
         let next = self.segments[self.current + 1].puddle.address;
         // Not fenced: the fence that makes the entries behind it durable takes it along. They do not claim that it was
         // durable before.
@@ -450,9 +453,22 @@ impl LogWriter {
         fence: Site,
     ) -> Result<()> {
         self.write_back(barrier, write)?;
-        // ORDER: the entries are durable on return.
+        if self.is_raised {
+            self.write_raised(barrier)?;
+        }
+        // ORDER: the entries are durable on return, and what recovery reads to find them.
         barrier.fence(self.private(), fence)?;
         self.pending = false;
+        Ok(())
+    }
+
+    /// Here, and not where it was raised: then another thread may have had the log, and its fences are its own.
+    #[cold]
+    fn write_raised(&mut self, barrier: &mut Barrier) -> Result<()> {
+        for segment in &mut self.segments {
+            segment.write_raised(barrier)?;
+        }
+        self.is_raised = false;
         Ok(())
     }
 

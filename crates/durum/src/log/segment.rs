@@ -6,9 +6,9 @@ use durum_format::log::{LOG_AREA_OFFSET, LogHeader, REACH_OFFSET};
 use durum_format::puddle::heap_offset;
 use durum_format::reach::Reach;
 use durum_format::{LINE, Uuid};
-use durum_persist::{Site, line};
+use durum_persist::line;
 
-use super::{CHAINED_WRITE, CREATE_WRITE, REACH_WRITE};
+use super::{CREATE_WRITE, REACH_WRITE};
 use crate::alloc::Puddle;
 use crate::error::Result;
 use crate::media::Barrier;
@@ -23,13 +23,19 @@ const REACH_FACTOR: u64 = 4;
 pub(super) struct Segment {
     pub(super) puddle: Arc<Puddle>,
     reach: Reach,
+    /// It was changed, and is not known to be durable.
+    is_raised: bool,
 }
 
 impl Segment {
     /// A puddle for which [`write_header`] was called.
     pub(super) fn new(puddle: Arc<Puddle>) -> Segment {
         let reach = first_reach(&puddle);
-        Segment { puddle, reach }
+        Segment {
+            puddle,
+            reach,
+            is_raised: false,
+        }
     }
 
     /// Where its entries begin.
@@ -43,31 +49,26 @@ impl Segment {
     }
 
     /// Lets it hold entries up to `end`, which it has room for.
-    #[cold]
-    pub(super) fn raise(&mut self, end: usize, barrier: &mut Barrier) -> Result<()> {
+    pub(super) fn raise(&mut self, end: usize) {
         let needed = (end - self.area()) as u64;
         let bytes = needed.max(self.reach.bytes * REACH_FACTOR);
         let bytes = bytes.next_multiple_of(LINE);
-        let reach = Reach {
-            bytes: bytes.min(capacity(&self.puddle) as u64),
-            ..self.reach
-        };
-        self.change(reach, barrier, REACH_WRITE)
+        self.reach.bytes = bytes.min(capacity(&self.puddle) as u64);
+        self.is_raised = true;
     }
 
     /// The log goes on in another puddle.
-    pub(super) fn note_chained(&mut self, barrier: &mut Barrier) -> Result<()> {
-        let is_chained = true;
-        let bytes = self.reach.bytes;
-        match self.reach.is_chained {
-            true => Ok(()),
-            false => self.change(Reach { bytes, is_chained }, barrier, CHAINED_WRITE),
-        }
+    pub(super) fn note_chained(&mut self) {
+        self.is_raised |= !self.reach.is_chained;
+        self.reach.is_chained = true;
     }
 
-    fn change(&mut self, reach: Reach, barrier: &mut Barrier, site: Site) -> Result<()> {
-        self.reach = reach;
-        write_reach(&self.puddle, reach, barrier, site)
+    /// Writes the reach, if it was changed. Durable with the caller's fence.
+    pub(super) fn write_raised(&mut self, barrier: &mut Barrier) -> Result<()> {
+        match std::mem::take(&mut self.is_raised) {
+            true => write_reach(&self.puddle, self.reach, barrier),
+            false => Ok(()),
+        }
     }
 }
 
@@ -100,15 +101,15 @@ pub(super) fn write_header(
     let offset = heap_offset(puddle.size as u64) as usize;
     // SAFETY: the header's place in a fresh puddle that only this thread knows.
     unsafe { line::copy(puddle.at(offset).as_ptr(), bytes.as_ptr(), bytes.len()) };
-    write_reach(puddle, first_reach(puddle), barrier, REACH_WRITE)?;
+    write_reach(puddle, first_reach(puddle), barrier)?;
     // ORDER: durable with the caller's fence, before anything names this puddle as a log.
     barrier.write_back(puddle, puddle.address + offset, bytes.len(), CREATE_WRITE)
 }
 
-fn write_reach(puddle: &Puddle, reach: Reach, barrier: &mut Barrier, site: Site) -> Result<()> {
+fn write_reach(puddle: &Puddle, reach: Reach, barrier: &mut Barrier) -> Result<()> {
     let offset = (heap_offset(puddle.size as u64) + REACH_OFFSET) as usize;
     // SAFETY: the reach's place in a mapped puddle of a log, which only the thread writes that owns the log.
     unsafe { line::store_u64(puddle.at(offset).as_ptr().cast(), reach.to_u64()) };
     // ORDER: durable with the fence that makes the entries durable which need it; else recovery does not read these.
-    barrier.write_back(puddle, puddle.address + offset, 8, site)
+    barrier.write_back(puddle, puddle.address + offset, 8, REACH_WRITE)
 }

@@ -3,9 +3,12 @@
 //! The crashes: between flush, range, home places and reset. An undo protocol is committed by the reset, a redo
 //! protocol by the range.
 
+use std::thread;
+
 use crate::harness::{Lane, PLAIN, Step, Workload, World, pattern};
 
 use durum::{RawEntry, RawLog};
+use durum_persist::record;
 
 fn undo(lane: &mut Lane, log: &mut RawLog, offset: usize, len: usize, tag: u64) {
     let undone = lane.state.clone();
@@ -79,6 +82,49 @@ pub const PROTOCOLS: Workload = Workload {
     run: protocols,
     ..PLAIN
 };
+
+/// More entries than a log is ready for at its beginning are appended by one thread, and flushed by another: its fence
+/// has to make durable what recovery needs to find them.
+fn handed_over(world: &mut World) {
+    const LENGTH: usize = 170;
+    let mut log = world.store.raw_log().expect("a log");
+    let lane = world.lane();
+    let undone = lane.state.clone();
+    let mut done = undone.clone();
+    let mut entries = Vec::new();
+    for at in 0..24 {
+        let bytes = pattern(at as u64, LENGTH);
+        done.write(at * LENGTH, &bytes);
+        let target = lane.places.at(at * LENGTH, LENGTH);
+        entries.push((target.expose_provenance(), bytes));
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            record::join_thread();
+            for (target, bytes) in &entries {
+                let target = std::ptr::with_exposed_provenance_mut(*target);
+                unsafe { log.append(target, bytes.as_ptr(), LENGTH, RawEntry::REDO) }
+                    .expect("room");
+            }
+        });
+    });
+    log.flush().expect("flushed");
+    log.set_range(2, 4).expect("admitted");
+    unsafe { log.apply() }.expect("applied");
+    log.reset().expect("reset");
+    lane.took(Step::durable(undone, done));
+}
+
+pub const HANDED_OVER: Workload = Workload {
+    name: "a raw log that another thread flushes",
+    run: handed_over,
+    ..PROTOCOLS
+};
+
+#[test]
+fn a_raw_log_that_another_thread_flushes_survives() {
+    HANDED_OVER.survives_on_lines();
+}
 
 #[test]
 fn protocols_on_a_raw_log_survive_on_mapped_memory() {
