@@ -86,7 +86,8 @@ const KEPT_MAX: usize = 64;
 pub(crate) struct Puddles {
     store: PathBuf,
     directory: Directory,
-    kept: Mutex<BTreeMap<Uuid, Arc<MediaFile>>>,
+    /// With whether they may be written.
+    kept: Mutex<BTreeMap<(Uuid, bool), Arc<MediaFile>>>,
 }
 
 impl Puddles {
@@ -128,7 +129,7 @@ impl Puddles {
         record: &PuddleRecord,
         writable: bool,
     ) -> Result<Arc<MediaFile>> {
-        let kept = self.kept().get(&uuid).cloned();
+        let kept = self.kept().get(&(uuid, writable)).cloned();
         if let Some(file) = kept {
             ensure_is(&file, uuid, record)?;
             return Ok(file);
@@ -136,7 +137,7 @@ impl Puddles {
         let file = Arc::new(self.open(uuid, record, writable)?);
         let mut kept = self.kept();
         if kept.len() < KEPT_MAX {
-            kept.insert(uuid, file.clone());
+            kept.insert((uuid, writable), file.clone());
         }
         Ok(file)
     }
@@ -146,7 +147,7 @@ impl Puddles {
         self.kept().clear();
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<Uuid, Arc<MediaFile>>> {
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<(Uuid, bool), Arc<MediaFile>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -57,6 +57,12 @@ impl Host {
             unregistered::refuse_used(&path, &strays)?;
         }
         // From here on the store is written.
+        let mut registry = Registry::open(&path, &found)?;
+        if found.is_before() {
+            unregistered::move_used(&path, &strays)?;
+        }
+        takeover::remove(&path)?;
+        // ORDER: the registry that was read is durable (`Registry::open`) before home is written as it says.
         let replayed = recover::replay(
             &path,
             &contents,
@@ -67,11 +73,6 @@ impl Host {
                 .filter(|client| !living.contains_key(client)),
             &progress,
         )?;
-        let mut registry = Registry::open(&path, &found)?;
-        if found.is_before() {
-            unregistered::move_used(&path, &strays)?;
-        }
-        takeover::remove(&path)?;
         let is_dirty = !contents.is_clean();
         let recover::Recovered {
             report: mut recovery,
