@@ -82,8 +82,9 @@ impl Ring {
         let offset = (heap_offset(size) + RING_REACH_OFFSET) as usize;
         // SAFETY: the reach's place in a mapped puddle of records; who changes it has the lock of all segments.
         unsafe { line::store_u64(puddle.at(offset).as_ptr().cast(), word) };
-        // ORDER: durable with the fence of the first record in the segment, which this thread writes; else recovery does
-        // not read it. A thread that writes none gives the segment back as fresh, and the next one comes here, too.
+        // ORDER: durable with the fence of the first record in the segment, which this thread writes; else recovery
+        // does not read it. A thread that writes none gives the segment back as fresh, and the next one comes here,
+        // too.
         Barrier::default().write_back(puddle, puddle.address + offset, 8, REACH_WRITE)
     }
 }
