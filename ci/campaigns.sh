@@ -15,7 +15,7 @@ for engine in shadow hybrid twin; do
     DURUM_TEST_ENGINE=$engine cargo test --release -p durum --test crash -- --nocapture canaries "${once[@]}" || failed=1
 done
 say "-- every crash of every workload, which make test samples"
-DURUM_CRASH_ALL=1 cargo test --release -p durum --no-fail-fast --test crash --test typed_crash -- --skip canaries || failed=1
+DURUM_CRASH_ALL=1 cargo test --release -p durum --no-fail-fast --test crash --test typed_crash --test gc_crash -- --skip canaries || failed=1
 say "-- the same of the service"
 DURUM_CRASH_ALL=1 cargo test --release -p durum-service --no-fail-fast --test store -- power_cuts || failed=1
 say "-- the same of the key-value store"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # durumcc: builds it with warnings as errors, installs it with libdurum, and runs the tests of compiler/tests with the
 # installed one. FILTER chooses tests by a regular expression of lit, SEEDS says how many random programs there are,
-# LEVELS at which levels of optimization the others run ("-O0 -O2").
+# LEVELS at which levels of optimization the others run ("-O0 -O2"; -O2 without it).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -40,8 +40,8 @@ shutil.copytree(os.path.join(prefix, "lib", "durumcc"), os.path.join(front_end, 
 front_end = os.path.join(front_end, "bin", "durumcc")
 # A few random programs beside the other tests, or as many as `--param seeds=N` says, on all processors.
 seeds = lit_config.params.get("seeds")
-# Levels of optimization that programs are compiled at, or those of `--param levels=...`.
-levels = lit_config.params.get("levels", "-O0 -O2")
+# Levels of optimization that programs are compiled at, or those of `--param levels=...`: `make test-long` has all.
+levels = lit_config.params.get("levels", "-O2")
 random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 6 --jobs 1"
 config.substitutions += [
     # The messages that the comments of the file expect, and no others.

@@ -101,6 +101,7 @@ struct Setting {
     domain: Domain,
     rules: Rules,
     base: u64,
+    /// Crashes that are tried, unless all are.
     points: usize,
     /// Objects in one transaction.
     objects_max: usize,
@@ -166,7 +167,10 @@ impl Setting {
         assert_eq!((report.objects(), report.husks()), (before - 2, 2));
         assert_eq!(report.transactions > 1, self.objects_max < usize::MAX);
         let mut plan = Plan::new(self.rules, self.base);
-        plan.points_max = Some(self.points);
+        plan.points_max = match std::env::var_os("DURUM_CRASH_ALL") {
+            Some(_) => None,
+            None => Some(self.points),
+        };
         plan.random_images = 2;
         plan.single_units_max = 2;
         plan.nested_one_in = 50;
@@ -213,7 +217,7 @@ fn on_shadow_all_is_freed_or_nothing() {
         domain: Domain::Dax,
         rules: Rules::Lines,
         base: 0x2000_0000_0000,
-        points: 200,
+        points: 80,
         objects_max: usize::MAX,
     }
     .survives();
@@ -226,7 +230,7 @@ fn on_hybrid_all_is_freed_or_nothing() {
         domain: Domain::Dax,
         rules: Rules::Lines,
         base: 0x2400_0000_0000,
-        points: 200,
+        points: 80,
         objects_max: usize::MAX,
     }
     .survives();
@@ -239,7 +243,7 @@ fn on_twin_all_is_freed_or_nothing() {
         domain: Domain::Dax,
         rules: Rules::Lines,
         base: 0x3000_0000_0000,
-        points: 200,
+        points: 80,
         objects_max: usize::MAX,
     }
     .survives();
@@ -252,7 +256,7 @@ fn on_a_file_system_all_is_freed_or_nothing() {
         domain: Domain::File,
         rules: Rules::Sectors,
         base: 0x2800_0000_0000,
-        points: 100,
+        points: 40,
         objects_max: usize::MAX,
     }
     .survives();
@@ -265,7 +269,7 @@ fn between_several_transactions_nothing_is_wrong() {
         domain: Domain::Dax,
         rules: Rules::Lines,
         base: 0x2c00_0000_0000,
-        points: 200,
+        points: 80,
         objects_max: 6,
     }
     .survives();

@@ -536,7 +536,7 @@ fn shadow_survives_on_mapped_memory() {
         Domain::Dax,
         Rules::Lines,
         0x2000_0000_0000,
-        150,
+        80,
     );
 }
 
@@ -547,7 +547,7 @@ fn hybrid_survives_on_mapped_memory() {
         Domain::Dax,
         Rules::Lines,
         0x2400_0000_0000,
-        150,
+        80,
     );
 }
 
@@ -558,7 +558,7 @@ fn twin_survives_on_mapped_memory() {
         Domain::Dax,
         Rules::Lines,
         0x3000_0000_0000,
-        150,
+        80,
     );
 }
 
@@ -569,7 +569,7 @@ fn shadow_survives_on_a_file_system() {
         Domain::File,
         Rules::Sectors,
         0x2800_0000_0000,
-        60,
+        40,
     );
 }
 
@@ -580,6 +580,6 @@ fn twin_survives_on_a_file_system() {
         Domain::File,
         Rules::Sectors,
         0x3200_0000_0000,
-        60,
+        40,
     );
 }
