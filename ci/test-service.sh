@@ -91,7 +91,9 @@ users() {
         as 12001 ls "$place/store" && exit 1
         # A service of somebody's own, who is not root: it narrows itself, too, and nobody else believes it.
         install -d -o 12003 -g 12003 "$place/his"
-        as 12003 durumd --store "$place/his/store" --socket "$place/his/sock" --user 12001 2>"$place/log" &
+        # Not by `as`: of that a shell would be ended, and the service left.
+        setpriv --reuid=12003 --regid=12003 --clear-groups \
+            durumd --store "$place/his/store" --socket "$place/his/sock" --user 12001 2>"$place/log" &
         listens "$place/his/sock" || exit
         grep -F 'no landlock' "$place/log" || grep -F 'landlock: no file' "$place/log" || exit
         grep -F 'seccomp: all other system calls are refused' "$place/log" || exit
