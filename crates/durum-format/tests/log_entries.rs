@@ -9,7 +9,7 @@ use durum_format::log::{
     self, Damage, EntryFlags, EntryHeader, EntryKind, LOG_AREA_OFFSET, LogArea, LogHeader, Order,
     ParsedLog, REACH_OFFSET, RangeWord, Salt, SealContents, current_range, entry_checksum,
 };
-use durum_format::puddle::{PuddleHeader, PuddleKind};
+use durum_format::puddle::{PuddleHeader, PuddleKind, heap_size};
 use durum_format::reach::Reach;
 use durum_format::{Fault, UNIT};
 use proptest::prelude::*;
@@ -311,7 +311,8 @@ fn a_log_of_another_client_is_refused() {
         size: UNIT,
         is_root: false,
     };
-    let heap = empty_heap(256, false);
+    let mut heap = vec![0; heap_size(UNIT) as usize];
+    heap[..64].copy_from_slice(&LogHeader::new(LOG_ID, uuid(0x20), UNIT, false).encode());
     assert!(LogArea::of(&puddle, &heap).is_ok());
     assert!(
         LogArea::of(
@@ -334,6 +335,13 @@ fn a_log_of_another_client_is_refused() {
         .is_err()
     );
     assert!(LogArea::parse(&heap[..heap.len() - 1]).is_err());
+    // Of one that says how far it was used, so much will do.
+    let (bytes, is_chained) = (256, false);
+    let word = Reach { bytes, is_chained }.to_u64().to_le_bytes();
+    heap[REACH_OFFSET as usize..][..8].copy_from_slice(&word);
+    let used = LOG_AREA_OFFSET as usize + 256;
+    assert!(LogArea::of(&puddle, &heap[..used]).is_ok());
+    assert!(LogArea::of(&puddle, &heap[..used - 1]).is_err());
 }
 
 #[test]

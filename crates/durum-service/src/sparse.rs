@@ -1,8 +1,11 @@
 //! Reading files of which most was never written.
 
+use std::io;
+
 use durum_persist::file::MediaFile;
 use memmap2::{Advice, MmapMut};
 use rustix::fs::SeekFrom;
+use zerocopy::IntoBytes;
 
 use crate::error::{Error, Result};
 use crate::reading;
@@ -42,30 +45,30 @@ pub(crate) fn written(file: &MediaFile, offset: u64, length: u64) -> Result<Spar
     Ok(read)
 }
 
-/// As [`written`], where it is known that nothing counts behind the first `used` bytes: to ask the file system takes
+/// The first `used` bytes of `length`, where it is known that nothing counts behind them: to ask the file system takes
 /// as long as ten other calls.
 pub(crate) fn beginning(file: &MediaFile, offset: u64, length: u64, used: u64) -> Result<Sparse> {
-    let mut read = Sparse::with_room(file, offset, length)?;
-    read.fill(file, offset, used.min(length))?;
+    let used = used.min(length);
+    let mut read = match used as usize >= LARGE_WORTH {
+        true => Sparse::with_room(file, offset, length)?,
+        false => Sparse::short(file, offset, used)?,
+    };
+    read.fill(file, offset, used)?;
     Ok(read)
 }
 
-/// As [`written`], for what is written from its beginning on, without gaps: behind so many zeros there is nothing.
+/// The beginning of what is written without gaps: behind so many zeros there is nothing.
 pub(crate) fn up_to_zeros(file: &MediaFile, offset: u64, length: u64) -> Result<Sparse> {
-    let mut read = Sparse::with_room(file, offset, length)?;
-    let mut at = 0;
-    while at < length {
-        let part = ZEROS.min(length - at);
-        let before = read.used;
-        read.fill(file, offset + at, part)?;
-        let part = read.written().get(at as usize..).unwrap_or_default();
-        if part.iter().all(|byte| *byte == 0) {
-            read.used = before;
-            break;
+    let mut used = ZEROS.min(length);
+    loop {
+        let read = beginning(file, offset, length, used)?;
+        let last = read.written().len().saturating_sub(ZEROS as usize);
+        let last = read.written().get(last..).unwrap_or_default();
+        if used == length || last.iter().all(|byte| *byte == 0) {
+            return Ok(read);
         }
-        at += part.len() as u64;
+        used = (2 * used).min(length);
     }
-    Ok(read)
 }
 
 /// Whether all bytes of a file from `offset` on are zero. Reads only what was written.
@@ -92,25 +95,67 @@ pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
 /// A part of a file, in memory.
 #[derive(Debug)]
 pub(crate) struct Sparse {
-    room: MmapMut,
+    room: Room,
     /// Where the part begins in the file.
     offset: u64,
     length: usize,
     used: usize,
 }
 
+/// Memory at a multiple of 8.
+#[derive(Debug)]
+enum Room {
+    /// Only what is read or looked at takes a page: the allocator may fill such a buffer with zeros, which takes longer
+    /// than all the rest.
+    Mapped(MmapMut),
+    /// A short one has what the one before it had: new pages take longer than what is read into them.
+    Short(Vec<u64>),
+}
+
+impl Room {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Room::Mapped(room) => room,
+            Room::Short(words) => words.as_bytes(),
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Room::Mapped(room) => room,
+            Room::Short(words) => words.as_mut_bytes(),
+        }
+    }
+}
+
 impl Sparse {
     /// Zeros for a part of a file.
     fn with_room(file: &MediaFile, offset: u64, length: u64) -> Result<Sparse> {
-        // Mapped, so that only what is read or looked at takes a page: the allocator may fill such a buffer with zeros,
-        // which takes longer than all the rest. As large as large pages are, so that it can have some.
+        // As large as large pages are, so that it can have some.
         let room = length.next_multiple_of(LARGE_PAGE);
         let room = MmapMut::map_anon(usize::try_from(room).unwrap_or(usize::MAX))
             .map_err(|error| Error::io_at("reading a log", file, offset, error))?;
         Ok(Sparse {
-            room,
+            room: Room::Mapped(room),
             offset,
             length: length as usize,
+            used: 0,
+        })
+    }
+
+    /// Zeros for so few bytes that they need no pages of their own.
+    fn short(file: &MediaFile, offset: u64, length: u64) -> Result<Sparse> {
+        let length = length as usize;
+        let mut words = Vec::new();
+        if words.try_reserve_exact(length.div_ceil(8)).is_err() {
+            let error = io::ErrorKind::OutOfMemory.into();
+            return Err(Error::io_at("reading a log", file, offset, error));
+        }
+        words.resize(length.div_ceil(8), 0);
+        Ok(Sparse {
+            room: Room::Short(words),
+            offset,
+            length,
             used: 0,
         })
     }
@@ -119,12 +164,15 @@ impl Sparse {
     fn fill(&mut self, file: &MediaFile, at: u64, length: u64) -> Result<()> {
         let begin = (at - self.offset) as usize;
         let part = begin..begin + length as usize;
-        if part.len() >= LARGE_WORTH && self.used == 0 {
+        if let Room::Mapped(room) = &self.room
+            && part.len() >= LARGE_WORTH
+            && self.used == 0
+        {
             // A system that has none goes on with small ones.
-            let _ = self.room.advise(Advice::HugePage);
+            let _ = room.advise(Advice::HugePage);
         }
         let end = part.end;
-        if let Some(part) = self.room.get_mut(part) {
+        if let Some(part) = self.room.bytes_mut().get_mut(part) {
             reading::exact(file, at, part, "reading a log")?;
             self.used = end;
         }
@@ -133,12 +181,12 @@ impl Sparse {
 
     /// All of it.
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.room.get(..self.length).unwrap_or_default()
+        self.room.bytes().get(..self.length).unwrap_or_default()
     }
 
     /// The part behind which nothing was written: all is zero there.
     pub(crate) fn written(&self) -> &[u8] {
-        self.room.get(..self.used).unwrap_or_default()
+        self.room.bytes().get(..self.used).unwrap_or_default()
     }
 }
 

@@ -129,13 +129,14 @@ pub struct LogArea<'a> {
 }
 
 impl<'a> LogArea<'a> {
-    /// Reads the heap of the log puddle with this header. `heap` is the whole heap.
+    /// Reads the heap of the log puddle with this header. `heap` is the whole heap, or as much of it as
+    /// [`LogArea::length_in`] says.
     ///
     /// # Errors
     /// As [`LogArea::parse`]; also a puddle that is no log, or whose log belongs to someone else.
     pub fn of(puddle: &PuddleHeader, heap: &'a [u8]) -> Result<Self, FormatError> {
         puddle.check_kind(PuddleKind::Log, "2 (log)")?;
-        let area = Self::parse(heap)?;
+        let area = Self::parse_of(heap, heap_size(puddle.size))?;
         puddle.check_owner(&SIGNATURE, "owner", 32, area.header.owner)?;
         Ok(area)
     }
@@ -145,7 +146,12 @@ impl<'a> LogArea<'a> {
     /// # Errors
     /// What is wrong with the header, or a byte that is not zero where nothing is ever written.
     pub fn parse(heap: &'a [u8]) -> Result<Self, FormatError> {
-        let header = LogHeader::parse(heap, heap.len() as u64)?;
+        Self::parse_of(heap, heap.len() as u64)
+    }
+
+    /// Reads the beginning of a heap of `heap_len` bytes.
+    fn parse_of(heap: &'a [u8], heap_len: u64) -> Result<Self, FormatError> {
+        let header = LogHeader::parse(heap, heap_len)?;
         let lines = heap
             .get(RANGE_SLOTS_OFFSET as usize..REACH_OFFSET as usize)
             .unwrap_or_default();
@@ -170,8 +176,12 @@ impl<'a> LogArea<'a> {
         let zeros = heap.get(gap..LOG_AREA_OFFSET as usize).unwrap_or_default();
         check_zero("gap before the entries of a log", gap as u64, zeros)?;
         let entries = heap.get(LOG_AREA_OFFSET as usize..).unwrap_or_default();
-        let used = reach.map_or(entries.len(), |reach| reach.bytes as usize);
-        let entries = entries.get(..used).unwrap_or(entries);
+        let used = reach.map_or(header.capacity, |reach| reach.bytes);
+        let entries = entries.get(..used as usize).ok_or(FormatError::Truncated {
+            structure: SIGNATURE.structure,
+            needed: LOG_AREA_OFFSET + used,
+            found: heap.len() as u64,
+        })?;
         Ok(Self {
             header,
             slots,
