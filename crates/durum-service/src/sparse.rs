@@ -59,7 +59,8 @@ pub(crate) fn beginning(file: &MediaFile, offset: u64, length: u64, used: u64) -
 
 /// The beginning of what is written without gaps: behind so many zeros there is nothing.
 pub(crate) fn up_to_zeros(file: &MediaFile, offset: u64, length: u64) -> Result<Sparse> {
-    let mut used = ZEROS.min(length);
+    // A page for what is there mostly.
+    let mut used = (ZEROS + 4096).min(length);
     loop {
         let read = beginning(file, offset, length, used)?;
         let last = read.written().len().saturating_sub(ZEROS as usize);

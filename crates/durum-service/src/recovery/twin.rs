@@ -4,6 +4,7 @@
 //! as far as the whole one has objects, and only what differs is written.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use durum_format::extent::{self, HeapBytes, HeapError};
 use durum_format::puddle::{BITMAP_OFFSET, PuddleHeader, bitmap_words, heap_offset};
@@ -95,7 +96,7 @@ fn plan_pool(
     for (uuid, record) in registered {
         puddles.push(OpenPuddle {
             header: files::header_of(*uuid, record),
-            file: files.open(*uuid, record, access == Access::Write)?,
+            file: files.open_kept(*uuid, record, access == Access::Write)?,
         });
     }
     let pool = OpenPool { puddles };
@@ -146,7 +147,7 @@ fn plan_pool(
 
 struct OpenPuddle {
     header: PuddleHeader,
-    file: MediaFile,
+    file: Arc<MediaFile>,
 }
 
 impl OpenPuddle {
