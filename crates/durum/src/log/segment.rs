@@ -15,8 +15,8 @@ use crate::media::Barrier;
 
 /// Bytes for entries that a puddle may hold from its beginning on: what most transactions need.
 const REACH_FIRST: u64 = 4096;
-/// How many times as much it may hold when that does not do.
-const REACH_FACTOR: u64 = 4;
+/// When that does not do it may hold four times as much, but no more than this at a time: recovery reads it.
+const REACH_STEP_MAX: u64 = 256 << 10;
 
 /// A puddle of a log.
 #[derive(Debug)]
@@ -51,7 +51,8 @@ impl Segment {
     /// Lets it hold entries up to `end`, which it has room for.
     pub(super) fn raise(&mut self, end: usize) {
         let needed = (end - self.area()) as u64;
-        let bytes = needed.max(self.reach.bytes * REACH_FACTOR);
+        let step = (3 * self.reach.bytes).min(REACH_STEP_MAX);
+        let bytes = needed.max(self.reach.bytes + step);
         let bytes = bytes.next_multiple_of(LINE);
         self.reach.bytes = bytes.min(capacity(&self.puddle) as u64);
         self.is_raised = true;
