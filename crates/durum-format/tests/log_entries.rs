@@ -175,7 +175,7 @@ fn every_changed_byte_of_the_header_is_refused() {
 #[test]
 fn every_changed_byte_before_the_entries_is_refused_but_for_three_changes_of_range_words() {
     let mut writer = LogWriter::at_generation(256, 21);
-    set_reach(&mut writer, 256, false);
+    writer.reach(256, false);
     let current = log::slot_offset(21) as usize;
     let whole = writer.heap.clone();
     writer.undo(0x2000_4000_1000, &[1; 8]);
@@ -212,77 +212,6 @@ fn every_changed_byte_before_the_entries_is_refused_but_for_three_changes_of_ran
             range == RangeWord::undo(21) || at - current < 2,
             "byte {at} is not in the current word"
         );
-    }
-}
-
-fn set_reach(writer: &mut LogWriter, bytes: u64, is_chained: bool) {
-    let word = Reach { bytes, is_chained }.to_u64().to_le_bytes();
-    writer.heap[REACH_OFFSET as usize..][..8].copy_from_slice(&word);
-}
-
-#[test]
-fn no_entry_is_read_behind_the_reach_of_a_log() {
-    let mut writer = LogWriter::at_generation(512, 3);
-    writer.undo(0x2000_4000_1000, &[1; 8]);
-    let first = writer.at;
-    writer.undo(0x2000_4000_1008, &[2; 64]);
-    let read_with = |bytes: Option<u64>| {
-        let mut writer = writer.clone();
-        if let Some(bytes) = bytes {
-            set_reach(&mut writer, bytes, false);
-        }
-        read(&writer).map(|log| log.entries.len())
-    };
-    assert_eq!(read_with(None), Ok(2), "nothing is said");
-    assert_eq!(read_with(Some(512)), Ok(2));
-    assert_eq!(read_with(Some(first as u64 + 128)), Ok(2));
-    // The second lies across the reach: no fence made it durable.
-    assert_eq!(read_with(Some(first as u64 + 64)), Ok(1));
-    assert_eq!(read_with(Some(first as u64)), Ok(1));
-    assert_eq!(read_with(Some(0)), Ok(0));
-}
-
-#[test]
-fn no_chain_entry_is_read_where_the_reach_says_that_there_is_none() {
-    let mut writer = LogWriter::at_generation(512, 3);
-    writer.undo(0x2000_4000_1000, &[1; 8]);
-    writer.chain(0x2000_4020_0000);
-    let continuation = writer.continuation(512);
-    let chain = |is_chained| {
-        let mut writer = writer.clone();
-        set_reach(&mut writer, 512, is_chained);
-        let next = |_| -> Result<LogArea<'_>, Infallible> { Ok(continuation.area()) };
-        let log = log::parse(writer.area(), next).unwrap();
-        (log.entries.len(), log.chain.len())
-    };
-    assert_eq!(chain(true), (2, 1));
-    assert_eq!(chain(false), (1, 0), "no fence made it durable");
-}
-
-#[test]
-fn a_reach_that_no_writer_makes_is_refused() {
-    let mut writer = LogWriter::at_generation(256, 1);
-    assert!(writer.area().may_be_chained(), "nothing is said");
-    set_reach(&mut writer, 256, false);
-    assert!(!writer.area().may_be_chained());
-    let head = LOG_AREA_OFFSET as usize;
-    let length = |writer: &LogWriter| {
-        let heap = &writer.heap;
-        LogArea::length_in(&heap[..head], heap.len() as u64).unwrap()
-    };
-    assert_eq!(length(&writer), Some(LOG_AREA_OFFSET + 256));
-    set_reach(&mut writer, 64, true);
-    assert!(writer.area().may_be_chained());
-    assert_eq!(length(&writer), Some(LOG_AREA_OFFSET + 64));
-    set_reach(&mut writer, 320, false);
-    let refused = LogArea::parse(&writer.heap).unwrap_err();
-    assert_eq!(refused.fault(), Fault::Damaged, "longer than the area");
-    set_reach(&mut writer, 256, false);
-    let word = writer.heap[REACH_OFFSET as usize..][..8].to_vec();
-    for (_, changed) in flips(&word) {
-        writer.heap[REACH_OFFSET as usize..][..8].copy_from_slice(&changed);
-        let refused = LogArea::parse(&writer.heap).unwrap_err();
-        assert_eq!(refused.fault(), Fault::Damaged);
     }
 }
 

@@ -76,6 +76,7 @@ mod pool;
 #[doc(hidden)]
 pub mod primitive;
 mod rawlog;
+mod reach;
 mod reading;
 mod saved;
 mod savepoint;

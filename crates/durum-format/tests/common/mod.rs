@@ -5,8 +5,9 @@ pub mod ring;
 
 use durum_format::Uuid;
 use durum_format::log::{
-    self, EntryFlags, LOG_AREA_OFFSET, LogArea, LogHeader, Order, RangeWord, Salt,
+    self, EntryFlags, LOG_AREA_OFFSET, LogArea, LogHeader, Order, REACH_OFFSET, RangeWord, Salt,
 };
+use durum_format::reach::Reach;
 
 /// The bytes that a hex text stands for; white space does not count.
 pub fn hex(text: &str) -> Vec<u8> {
@@ -166,6 +167,12 @@ impl LogWriter {
             at: 0,
             count: self.count,
         }
+    }
+
+    /// Says how far the log was ever used.
+    pub fn reach(&mut self, bytes: u64, is_chained: bool) {
+        let word = Reach { bytes, is_chained }.to_u64().to_le_bytes();
+        self.heap[REACH_OFFSET as usize..][..8].copy_from_slice(&word);
     }
 
     pub fn area(&self) -> LogArea<'_> {

@@ -12,6 +12,7 @@ use super::{CREATE_WRITE, REACH_WRITE};
 use crate::alloc::Puddle;
 use crate::error::Result;
 use crate::media::Barrier;
+use crate::reach;
 
 /// Bytes for entries that a puddle may hold from its beginning on: what most transactions need.
 const REACH_FIRST: u64 = 4096;
@@ -107,10 +108,7 @@ pub(super) fn write_header(
     barrier.write_back(puddle, puddle.address + offset, bytes.len(), CREATE_WRITE)
 }
 
-fn write_reach(puddle: &Puddle, reach: Reach, barrier: &mut Barrier) -> Result<()> {
-    let offset = (heap_offset(puddle.size as u64) + REACH_OFFSET) as usize;
-    // SAFETY: the reach's place in a mapped puddle of a log, which only the thread writes that owns the log.
-    unsafe { line::store_u64(puddle.at(offset).as_ptr().cast(), reach.to_u64()) };
+fn write_reach(puddle: &Puddle, to: Reach, barrier: &mut Barrier) -> Result<()> {
     // ORDER: durable with the fence that makes the entries durable which need it; else recovery does not read these.
-    barrier.write_back(puddle, puddle.address + offset, 8, REACH_WRITE)
+    reach::write(puddle, REACH_OFFSET, to, barrier, REACH_WRITE)
 }

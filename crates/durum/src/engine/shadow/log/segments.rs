@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use durum_format::UNIT;
-use durum_format::puddle::{PuddleKind, heap_offset};
+use durum_format::puddle::PuddleKind;
 use durum_format::record::{RING_REACH_OFFSET, RingSalt, ring_reach, segments};
-use durum_persist::{Site, line};
+use durum_persist::Site;
 
 use crate::alloc::Puddle;
 use crate::error::Result;
 use crate::media::Barrier;
 use crate::opened::StoreInner;
+use crate::reach;
 
 pub(crate) const RECORD_WRITE: Site = Site("shadow.commit: write back the record");
 
@@ -77,15 +78,12 @@ impl Ring {
         if puddle.private {
             return Ok(());
         }
-        let size = puddle.size as u64;
-        let word = ring_reach(size, self.used as u64).to_u64();
-        let offset = (heap_offset(size) + RING_REACH_OFFSET) as usize;
-        // SAFETY: the reach's place in a mapped puddle of records; who changes it has the lock of all segments.
-        unsafe { line::store_u64(puddle.at(offset).as_ptr().cast(), word) };
+        let used = ring_reach(puddle.size as u64, self.used as u64);
+        let mut barrier = Barrier::default();
         // ORDER: durable with the fence of the first record in the segment, which this thread writes; else recovery
         // does not read it. A thread that writes none gives the segment back as fresh, and the next one comes here,
-        // too.
-        Barrier::default().write_back(puddle, puddle.address + offset, 8, REACH_WRITE)
+        // too. Who changes it has the lock of all segments.
+        reach::write(puddle, RING_REACH_OFFSET, used, &mut barrier, REACH_WRITE)
     }
 }
 
@@ -180,8 +178,8 @@ impl Segments {
             })
             .collect();
         fresh.reverse();
-        self.free.splice(0..0, fresh);
         self.puddles.push(Ring::new(puddle)?);
+        self.free.splice(0..0, fresh);
         Ok(())
     }
 }
