@@ -150,6 +150,15 @@ impl<T: Send + Sync + 'static> OnceInProcess<T> {
 
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
+/// Waits for whoever may be mapping a puddle at an address. Whether there is one now.
+static WAIT: OnceLock<fn(usize) -> bool> = OnceLock::new();
+
+/// Puddles are mapped while threads access them from now on: a thread may find a bad page of one that is not in the
+/// table yet. `wait` is async-signal-safe.
+pub(crate) fn puddles_come_later(wait: fn(usize) -> bool) {
+    let _ = WAIT.set(wait);
+}
+
 /// Installs the handler, once in a process.
 pub(crate) fn install() {
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -162,7 +171,7 @@ pub(crate) fn install() {
     });
 }
 
-/// Async-signal-safe: reads atomics, makes one `mmap` system call, stores to atomics.
+/// Async-signal-safe: reads atomics, makes one `mmap` system call, stores to atomics; or waits.
 extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo to a SA_SIGINFO handler; SIGBUS fills the address.
     let address = unsafe { (*info).si_addr() } as usize;
@@ -189,6 +198,9 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
                 return;
             }
         }
+    } else if WAIT.get().is_some_and(|wait| wait(address)) {
+        // The access is made again, and tells about a puddle that is in the table.
+        return;
     }
     forward(PREVIOUS.get(), signal, info, context);
 }

@@ -17,7 +17,7 @@ use rustix::mm::{Advice, MprotectFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::{any_may_wait, ask};
-use crate::fault::{OnceInProcess, forked};
+use crate::fault::{OnceInProcess, forked, puddles_come_later};
 use crate::mapping::PAGE;
 use crate::primitive::{futex_wait, futex_wake};
 use crate::space::entry_at;
@@ -68,6 +68,7 @@ impl Resolver {
         // The thread inherits the mask: the program's handlers run in the program's threads.
         let _blocked = Blocked::all();
         thread.spawn(move || run(&asked, watched.as_deref()))?;
+        puddles_come_later(admit);
         Ok(Self { requests, faults })
     }
 
@@ -139,7 +140,7 @@ pub(crate) fn may_have_been_mapped(address: usize) -> bool {
     RESOLVER.known().is_some() && entry_at(address).is_some()
 }
 
-/// Has a puddle mapped that a thread has accessed; false if none waits there. For a handler of SIGSEGV:
+/// Has a puddle mapped that a thread has accessed; false if none waits there. For handlers of SIGSEGV and SIGBUS:
 /// async-signal-safe, and leaves `errno` alone.
 pub(crate) fn admit(address: usize) -> bool {
     if !any_may_wait() || forked() || IS_RESOLVER.get() {
