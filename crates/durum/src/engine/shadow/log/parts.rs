@@ -112,7 +112,7 @@ impl Writer {
         &mut self,
         stamps: &Stamps,
         segments: &Mutex<Segments>,
-        take_segment: impl FnMut() -> Result<Segment>,
+        mut take_segment: impl FnMut(usize) -> Result<Segment>,
         draw: impl FnOnce(u64) -> Step<u64>,
         barrier: &mut Barrier,
     ) -> Step {
@@ -121,9 +121,15 @@ impl Writer {
             let max = TRANSACTION_MAX;
             return Err(Error::TransactionTooLarge { bytes, max }.into());
         }
+        // With what large ranges and further headers add.
+        let room = self.bytes() + self.bytes() / 16 + PART_MIN;
+        if let Some(segment) = self.segment.as_mut().filter(|segment| segment.has_more()) {
+            contention::lock(segments).raise(segment, self.cursor, room)?;
+            self.end = segment.limit;
+        }
         // All room is had before the first stamp is drawn: what is drawn must be published.
         let mut parts = Vec::new();
-        if let Err(error) = self.plan(take_segment, &mut parts) {
+        if let Err(error) = self.plan(|| take_segment(room), &mut parts) {
             for segment in parts.into_iter().filter_map(|part: Part| part.segment) {
                 contention::lock(segments).put(0, 0, segment);
             }
@@ -165,7 +171,7 @@ impl Writer {
                 };
                 if content.is_some() {
                     let segment = take_segment()?;
-                    let bytes = segment.end - segment.start;
+                    let bytes = segment.limit - segment.start;
                     parts.push(Part::new(Some(segment), bytes));
                 }
             }

@@ -19,6 +19,9 @@ pub(crate) const RECORD_WRITE: Site = Site("shadow.commit: write back the record
 /// How far a puddle of records is used, before the first record there.
 pub(crate) const REACH_WRITE: Site = Site("shadow.log: write back how far a puddle is used");
 
+/// A segment is let be used in steps of so many bytes, as recovery reads all that may be used.
+const STEP: usize = 16 << 10;
+
 /// A part of a puddle of records.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
@@ -26,9 +29,27 @@ pub(crate) struct Segment {
     pub(crate) salt: RingSalt,
     /// Addresses.
     pub(crate) start: usize,
-    pub(crate) end: usize,
-    /// It had no record yet: whoever writes the first one says that it is used.
-    is_fresh: bool,
+    end: usize,
+    /// Up to here the thread that has it may write records: the reach says so.
+    pub(crate) limit: usize,
+    /// Up to here the reach is known to be durable.
+    durable: usize,
+}
+
+impl Segment {
+    /// Whether its thread can be let write more of it.
+    pub(super) fn has_more(&self) -> bool {
+        self.limit < self.end
+    }
+
+    /// Records up to `cursor` were written, and are durable before the segment is free again: the reach is, too, that
+    /// the last of them needed.
+    pub(super) fn written_up_to(&mut self, cursor: usize) {
+        if cursor > self.start {
+            let raised = cursor.next_multiple_of(STEP).min(self.end);
+            self.durable = self.durable.max(raised);
+        }
+    }
 }
 
 /// A segment with records.
@@ -54,7 +75,7 @@ pub(crate) struct Segments {
 #[derive(Debug)]
 struct Ring {
     puddle: Arc<Puddle>,
-    /// Where in the puddle the last segment ends that was ever used; 0 if none was.
+    /// Up to which offset in the puddle its segments may be used, or were; 0 if none was.
     used: usize,
 }
 
@@ -66,7 +87,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Lets this thread use a fresh segment that ends here in the puddle.
+    /// Lets this thread use a segment up to this offset in the puddle.
     fn raise(&mut self, end: usize) -> Result<()> {
         self.used = self.used.max(end);
         self.write_reach()
@@ -80,28 +101,41 @@ impl Ring {
         }
         let used = ring_reach(puddle.size as u64, self.used as u64);
         let mut barrier = Barrier::default();
-        // ORDER: durable with the fence of the first record in the segment, which this thread writes; else recovery
-        // does not read it. A thread that writes none gives the segment back as fresh, and the next one comes here,
-        // too. Who changes it has the lock of all segments.
+        // ORDER: durable with the fence of the first record behind the last reach, which this thread writes; else
+        // recovery does not read it. Where it writes none the segment does not count as raised, and the next thread
+        // comes here, too. Who changes it has the lock of all segments.
         reach::write(puddle, RING_REACH_OFFSET, used, &mut barrier, REACH_WRITE)
     }
 }
 
 impl Segments {
-    /// A segment that may be written, by this thread, if there is one.
-    pub(crate) fn take(&mut self, watermark: u64) -> Result<Option<Segment>> {
+    /// A segment that may be written, by this thread, if there is one: up to `bytes` bytes at the least, or all of it.
+    pub(crate) fn take(&mut self, watermark: u64, bytes: usize) -> Result<Option<Segment>> {
         // What was freed last goes first: the fewer segments go round, the more of them stay in the processor's cache.
         self.free_up_to(watermark);
-        let Some(segment) = self.free.last() else {
+        let Some(mut segment) = self.free.pop() else {
             return Ok(None);
         };
-        let is_its = |ring: &&mut Ring| ring.puddle.uuid == segment.puddle.uuid;
-        if segment.is_fresh
-            && let Some(ring) = self.puddles.iter_mut().find(is_its)
-        {
-            ring.raise(segment.end - segment.puddle.address)?;
+        let start = segment.start;
+        let raised = self.raise(&mut segment, start, bytes);
+        if let Err(error) = raised {
+            self.free.push(segment);
+            return Err(error);
         }
-        Ok(self.free.pop())
+        Ok(Some(segment))
+    }
+
+    /// Lets the thread that has this segment write `bytes` bytes behind `from`, as far as it has them.
+    pub(super) fn raise(&mut self, segment: &mut Segment, from: usize, bytes: usize) -> Result<()> {
+        let to = (from + bytes).next_multiple_of(STEP).min(segment.end);
+        let its = |ring: &&mut Ring| ring.puddle.uuid == segment.puddle.uuid;
+        if to > segment.durable
+            && let Some(ring) = self.puddles.iter_mut().find(its)
+        {
+            ring.raise(to - segment.puddle.address)?;
+        }
+        segment.limit = to.max(segment.durable);
+        Ok(())
     }
 
     fn free_up_to(&mut self, watermark: u64) {
@@ -138,8 +172,7 @@ impl Segments {
 
     /// Takes a segment back whose last record has the stamp `last`, and whose records cost a recovery so much
     /// ([`recovery_cost`](super::recovery_cost)).
-    pub(crate) fn put(&mut self, last: u64, cost: u64, mut segment: Segment) {
-        segment.is_fresh &= cost == 0;
+    pub(crate) fn put(&mut self, last: u64, cost: u64, segment: Segment) {
         self.full.push_back(Full {
             segment,
             last,
@@ -169,12 +202,16 @@ impl Segments {
         let salt = RingSalt::new(puddle.uuid);
         // The lowest ones are taken first: what was used last is still in the cache.
         let mut fresh: Vec<Segment> = segments(UNIT)
-            .map(|range| Segment {
-                puddle: puddle.clone(),
-                salt,
-                start: puddle.address + range.start as usize,
-                end: puddle.address + range.end as usize,
-                is_fresh: true,
+            .map(|range| {
+                let [start, end] = [range.start, range.end].map(|at| puddle.address + at as usize);
+                Segment {
+                    puddle: puddle.clone(),
+                    salt,
+                    start,
+                    end,
+                    limit: start,
+                    durable: if puddle.private { end } else { start },
+                }
             })
             .collect();
         fresh.reverse();

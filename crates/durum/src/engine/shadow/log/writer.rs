@@ -28,6 +28,7 @@ pub(crate) struct Writer {
     pub(super) segment: Option<Segment>,
     /// Where the next record goes.
     pub(crate) cursor: usize,
+    /// Up to where it may be written now: the segment's limit.
     pub(super) end: usize,
     /// Up to here the [recovery cost](super::recovery_cost) of the segment's records is known, and how much it is.
     pub(super) costed: (usize, u64),
@@ -123,13 +124,14 @@ impl Writer {
 
     /// Gives back the segment that it has, and goes on in another one.
     pub(crate) fn exchange_segment(&mut self, segments: &Mutex<Segments>, next: Option<Segment>) {
-        let cost = self.recovery_cost();
+        let (cost, written_up_to) = (self.recovery_cost(), self.cursor);
         (self.cursor, self.end) = next
             .as_ref()
-            .map_or((0, 0), |segment| (segment.start, segment.end));
+            .map_or((0, 0), |segment| (segment.start, segment.limit));
         self.dirty_from = self.cursor;
         self.costed = (self.cursor, 0);
-        if let Some(segment) = std::mem::replace(&mut self.segment, next) {
+        if let Some(mut segment) = std::mem::replace(&mut self.segment, next) {
+            segment.written_up_to(written_up_to);
             contention::lock(segments).put(self.previous, cost, segment);
         }
     }

@@ -220,17 +220,18 @@ impl Shared {
         self.bring_home()
     }
 
-    /// A segment that may be written. The caller has drawn no stamp that it has not published.
-    pub(crate) fn take_segment(&self, store: &StoreInner) -> Result<Segment> {
+    /// A segment that may be written, up to `bytes` bytes if it has so many. The caller has drawn no stamp that it has
+    /// not published.
+    pub(crate) fn take_segment(&self, store: &StoreInner, bytes: usize) -> Result<Segment> {
         {
             let mut segments = self.lock_segments();
-            if let Some(segment) = segments.take(self.stamps.watermark())? {
+            if let Some(segment) = segments.take(self.stamps.watermark(), bytes)? {
                 return Ok(segment);
             }
             // On a full disk what there is has to do.
             if segments.bytes() < self.log_max
                 && segments.grow(store).is_ok()
-                && let Some(segment) = segments.take(0)?
+                && let Some(segment) = segments.take(0, bytes)?
             {
                 return Ok(segment);
             }
@@ -238,7 +239,7 @@ impl Shared {
         self.bring_home()?;
         let mut segments = self.lock_segments();
         loop {
-            if let Some(segment) = segments.take(self.stamps.watermark())? {
+            if let Some(segment) = segments.take(self.stamps.watermark(), bytes)? {
                 return Ok(segment);
             }
             // All of it is in flight: transactions larger than the log, or threads that were put aside in a commit.
@@ -396,7 +397,7 @@ impl Shared {
         store: &StoreInner,
         barrier: &mut Barrier,
     ) -> Step {
-        let take = || self.take_segment(store);
+        let take = |bytes| self.take_segment(store, bytes);
         let draw = |count| self.draw(count);
         writer.put_in_parts(&self.stamps, &self.segments, take, draw, barrier)
     }
