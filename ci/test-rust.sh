@@ -14,7 +14,7 @@ limit=()
 # Named by what is left out: with the client alone some crates would have other features, and what needs them would be
 # compiled again.
 client=(--workspace --exclude durum-kv --exclude durum-nvl)
-by_engine=(addresses basics crash faults fresh kills loss memory pools sections stats structures updates)
+by_engine=(addresses basics crash faults fresh kills memory pools sections stats structures updates)
 # Leaving out each fence in turn takes two minutes more: ci/campaigns.sh does. Crash tests that choose their engine
 # themselves run once.
 skipped=(canaries buffered:: checkpoints:: wrap:: sections:: memory:: raw_log:: fresh::)

@@ -205,8 +205,8 @@ fn expect(names: &BTreeSet<String>, name: &str, must: bool, may: bool) -> Result
 fn plan(medium: Medium) -> Plan {
     let mut plan = Plan::new(domain(medium).1, seed(0x11fe));
     plan.keep_failed = std::env::var_os("DURUM_CRASH_KEEP").is_some();
-    plan.points_max = Some(150);
-    plan.random_images = 2;
+    plan.points_max = Some(60);
+    plan.random_images = 1;
     plan.single_units_max = 3;
     plan.nested_one_in = 50;
     plan.nested_points_max = Some(8);
