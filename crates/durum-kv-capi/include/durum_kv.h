@@ -227,6 +227,11 @@ const char *durum_kv_version(void);
  * process, may take those of the last 10 ms. */
 void durum_kv_options_set_buffered(leveldb_options_t *options, uint8_t wanted);
 
+/* Opened for reading only, which needs no right to write: every write fails as an invalid argument.
+ * The database has to be there. Where a service serves it, any number of programs may do so at the
+ * same time. */
+void durum_kv_options_set_read_only(leveldb_options_t *options, uint8_t wanted);
+
 /* "shadow", "hybrid" or "twin": the engine of a database that is made. 0 if there is none of that
  * name. */
 uint8_t durum_kv_options_set_engine(leveldb_options_t *options, const char *name);

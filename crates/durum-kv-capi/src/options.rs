@@ -96,6 +96,8 @@ flags! {
     leveldb_options_set_paranoid_checks: leveldb_options_t, options.paranoid_checks;
     /// Writes without `sync` need not be durable when they return.
     durum_kv_options_set_buffered: leveldb_options_t, buffers;
+    /// For reading only: a database that is there, which this program need not have the right to write.
+    durum_kv_options_set_read_only: leveldb_options_t, options.read_only;
     #[doc(hidden)]
     leveldb_readoptions_set_verify_checksums: leveldb_readoptions_t, verifies;
     #[doc(hidden)]

@@ -317,6 +317,9 @@ struct Options {
 
     /* Not LevelDB's: writes without `sync` need not be durable when they return. */
     bool buffered = false;
+    /* Not LevelDB's: open a database that is there for reading only, which needs no right to write;
+     * every write fails. */
+    bool read_only = false;
     /* Not LevelDB's: the engine of a database that is made: "shadow", "hybrid" or "twin". Empty:
      * the default. */
     std::string engine;
@@ -585,6 +588,7 @@ inline OwnedOptions to_c(const Options &options, OwnedComparator *comparator) {
     leveldb_options_set_error_if_exists(to.get(), options.error_if_exists);
     leveldb_options_set_paranoid_checks(to.get(), options.paranoid_checks);
     durum_kv_options_set_buffered(to.get(), options.buffered);
+    durum_kv_options_set_read_only(to.get(), options.read_only);
     if (options.comparator != nullptr && options.comparator != BytewiseComparator()) {
         void *state = const_cast<Comparator *>(options.comparator);
         comparator->reset(leveldb_comparator_create(state, keep, compare, compare_name));

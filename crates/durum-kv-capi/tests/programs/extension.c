@@ -130,6 +130,56 @@ static void batches_and_transactions(const char *place) {
     leveldb_options_destroy(options);
 }
 
+/* Who may only read reads, and changes nothing. */
+static void read_only(const char *place) {
+    leveldb_options_t *options = leveldb_options_create();
+    leveldb_options_t *reading = leveldb_options_create();
+    leveldb_writebatch_t *batch = leveldb_writebatch_create();
+    leveldb_iterator_t *entries;
+    char path[4096];
+    leveldb_options_set_create_if_missing(options, 1);
+    leveldb_options_set_create_if_missing(reading, 1);
+    durum_kv_options_set_read_only(reading, 1);
+    durum_kv_options_set_read_only(NULL, 1);
+    snprintf(path, sizeof(path), "%sread", place);
+    CHECK(leveldb_open(reading, path, &error) == NULL);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    db = leveldb_open(options, path, &error);
+    FINE();
+    leveldb_put(db, NULL, "key", 3, "value", 5, &error);
+    FINE();
+    leveldb_close(db);
+
+    db = leveldb_open(reading, path, &error);
+    FINE();
+    CHECK(is("key", "value") && is("other", NULL));
+    entries = leveldb_create_iterator(db, NULL);
+    leveldb_iter_seek_to_first(entries);
+    CHECK(leveldb_iter_valid(entries));
+    leveldb_iter_destroy(entries);
+    leveldb_put(db, NULL, "other", 5, "value", 5, &error);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    leveldb_delete(db, NULL, "key", 3, &error);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    leveldb_writebatch_put(batch, "other", 5, "value", 5);
+    leveldb_write(db, NULL, batch, &error);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    CHECK(durum_kv_transaction_begin(db, &error) == NULL);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    CHECK(is("key", "value") && is("other", NULL));
+    leveldb_close(db);
+
+    durum_kv_options_set_read_only(reading, 0);
+    db = leveldb_open(reading, path, &error);
+    FINE();
+    leveldb_put(db, NULL, "other", 5, "value", 5, &error);
+    FINE();
+    leveldb_close(db);
+    leveldb_writebatch_destroy(batch);
+    leveldb_options_destroy(reading);
+    leveldb_options_destroy(options);
+}
+
 /* What is left of a database that is closed does not keep it open, and sees nothing any more. */
 static void left_behind(const char *place) {
     leveldb_options_t *options = leveldb_options_create();
@@ -184,6 +234,7 @@ int main(int argc, char **argv) {
     engines(place);
     buffered(place);
     batches_and_transactions(place);
+    read_only(place);
     left_behind(place);
     printf("all checks passed\n");
     return 0;

@@ -133,6 +133,15 @@ static void ordinary(const std::string &path) {
     transaction->Put("count", "2");
     transaction.reset();
     CHECK(db->Get(store::ReadOptions(), "count", &value).ok() && value == "1");
+    transaction.reset();
+    db.reset();
+    store::Options reading;
+    reading.read_only = true;
+    CHECK(store::DB::Open(reading, path, &opened).ok());
+    db.reset(opened);
+    CHECK(db->Get(store::ReadOptions(), "count", &value).ok() && value == "1");
+    CHECK(db->Put(synced, "count", "3").IsInvalidArgument());
+    CHECK(db->BeginTransaction(&transaction).IsInvalidArgument());
 #endif
     db.reset();
     options.error_if_exists = true;
