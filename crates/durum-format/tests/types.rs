@@ -540,6 +540,70 @@ fn pointers_are_found_in_arrays_cases_and_tails() {
 }
 
 #[test]
+fn volatile_parts_are_found_in_arrays_and_cases() {
+    let lock = || Type::Volatile { size: 8, align: 8 };
+    let locked = || {
+        Type::structure(
+            "Locked",
+            24,
+            8,
+            vec![
+                Field::new("lock", 0, lock()),
+                Field::new("value", 8, Type::Primitive(Primitive::U64)),
+                Field::new("next", 16, Type::pointer("Locked")),
+            ],
+        )
+    };
+    let case = |discriminant, name: &str, fields| Case {
+        discriminant,
+        name: name.into(),
+        fields,
+    };
+    let either = Type::Variants(Variants {
+        name: "Either".into(),
+        size: 24,
+        align: 8,
+        tag_offset: 0,
+        tag_width: 8,
+        cases: vec![
+            case(1, "Bare", vec![]),
+            case(2, "Guarded", vec![Field::new("lock", 8, lock())]),
+        ],
+    });
+    let mut declared = Declarations::new();
+    declared.declare(locked()).unwrap();
+    declared.declare(either).unwrap();
+    declared
+        .declare_as("rows", locked().array(Count::Fixed(3)))
+        .unwrap();
+    let places = |name: &str, bytes: &[u8]| {
+        let mut found = Vec::new();
+        let told = declared
+            .resolve(name)
+            .unwrap()
+            .visit_volatile(bytes, |part| {
+                found.push((part.offset, part.size));
+            });
+        told.map(|()| found)
+    };
+    assert_eq!(places("Locked", &[1; 24]).unwrap(), [(0, 8)]);
+    // A row of objects, and an array.
+    let thrice = [(0, 8), (24, 8), (48, 8)];
+    assert_eq!(places("Locked", &[1; 72]).unwrap(), thrice);
+    assert_eq!(places("rows", &[1; 72]).unwrap(), thrice);
+    let mut bytes = [0; 24];
+    bytes[0] = 1;
+    assert_eq!(places("Either", &bytes).unwrap(), []);
+    bytes[0] = 2;
+    assert_eq!(places("Either", &bytes).unwrap(), [(8, 8)]);
+    bytes[0] = 3;
+    assert!(matches!(
+        places("Either", &bytes),
+        Err(ValueError::Case { found: 3, .. })
+    ));
+}
+
+#[test]
 fn a_place_of_an_array_without_an_element_has_no_pointers() {
     let mut declared = Declarations::new();
     let case = |discriminant, name: &str, fields| Case {
@@ -816,6 +880,14 @@ proptest! {
                     let path = descriptor.path(&bytes, pointer.offset).unwrap();
                     prop_assert_eq!(path.offset, pointer.offset);
                     prop_assert!(matches!(path.ty, Type::Pointer { .. }), "{:?}", path);
+                }
+                let mut volatile = Vec::new();
+                prop_assert!(descriptor.visit_volatile(&bytes, |part| volatile.push(part)).is_ok());
+                for part in volatile {
+                    prop_assert!(part.offset + part.size <= bytes.len() as u64);
+                    let path = descriptor.path(&bytes, part.offset).unwrap();
+                    prop_assert_eq!(path.offset, part.offset);
+                    prop_assert!(matches!(path.ty, Type::Volatile { .. }), "{:?}", path);
                 }
             }
         }

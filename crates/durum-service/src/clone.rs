@@ -1,8 +1,8 @@
 //! A copy of a store at other addresses: the cure for two stores that meet in one process.
 //!
 //! The source is closed and drained. Every puddle is copied to a new place with a new name, and every pointer that
-//! a type descriptor shows is translated. The copy is made in a hidden directory beside its place and
-//! appears by one rename, whole.
+//! a type descriptor shows is translated; what it shows as volatile is zero in the copy. The copy is made in a hidden
+//! directory beside its place and appears by one rename, whole.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -466,7 +466,7 @@ impl Copier<'_> {
     }
 }
 
-/// Makes the pointers of an object lead into the clone.
+/// Makes the pointers of an object lead into the clone, and what means nothing to the next program zero.
 fn translate_object(
     moves: &Moves,
     report: &mut CloneReport,
@@ -474,19 +474,28 @@ fn translate_object(
     object: &mut [u8],
     (file, offset): (&Path, u64),
 ) -> Result<()> {
-    let pointers: Vec<_> = descriptor
-        .pointers(object)
-        .map_err(|error| Error::Damaged {
-            file: file.to_owned(),
-            structure: "object",
-            offset,
-            problem: format!(
-                "it does not fit its type {}: {error}",
-                descriptor.name().unwrap_or("without a name")
-            ),
-            cure: "`durum check` tells more; restore a copy of the store".into(),
-        })?
-        .collect();
+    let misfit = |error| Error::Damaged {
+        file: file.to_owned(),
+        structure: "object",
+        offset,
+        problem: format!(
+            "it does not fit its type {}: {error}",
+            descriptor.name().unwrap_or("without a name")
+        ),
+        cure: "`durum check` tells more; restore a copy of the store".into(),
+    };
+    let mut volatile = Vec::new();
+    descriptor
+        .visit_volatile(object, |part| volatile.push(part))
+        .map_err(misfit)?;
+    let pointers: Vec<_> = descriptor.pointers(object).map_err(misfit)?.collect();
+    for part in volatile {
+        let [start, size] =
+            [part.offset, part.size].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+        if let Some(part) = object.get_mut(start..start.saturating_add(size)) {
+            part.fill(0);
+        }
+    }
     for pointer in pointers {
         let at = usize::try_from(pointer.offset).unwrap_or(usize::MAX);
         let rest = object.get_mut(at..);

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 use super::check::{Layout, TypeError};
-use super::steps::{Step, compile};
+use super::steps::{PointerAt, Step, VolatileAt, compile};
 use super::text;
 use super::tree::Type;
 
@@ -19,7 +19,8 @@ pub struct Descriptor {
     id: u64,
     layout: Layout,
     types: Vec<Type<usize>>,
-    pub(super) steps: Vec<Step>,
+    pub(super) pointers: Vec<Step<PointerAt>>,
+    pub(super) volatile: Vec<Step<VolatileAt>>,
 }
 
 impl PartialEq for Descriptor {
@@ -121,13 +122,14 @@ impl Descriptor {
         }
         let root = types.first().ok_or(syntax(1, "a type"))?;
         let layout = root.layout()?;
-        let steps = compile(root)?;
+        let (pointers, volatile) = (compile(root)?, compile(root)?);
         Ok(Self {
             id: type_id(&text),
             text,
             layout,
             types,
-            steps,
+            pointers,
+            volatile,
         })
     }
 
@@ -181,6 +183,6 @@ impl Descriptor {
 
     /// Whether objects of this type can hold pointers.
     pub fn has_pointers(&self) -> bool {
-        !self.steps.is_empty()
+        !self.pointers.is_empty()
     }
 }

@@ -43,6 +43,6 @@ pub use declare::Declarations;
 pub use descriptor::{Descriptor, type_id};
 pub use pointers::FieldPath;
 pub use registry::Registry;
-pub use steps::{PointerAt, ValueError};
+pub use steps::{PointerAt, ValueError, VolatileAt};
 pub use tree::{Case, Count, Field, Primitive, Strength, Struct, Type, Variants};
 pub use value::Value;

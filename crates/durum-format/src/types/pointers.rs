@@ -1,7 +1,9 @@
-//! Where the pointers in an object are, and which field an offset is.
+//! Where the pointers and the volatile parts of an object are, and which field an offset is.
 
 use super::descriptor::Descriptor;
-use super::steps::{PointerAt, ValueError, case_at, count_elements, repeats, slice, walk};
+use super::steps::{
+    Part, PointerAt, Step, ValueError, VolatileAt, case_at, count_elements, repeats, slice, walk,
+};
 use super::tree::{Field, Struct, Type};
 
 /// Which part of an object an offset is.
@@ -37,12 +39,34 @@ impl Descriptor {
     pub fn visit_pointers(
         &self,
         bytes: &[u8],
-        mut visit: impl FnMut(PointerAt),
+        visit: impl FnMut(PointerAt),
+    ) -> Result<(), ValueError> {
+        self.walk_row(&self.pointers, bytes, visit)
+    }
+
+    /// The parts of an object of this type that mean nothing once the program has ended, as
+    /// [`Descriptor::visit_pointers`] gives the pointers.
+    ///
+    /// # Errors
+    /// [`ValueError`]; parts before the place that does not fit were already given.
+    pub fn visit_volatile(
+        &self,
+        bytes: &[u8],
+        visit: impl FnMut(VolatileAt),
+    ) -> Result<(), ValueError> {
+        self.walk_row(&self.volatile, bytes, visit)
+    }
+
+    fn walk_row<P: Part>(
+        &self,
+        steps: &[Step<P>],
+        bytes: &[u8],
+        mut visit: impl FnMut(P),
     ) -> Result<(), ValueError> {
         let row = self.row(bytes)?;
-        if self.has_pointers() {
+        if !steps.is_empty() {
             for index in 0..row {
-                walk(&self.steps, index * self.layout().size, bytes, &mut visit)?;
+                walk(steps, index * self.layout().size, bytes, &mut visit)?;
             }
         }
         Ok(())

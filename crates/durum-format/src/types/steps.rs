@@ -1,4 +1,4 @@
-//! Where a type's pointers lie: found once for a type, walked for each object.
+//! Where a type's pointers and its volatile parts lie: found once for a type, walked for each object.
 
 use super::check::TypeError;
 use super::tree::{Case, Count, Field, Strength, Struct, Type, Variants};
@@ -48,21 +48,80 @@ pub struct PointerAt {
     pub target: Option<usize>,
 }
 
-/// What has to be done to find all pointers of a type: only the parts that hold any. Offsets count from a base that
-/// moves with the elements of arrays.
+/// A part of an object whose bytes mean nothing once the program has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolatileAt {
+    /// Where in the object it lies.
+    pub offset: u64,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// What is looked for in types.
+pub(super) trait Part: Copy {
+    /// The part that a type is, if it is one, at `offset`.
+    fn of(ty: &Type<usize>, offset: u64) -> Option<Self>;
+    /// The same part, so much further on.
+    fn moved(self, by: u64) -> Self;
+    /// Offset and size.
+    fn place(&self) -> (u64, u64);
+}
+
+impl Part for PointerAt {
+    fn of(ty: &Type<usize>, offset: u64) -> Option<Self> {
+        match ty {
+            Type::Pointer { strength, target } => Some(Self {
+                offset,
+                strength: *strength,
+                target: *target,
+            }),
+            _ => None,
+        }
+    }
+
+    fn moved(self, by: u64) -> Self {
+        let offset = self.offset + by;
+        Self { offset, ..self }
+    }
+
+    fn place(&self) -> (u64, u64) {
+        (self.offset, 8)
+    }
+}
+
+impl Part for VolatileAt {
+    fn of(ty: &Type<usize>, offset: u64) -> Option<Self> {
+        match *ty {
+            Type::Volatile { size, .. } => Some(Self { offset, size }),
+            _ => None,
+        }
+    }
+
+    fn moved(self, by: u64) -> Self {
+        let offset = self.offset + by;
+        Self { offset, ..self }
+    }
+
+    fn place(&self) -> (u64, u64) {
+        (self.offset, self.size)
+    }
+}
+
+/// What has to be done to find all such parts of a type: only what holds any. Offsets count from a base that moves with
+/// the elements of arrays.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
-    Pointer(PointerAt),
+pub(super) enum Step<P> {
+    Part(P),
     Repeat {
         offset: u64,
         stride: u64,
         count: Repeats,
-        steps: Vec<Step>,
+        steps: Vec<Step<P>>,
     },
     Switch {
         tag_offset: u64,
         tag_width: u64,
-        cases: Vec<(u64, Vec<Step>)>,
+        cases: Vec<(u64, Vec<Step<P>>)>,
     },
 }
 
@@ -73,28 +132,23 @@ pub(super) enum Repeats {
     Length { offset: u64, width: u64 },
 }
 
-pub(super) fn compile(ty: &Type<usize>) -> Result<Vec<Step>, TypeError> {
+pub(super) fn compile<P: Part>(ty: &Type<usize>) -> Result<Vec<Step<P>>, TypeError> {
     let mut steps = Vec::new();
     compile_into(ty, 0, &[], 0, &mut steps)?;
     Ok(steps)
 }
 
 /// `base` is where `ty` begins; `siblings` are the fields of the struct that begins at `struct_base`.
-fn compile_into(
+fn compile_into<P: Part>(
     ty: &Type<usize>,
     base: u64,
     siblings: &[Field<usize>],
     struct_base: u64,
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<Step<P>>,
 ) -> Result<(), TypeError> {
+    steps.extend(P::of(ty, base).map(Step::Part));
     match ty {
-        Type::Primitive(_) | Type::Opaque { .. } | Type::Volatile { .. } => {}
-        Type::Pointer { strength, target } => {
-            steps.push(Step::Pointer(PointerAt {
-                offset: base,
-                strength: *strength,
-                target: *target,
-            }));
+        Type::Primitive(_) | Type::Opaque { .. } | Type::Volatile { .. } | Type::Pointer { .. } => {
         }
         Type::Struct(Struct { fields, .. }) => {
             for field in fields {
@@ -241,18 +295,19 @@ fn is_vacant(bytes: &[u8], offset: u64, stride: u64) -> bool {
     slice(bytes, offset, stride).is_ok_and(|place| place.iter().all(|byte| *byte == 0))
 }
 
-pub(super) fn walk(
-    steps: &[Step],
+pub(super) fn walk<P: Part>(
+    steps: &[Step<P>],
     base: u64,
     bytes: &[u8],
-    visit: &mut impl FnMut(PointerAt),
+    visit: &mut impl FnMut(P),
 ) -> Result<(), ValueError> {
     for step in steps {
         match step {
-            Step::Pointer(pointer) => {
-                let offset = base + pointer.offset;
-                slice(bytes, offset, 8)?;
-                visit(PointerAt { offset, ..*pointer });
+            Step::Part(part) => {
+                let part = part.moved(base);
+                let (offset, size) = part.place();
+                slice(bytes, offset, size)?;
+                visit(part);
             }
             Step::Repeat {
                 offset,

@@ -1,6 +1,9 @@
 //! A clone has other addresses and other names, and the same contents: every pointer leads where it led.
 
+use std::path::Path;
+
 use durum_format::UNIT;
+use durum_format::types::{Declarations, Field, Primitive, Type};
 use durum_service::{
     CloneOptions, CreateOptions, Embedded, Error, PuddleKind, PuddleOwner, ReadOnlyStore, Service,
     Severity, check, clone_store,
@@ -10,6 +13,39 @@ use crate::support::{
     Space, create, create_options, heap, node, node_type, open, open_all, place_object, put, root,
     scratch, snapshot, spec, word,
 };
+
+/// A lock that was held when a program was killed is held in no copy; what it guards is there.
+#[test]
+fn what_is_volatile_is_zero_in_a_clone() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("locked", &spec()).unwrap();
+    let mut declared = Declarations::new();
+    let lock = Type::Volatile { size: 8, align: 8 };
+    let value = Type::Primitive(Primitive::U64);
+    let fields = vec![Field::new("lock", 0, lock), Field::new("value", 8, value)];
+    declared
+        .declare(Type::structure("Locked", 16, 8, fields))
+        .unwrap();
+    let locked = declared.resolve("Locked").unwrap();
+    store.register_type(locked.id(), locked.text()).unwrap();
+    // A row of two.
+    place_object(root(&pool), 0, locked.id(), &[7; 32]);
+    store.close().unwrap();
+    drop(store);
+    let copy = directory.path().join("copy");
+    clone_store(&path, &copy, &CloneOptions::default()).unwrap();
+    let words = |path: &Path| {
+        let store = open(path);
+        let cloned = open_all(&store, store.open_pool("locked").unwrap());
+        let at = heap(&cloned[0]) + 16;
+        [0, 8, 16, 24].map(|offset| word(&cloned[0], at + offset))
+    };
+    let held = u64::from_le_bytes([7; 8]);
+    assert_eq!(words(&copy), [0, held, 0, held]);
+    assert_eq!(words(&path), [held; 4], "the source is as it was");
+}
 
 #[test]
 fn a_list_over_two_puddles_is_the_same_list_elsewhere() {
