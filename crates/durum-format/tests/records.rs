@@ -319,7 +319,6 @@ fn records_of_any_size_come_back() {
     }
 }
 
-/// A file with holes has zeros where nothing was written; a record may end in some.
 #[test]
 fn no_record_is_read_behind_the_reach_of_a_puddle() {
     let mut puddle = Puddle::new(1);
@@ -327,6 +326,16 @@ fn no_record_is_read_behind_the_reach_of_a_puddle() {
     write(&mut puddle, start(), FIRST);
     let stamp = 2;
     write(&mut puddle, second.start, RecordHeader { stamp, ..FIRST });
+    let mut sizes = Vec::new();
+    (puddle.ring())
+        .read(|record| sizes.push(HEADER_WORDS as u64 * 8 + size_of_val(record.body) as u64));
+    let size = sizes[0].next_multiple_of(64);
+    let stamp = 3;
+    write(
+        &mut puddle,
+        second.start + size,
+        RecordHeader { stamp, ..FIRST },
+    );
     let mut read_with = |word: u64| {
         puddle.put(heap_offset(UNIT) + RING_REACH_OFFSET, &[word.to_le()]);
         let ring = puddle.ring();
@@ -334,9 +343,15 @@ fn no_record_is_read_behind_the_reach_of_a_puddle() {
         ring.read(|record| stamps.push(record.header.stamp));
         stamps
     };
-    assert_eq!(read_with(0), [1, 2], "nothing is said");
+    assert_eq!(read_with(0), [1, 2, 3], "nothing is said");
     let up_to = |end| ring_reach(UNIT, end).to_u64();
-    assert_eq!(read_with(up_to(second.end)), [1, 2]);
+    assert_eq!(read_with(up_to(second.end)), [1, 2, 3]);
+    assert_eq!(read_with(up_to(second.start + 2 * size)), [1, 2, 3]);
+    // It ends between the two, and in the last one.
+    assert_eq!(read_with(up_to(second.start + size)), [1, 2]);
+    if size > 64 {
+        assert_eq!(read_with(up_to(second.start + 2 * size - 64)), [1, 2]);
+    }
     assert_eq!(read_with(up_to(second.start)), [1]);
     assert_eq!(read_with(up_to(0)), [0; 0]);
 }
@@ -359,6 +374,7 @@ fn the_reach_of_a_puddle_says_how_much_to_read() {
     assert!(length(1).is_err());
 }
 
+/// A file with holes has zeros where nothing was written; a record may end in some.
 #[test]
 fn a_record_that_ends_in_zeros_is_whole() {
     let mut puddle = Puddle::new(1);

@@ -34,6 +34,7 @@ use crate::names;
 use crate::reading;
 use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::{Contents, PoolRecord, PuddleRecord};
+use crate::roles;
 use crate::space::Space;
 
 /// Bytes written at a time; runs of zeros of this size are left out, because a new puddle is zero.
@@ -82,7 +83,8 @@ pub struct CloneReport {
     pub unknown_types: BTreeMap<u64, u64>,
 }
 
-/// Copies a closed, drained store to new addresses and new names. The clone is durable on return.
+/// Copies a closed, drained store to new addresses and new names. What types say to be volatile is zero in the clone,
+/// which is durable on return.
 ///
 /// # Errors
 /// `StoreMissing`, `StoreBusy`, `StoreDirty`, `PartsKept` for the source; `StoreExists` for the target;
@@ -474,6 +476,9 @@ fn translate_object(
     object: &mut [u8],
     (file, offset): (&Path, u64),
 ) -> Result<()> {
+    if roles::is_husk(descriptor, object) {
+        return Ok(());
+    }
     let misfit = |error| Error::Damaged {
         file: file.to_owned(),
         structure: "object",
@@ -484,11 +489,13 @@ fn translate_object(
         ),
         cure: "`durum check` tells more; restore a copy of the store".into(),
     };
-    let mut volatile = Vec::new();
-    descriptor
-        .visit_volatile(object, |part| volatile.push(part))
-        .map_err(misfit)?;
     let pointers: Vec<_> = descriptor.pointers(object).map_err(misfit)?.collect();
+    let mut volatile = Vec::new();
+    let fits = descriptor.visit_volatile(object, |part| volatile.push(part));
+    if fits.is_err() {
+        // What does not fit holds no pointers, and `check` does not look at it: it is copied as it is.
+        volatile.clear();
+    }
     for part in volatile {
         let [start, size] =
             [part.offset, part.size].map(|at| usize::try_from(at).unwrap_or(usize::MAX));

@@ -43,6 +43,7 @@ mod reading;
 mod recovery;
 mod registry;
 mod rights;
+mod roles;
 mod served;
 mod service;
 mod space;

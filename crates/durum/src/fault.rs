@@ -3,8 +3,8 @@
 //! When a page of a mapped file cannot be read (a truncated file, a bad block), the kernel sends SIGBUS. The handler
 //! replaces the page by a private one and poisons the puddle's pool with file and offset, so that the program
 //! goes on to the next operation, which returns the error. It does so for durum's own accesses, made inside
-//! [`guarded`], and for the program's where the pool was opened with `PoolOptions::survive_media_errors`. Any other
-//! SIGBUS goes to whoever handled it before.
+//! [`guarded`], and for the program's where the pool was opened with `PoolOptions::survive_media_errors`. Of an address
+//! where a puddle may be on its way it waits for that. Any other SIGBUS goes to whoever handled it before.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

@@ -208,6 +208,11 @@ fn spaces() -> impl Iterator<Item = &'static Space> {
         .map_while(|space| unsafe { space.load(Ordering::Acquire).as_ref() })
 }
 
+/// Whether an address belongs to one of the process's spaces. Async-signal-safe.
+pub(crate) fn is_reserved(address: usize) -> bool {
+    spaces().any(|space| address.wrapping_sub(space.base) < space.size)
+}
+
 static REMOVED: AtomicU64 = AtomicU64::new(0);
 
 /// How many puddles were removed in this process. As long as that stays the same, so does what lies at an address where

@@ -15,7 +15,7 @@ pub const SEGMENT_SIZE: u64 = 256 << 10;
 pub const RING_HEAD_SIZE: u64 = 4096;
 /// Watermark slots of a puddle, one line apart, from the start of the heap on. They are written in turn.
 pub const WATERMARK_SLOTS: usize = 2;
-/// Where in a puddle's heap it stands how far its segments were ever used.
+/// Where in a puddle's heap it stands how far its segments may be used, or were.
 pub const RING_REACH_OFFSET: u64 = 128;
 /// Records begin at multiples of this many bytes.
 pub const RECORD_ALIGN: u64 = 64;
@@ -32,7 +32,7 @@ pub const fn watermark_offset(size: u64, slot: usize) -> u64 {
     heap_offset(size) + (slot % WATERMARK_SLOTS) as u64 * 64
 }
 
-/// How far a puddle of `size` bytes is used when all segments up to the one are used that ends at `end` (0: none).
+/// How far a puddle of `size` bytes is used whose segments may be used up to offset `end` (0: nowhere).
 pub const fn ring_reach(size: u64, end: u64) -> Reach {
     Reach {
         bytes: end.saturating_sub(heap_offset(size) + RING_HEAD_SIZE),
@@ -65,7 +65,9 @@ pub struct Ring<'a> {
     header: &'a PuddleHeader,
     heap: &'a [u64],
     salt: RingSalt,
-    /// From this offset in the puddle on there is no record.
+    /// No record ends behind this offset in the puddle.
+    reach: u64,
+    /// None begins at this offset, or behind it.
     zero_from: u64,
 }
 
@@ -74,11 +76,13 @@ impl<'a> Ring<'a> {
     pub fn of(header: &'a PuddleHeader, heap: &'a [u8]) -> Option<Self> {
         let whole = heap.len() / 8 * 8;
         let used = Self::length_in(heap, header.size).ok().flatten();
+        let reach = used.map_or(header.size, |used| heap_offset(header.size) + used);
         Some(Self {
             header,
             heap: <[u64]>::ref_from_bytes(&heap[..whole]).ok()?,
             salt: RingSalt::new(header.uuid),
-            zero_from: used.map_or(header.size, |used| heap_offset(header.size) + used),
+            reach,
+            zero_from: reach,
         })
     }
 
@@ -132,18 +136,20 @@ impl<'a> Ring<'a> {
     }
 
     /// Visits the records that the writer's order leads to: in each segment from its start on, up to what is no whole
-    /// record. Gives the places where reading stopped before the end of a segment.
+    /// record. Gives the places where reading stopped before the end of a segment, or of what may be used of it.
     pub fn read(&self, mut visit: impl FnMut(Record<'a>)) -> Vec<Range<u64>> {
         let mut rests = Vec::new();
         let begun = |segment: &Range<u64>| segment.start < self.zero_from;
         for segment in segments(self.header.size).filter(begun) {
-            let mut offset = segment.start;
-            while let Some(record) = self.record_at(offset, segment.end) {
+            let (mut offset, end) = (segment.start, segment.end.min(self.reach));
+            while offset < self.zero_from
+                && let Some(record) = self.record_at(offset, end)
+            {
                 offset += record_size(record.body);
                 visit(record);
             }
-            if offset < segment.end {
-                rests.push(offset..segment.end);
+            if offset < end {
+                rests.push(offset..end);
             }
         }
         rests

@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use durum_format::Uuid;
 
 use super::graph::Graph;
-use super::roles::Tally;
 use super::{CheckReport, FINDINGS_MAX, Severity};
+use crate::roles::Tally;
 
 /// The pointers that lead to counted objects, from the objects that `from` says; by the index of the object.
 pub(super) fn pointers_to_counted(

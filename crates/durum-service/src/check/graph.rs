@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use durum_format::extent::UNTYPED;
 use durum_format::types::{Descriptor, PointerAt, Registry, Strength};
 
-use super::roles::{Role, Tally, word_at};
 use super::structure::{LiveObject, Objects};
 use super::{CheckReport, FINDINGS_MAX, Severity};
 use crate::error::Result;
 use crate::inspect::ReadOnlyStore;
+use crate::roles::{Role, Tally, word_at};
 
 /// A pointer from one object to another.
 #[derive(Clone, Copy, Debug)]

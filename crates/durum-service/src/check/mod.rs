@@ -1,8 +1,9 @@
 //! Checks of a whole store, and repair of what is safe to repair.
 //!
 //! [`check`] reads everything and writes nothing; after an unclean end it sees the store as recovery would leave it.
-//! [`structure`] looks at each puddle, [`graph`] at the pointers between objects; [`roles`] tells what an object is,
-//! [`reach`] what the roots lead to, [`counted`] whether counts are right, and [`garbage`] what `durum gc` may free.
+//! [`structure`] looks at each puddle, [`graph`] at the pointers between objects; [`roles`](crate::roles) tells what
+//! an object is, [`reach`] what the roots lead to, [`counted`] whether counts are right, and [`garbage`] what `durum gc`
+//! may free.
 
 mod counted;
 mod cycles;
@@ -11,7 +12,6 @@ mod graph;
 mod reach;
 mod registered;
 mod repair;
-mod roles;
 mod served;
 mod structure;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use durum_format::UNIT;
-use durum_format::types::{Declarations, Field, Primitive, Type};
+use durum_format::types::{Case, Declarations, Field, Primitive, Type, Variants};
+use durum_format::{GRANULE, UNIT};
 use durum_service::{
     CloneOptions, CreateOptions, Embedded, Error, PuddleKind, PuddleOwner, ReadOnlyStore, Service,
     Severity, check, clone_store,
@@ -45,6 +45,56 @@ fn what_is_volatile_is_zero_in_a_clone() {
     let held = u64::from_le_bytes([7; 8]);
     assert_eq!(words(&copy), [0, held, 0, held]);
     assert_eq!(words(&path), [held; 4], "the source is as it was");
+}
+
+/// An object whose value is gone is zeros behind its counts, which need not fit its type.
+#[test]
+fn an_object_whose_value_is_gone_is_cloned_as_it_is() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("husk", &spec()).unwrap();
+    let lock = Type::Volatile { size: 8, align: 8 };
+    let value = Type::Variants(Variants {
+        name: "Either".into(),
+        size: 16,
+        align: 8,
+        tag_offset: 0,
+        tag_width: 8,
+        cases: vec![Case {
+            discriminant: 1,
+            name: "Guarded".into(),
+            fields: vec![Field::new("lock", 8, lock)],
+        }],
+    });
+    let count = || Type::Primitive(Primitive::U64);
+    let fields = vec![
+        Field::new("strong", 0, count()),
+        Field::new("weak", 8, count()),
+        Field::new("value", 16, value),
+    ];
+    let mut declared = Declarations::new();
+    let name = "counted Either";
+    declared
+        .declare(Type::structure(name, 32, 8, fields))
+        .unwrap();
+    let counted = declared.resolve(name).unwrap();
+    store.register_type(counted.id(), counted.text()).unwrap();
+    let object = |words: [u64; 4]| words.map(u64::to_le_bytes).concat();
+    place_object(root(&pool), 0, counted.id(), &object([0, 1, 0, 0]));
+    place_object(root(&pool), 20, counted.id(), &object([1, 1, 1, 7]));
+    store.close().unwrap();
+    drop(store);
+    let copy = directory.path().join("copy");
+    clone_store(&path, &copy, &CloneOptions::default()).unwrap();
+    let store = open(&copy);
+    let cloned = open_all(&store, store.open_pool("husk").unwrap());
+    let words = |granule: u64| {
+        let at = heap(&cloned[0]) + granule * GRANULE + 16;
+        [0, 8, 16, 24].map(|offset| word(&cloned[0], at + offset))
+    };
+    assert_eq!(words(0), [0, 1, 0, 0]);
+    assert_eq!(words(20), [1, 1, 1, 0], "and one that is there, as ever");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::{any_may_wait, ask};
 use crate::fault::{OnceInProcess, forked, puddles_come_later};
 use crate::mapping::PAGE;
 use crate::primitive::{futex_wait, futex_wake};
-use crate::space::entry_at;
+use crate::space::{entry_at, is_reserved};
 use crate::userfaultfd::{Accesses, Mode, Userfaultfd};
 
 /// What a thread asks that is in a signal handler. It stays on its stack until the answer is there.
@@ -143,7 +143,8 @@ pub(crate) fn may_have_been_mapped(address: usize) -> bool {
 /// Has a puddle mapped that a thread has accessed; false if none waits there. For handlers of SIGSEGV and SIGBUS:
 /// async-signal-safe, and leaves `errno` alone.
 pub(crate) fn admit(address: usize) -> bool {
-    if !any_may_wait() || forked() || IS_RESOLVER.get() {
+    // Of other addresses nobody asks: the thread may have what the resolver waits for.
+    if !any_may_wait() || !is_reserved(address) || forked() || IS_RESOLVER.get() {
         return false;
     }
     let Some(Ok(resolver)) = RESOLVER.known() else {

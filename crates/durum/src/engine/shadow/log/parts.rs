@@ -123,6 +123,7 @@ impl Writer {
         }
         // With what large ranges and further headers add.
         let room = self.bytes() + self.bytes() / 16 + PART_MIN;
+        let limit = self.end;
         if let Some(segment) = self.segment.as_mut().filter(|segment| segment.has_more()) {
             contention::lock(segments).raise(segment, self.cursor, room)?;
             self.end = segment.limit;
@@ -132,6 +133,10 @@ impl Writer {
         if let Err(error) = self.plan(|| take_segment(room), &mut parts) {
             for segment in parts.into_iter().filter_map(|part: Part| part.segment) {
                 contention::lock(segments).put(0, 0, segment);
+            }
+            // No record needs the larger reach, so nobody makes it durable: another thread may write the next one.
+            if let Some(segment) = &mut self.segment {
+                (segment.limit, self.end) = (limit, limit);
             }
             return Err(error);
         }

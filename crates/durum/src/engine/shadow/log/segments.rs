@@ -16,7 +16,7 @@ use crate::reach;
 
 pub(crate) const RECORD_WRITE: Site = Site("shadow.commit: write back the record");
 
-/// How far a puddle of records is used, before the first record there.
+/// How far a puddle of records may be used, before the first record behind what it said.
 pub(crate) const REACH_WRITE: Site = Site("shadow.log: write back how far a puddle is used");
 
 /// A segment is let be used in steps of so many bytes, as recovery reads all that may be used.

@@ -12,7 +12,7 @@ const LOST_NAME: &str = "durum lost reference";
 
 /// What an object is, beyond what the fields of its type say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     Plain,
     /// It begins with its counts.
     Counted,
@@ -24,7 +24,7 @@ pub(super) enum Role {
 }
 
 impl Role {
-    pub(super) fn of(descriptor: &Descriptor) -> Role {
+    pub(crate) fn of(descriptor: &Descriptor) -> Role {
         match descriptor.name() {
             Some(LOST_NAME) => {
                 let object = field(descriptor, "object", |ty| {
@@ -48,7 +48,7 @@ impl Role {
     }
 
     /// What a pointer in an object of this role is. A lost reference says in a word whether it is weak.
-    pub(super) fn strength(&self, pointer: &PointerAt, bytes: &[u8]) -> Strength {
+    pub(crate) fn strength(&self, pointer: &PointerAt, bytes: &[u8]) -> Strength {
         match *self {
             Role::Lost { object, is_weak }
                 if pointer.offset == object && word_at(bytes, is_weak) == Some(1) =>
@@ -75,16 +75,16 @@ fn field(descriptor: &Descriptor, name: &str, fits: fn(&Type<usize>) -> bool) ->
 
 /// The counts of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) strong: u64,
-    pub(super) weak: u64,
+pub(crate) struct Tally {
+    pub(crate) strong: u64,
+    pub(crate) weak: u64,
 }
 
 impl Tally {
     const STRONG: u64 = 0;
     const WEAK: u64 = 8;
 
-    pub(super) fn read(object: &[u8]) -> Option<Tally> {
+    pub(crate) fn read(object: &[u8]) -> Option<Tally> {
         Some(Tally {
             strong: word_at(object, Self::STRONG)?,
             weak: word_at(object, Self::WEAK)?,
@@ -92,13 +92,19 @@ impl Tally {
     }
 
     /// The value is gone, and weak pointers are left that say so.
-    pub(super) fn is_husk(&self) -> bool {
+    pub(crate) fn is_husk(&self) -> bool {
         self.strong == 0
     }
 }
 
+/// Whether the value of an object is gone: it is zeros, and need not fit its type.
+pub(crate) fn is_husk(descriptor: &Descriptor, object: &[u8]) -> bool {
+    Role::of(descriptor) == Role::Counted
+        && Tally::read(object).is_some_and(|tally| tally.is_husk())
+}
+
 /// The word at an offset.
-pub(super) fn word_at(bytes: &[u8], offset: u64) -> Option<u64> {
+pub(crate) fn word_at(bytes: &[u8], offset: u64) -> Option<u64> {
     let at = usize::try_from(offset).ok()?;
     let word = bytes.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_le_bytes(*word))
