@@ -2,8 +2,8 @@
 //!
 //! [`check`] reads everything and writes nothing; after an unclean end it sees the store as recovery would leave it.
 //! [`structure`] looks at each puddle, [`graph`] at the pointers between objects; [`roles`](crate::roles) tells what
-//! an object is, [`reach`] what the roots lead to, [`counted`] whether counts are right, and [`garbage`] what `durum gc`
-//! may free.
+//! an object is, [`reach`] what the roots lead to, [`counted`] whether counts are right, and [`garbage`] what
+//! `durum gc` may free.
 
 mod counted;
 mod cycles;

@@ -207,8 +207,8 @@ impl Shared {
         contention::lock(&self.segments)
     }
 
-    /// For a commit that has come to the end of what it may use of a segment, when it is durable: where a recovery would
-    /// take too long by now, brings home what is logged. Mostly it is this commit itself that has logged so much.
+    /// For a commit that has come to the end of what it may use of a segment, when it is durable: where a recovery
+    /// would take too long by now, brings home what is logged. Mostly it is this commit itself that has logged so much.
     ///
     /// Not on files: there the checkpointer starts with each batch, and a commit would wait for its syncs.
     pub(crate) fn keep_recovery_short(&self) -> Result<()> {
