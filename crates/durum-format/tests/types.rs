@@ -539,6 +539,14 @@ fn pointers_are_found_in_arrays_cases_and_tails() {
     assert_eq!(resolve(&[], "u64").pointers(&[0; 64]).unwrap().count(), 0);
 }
 
+fn case(discriminant: u64, name: &str, fields: Vec<Field<String>>) -> Case<String> {
+    Case {
+        discriminant,
+        name: name.into(),
+        fields,
+    }
+}
+
 #[test]
 fn volatile_parts_are_found_in_arrays_and_cases() {
     let lock = || Type::Volatile { size: 8, align: 8 };
@@ -553,11 +561,6 @@ fn volatile_parts_are_found_in_arrays_and_cases() {
                 Field::new("next", 16, Type::pointer("Locked")),
             ],
         )
-    };
-    let case = |discriminant, name: &str, fields| Case {
-        discriminant,
-        name: name.into(),
-        fields,
     };
     let either = Type::Variants(Variants {
         name: "Either".into(),
@@ -606,11 +609,6 @@ fn volatile_parts_are_found_in_arrays_and_cases() {
 #[test]
 fn a_place_of_an_array_without_an_element_has_no_pointers() {
     let mut declared = Declarations::new();
-    let case = |discriminant, name: &str, fields| Case {
-        discriminant,
-        name: name.into(),
-        fields,
-    };
     let either = Type::Variants(Variants {
         name: "Either".into(),
         size: 16,

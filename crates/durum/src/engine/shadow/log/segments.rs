@@ -128,6 +128,7 @@ impl Segments {
     /// Lets the thread that has this segment write `bytes` bytes behind `from`, as far as it has them.
     pub(super) fn raise(&mut self, segment: &mut Segment, from: usize, bytes: usize) -> Result<()> {
         let to = (from + bytes).next_multiple_of(STEP).min(segment.end);
+        // Always found: `trim` takes a puddle out only when all of its segments are free.
         let its = |ring: &&mut Ring| ring.puddle.uuid == segment.puddle.uuid;
         if to > segment.durable
             && let Some(ring) = self.puddles.iter_mut().find(its)
