@@ -339,6 +339,10 @@
 // DURUM_BUFFERED transactions are durable when their commit returns: the window is 0.
 #define DURUM_STORE_NO_BUFFERING 2
 
+// Objects without a known type hold no pointers. Of two stores of a process that have the same addresses, as copies of
+// one store have, the one that is opened later is moved to others; with such objects that needs this promise.
+#define DURUM_STORE_UNTYPED_HOLD_NO_POINTERS 4
+
 // The engine that new pools get by default: Shadow.
 #define DURUM_ENGINE_DEFAULT 0
 

@@ -182,7 +182,9 @@ fn of_store(error: &StoreError) -> c_int {
         StoreError::PoolMissing { .. } => DURUM_E_POOL_MISSING,
         StoreError::PoolExists { .. } => DURUM_E_POOL_EXISTS,
         StoreError::PoolName { .. } => DURUM_E_POOL_NAME,
-        StoreError::AddressConflict { .. } => DURUM_E_ADDRESS_CONFLICT,
+        StoreError::AddressConflict { .. } | StoreError::Unmovable { .. } => {
+            DURUM_E_ADDRESS_CONFLICT
+        }
         StoreError::AddressesExhausted { .. } => DURUM_E_ADDRESSES_EXHAUSTED,
         StoreError::Format { .. } => match error.kind() {
             ErrorKind::User => DURUM_E_FORMAT,

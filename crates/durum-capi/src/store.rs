@@ -41,6 +41,9 @@ pub const DURUM_MAPPING_SIGNAL: u32 = 4;
 pub const DURUM_STORE_NO_CHECKPOINT_THREAD: u32 = 1;
 /// DURUM_BUFFERED transactions are durable when their commit returns: the window is 0.
 pub const DURUM_STORE_NO_BUFFERING: u32 = 2;
+/// Objects without a known type hold no pointers. Of two stores of a process that have the same addresses, as copies of
+/// one store have, the one that is opened later is moved to others; with such objects that needs this promise.
+pub const DURUM_STORE_UNTYPED_HOLD_NO_POINTERS: u32 = 4;
 
 /// An open store. Opaque.
 #[derive(Debug)]
@@ -89,7 +92,9 @@ impl StoreOptions {
         let Some(options) = (unsafe { options.as_ref() }) else {
             return Ok(defaults);
         };
-        let flags = DURUM_STORE_NO_CHECKPOINT_THREAD | DURUM_STORE_NO_BUFFERING;
+        let flags = DURUM_STORE_NO_CHECKPOINT_THREAD
+            | DURUM_STORE_NO_BUFFERING
+            | DURUM_STORE_UNTYPED_HOLD_NO_POINTERS;
         let is_known = options.flags & !flags == 0;
         if options.struct_size != size_of::<Self>() as u64 || !is_known {
             return Err(Failure::argument(
@@ -129,6 +134,8 @@ impl StoreOptions {
             other => return Err(Failure::argument(format!("{other} is no DURUM_MAPPING_*"))),
         };
         let read = read.checkpoint_thread(options.flags & DURUM_STORE_NO_CHECKPOINT_THREAD == 0);
+        let read = read
+            .untyped_hold_no_pointers(options.flags & DURUM_STORE_UNTYPED_HOLD_NO_POINTERS != 0);
         Ok(match options.domain {
             DURUM_DOMAIN_DETECT => read,
             DURUM_DOMAIN_DAX => read.domain(Domain::Dax),

@@ -239,6 +239,9 @@ pub struct Recover {
     /// Do not ask before something is given up
     #[arg(long, short, requires = "give_up")]
     pub yes: bool,
+    /// Where the store is being moved to other addresses: objects of unknown type hold no pointers
+    #[arg(long)]
+    pub untyped_hold_no_pointers: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

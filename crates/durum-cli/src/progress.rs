@@ -39,6 +39,7 @@ pub(crate) fn stages() -> Arc<ProgressFn> {
                     Stage::Logs => "logs",
                     Stage::Check => "checking",
                     Stage::Clone => "copying",
+                    Stage::Move => "moving",
                     _ => "working",
                 });
                 bar.set_position(progress.done);

@@ -250,6 +250,35 @@ pub fn encode(header: &PuddleHeader) -> [u8; ENCODED_SIZE] {
     }))
 }
 
+/// As [`parse`], for a puddle that is to be where `expected` says. Its maker has written another address, with the
+/// checksum that goes with it, and whoever moved it may have written a part of the header anew. All else has to be
+/// right.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_moved(
+    bytes: &[u8],
+    file_len: u64,
+    expected: &PuddleHeader,
+) -> Result<PuddleHeader, FormatError> {
+    let moved = [
+        offset_of!(Media, address)..offset_of!(Media, size),
+        offset_of!(Media, checksum)..offset_of!(Media, reserved),
+    ];
+    let encoded = encode(expected);
+    let mut whole = bytes.to_vec();
+    for range in moved {
+        if let (Some(found), Some(written)) = (whole.get_mut(range.clone()), encoded.get(range)) {
+            found.copy_from_slice(written);
+        }
+    }
+    match whole.starts_with(&encoded) {
+        true => parse(&whole, file_len),
+        // Tells what is wrong with it as it is.
+        false => parse(bytes, file_len),
+    }
+}
+
 /// Reads and checks the header of a puddle whose file has `file_len` bytes. `bytes` begins with the file's first
 /// byte; 128 are needed, and where more of the first 1024 are given, the reserved ones among them are checked too.
 ///

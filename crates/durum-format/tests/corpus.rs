@@ -311,6 +311,7 @@ fn registry() -> State {
             size: UNIT,
             kind,
             is_root: first == 3,
+            is_stale: false,
         };
         Change::PutPuddle(uuid(first), record)
     };

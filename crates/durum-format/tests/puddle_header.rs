@@ -3,7 +3,7 @@
 mod common;
 
 use common::{flips, hex, uuid};
-use durum_format::puddle::{self, PuddleHeader, PuddleKind, encode, parse};
+use durum_format::puddle::{self, PuddleHeader, PuddleKind, encode, parse, parse_moved};
 use durum_format::{Fault, FormatError, UNIT};
 use proptest::prelude::*;
 
@@ -37,6 +37,38 @@ fn every_changed_byte_is_refused() {
     bytes.resize(1024, 0);
     for (at, changed) in flips(&bytes) {
         assert!(parse(&changed, 2 * UNIT).is_err(), "byte {at}");
+    }
+}
+
+/// Whoever moves a puddle may be stopped anywhere: each word is the old one or the new one. All else is as ever.
+#[test]
+fn a_header_that_moves_is_known_by_all_but_its_address() {
+    let was = header();
+    let now = PuddleHeader {
+        address: 0x2000_8000_0000,
+        ..was
+    };
+    let (old, new) = (encode(&was), encode(&now));
+    for torn in 0..1_u32 << 2 {
+        let mut bytes = old.to_vec();
+        bytes.resize(1024, 0);
+        // The words that differ.
+        for (bit, word) in [48..56, 64..72].into_iter().enumerate() {
+            if torn >> bit & 1 == 1 {
+                bytes[word.clone()].copy_from_slice(&new[word]);
+            }
+        }
+        assert_eq!(parse_moved(&bytes, 2 * UNIT, &now).unwrap(), now, "{torn}");
+        for (at, changed) in flips(&bytes) {
+            let is_free = (48..56).contains(&at) || (68..72).contains(&at);
+            assert_eq!(
+                parse_moved(&changed, 2 * UNIT, &now) == Ok(now),
+                is_free,
+                "byte {at}"
+            );
+        }
+        assert!(parse_moved(&bytes, UNIT, &now).is_err());
+        assert!(parse_moved(&bytes[..100], 2 * UNIT, &now).is_err());
     }
 }
 

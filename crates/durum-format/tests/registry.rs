@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use common::{flips, uuid};
 use durum_format::puddle::PuddleKind;
 use durum_format::registry::{
-    self, BEGINNING_BYTES, Change, PoolRecord, PuddleRecord, QuarantinedLog, Rights, Room, State,
-    encode_changes, encode_snapshot, parse, salvage,
+    self, AddressRange, BEGINNING_BYTES, Change, PoolRecord, PuddleRecord, QuarantinedLog, Rights,
+    Room, State, encode_changes, encode_snapshot, parse, salvage,
 };
 use durum_format::store::StoreHeader;
 use durum_format::types::type_id;
@@ -34,6 +34,7 @@ fn puddle(owner: Uuid, kind: PuddleKind, unit: u64) -> PuddleRecord {
         size: UNIT,
         kind,
         is_root: false,
+        is_stale: false,
     }
 }
 
@@ -193,7 +194,7 @@ fn version_1_is_read_and_may_not_say_more() {
     bytes.resize(Room::of(&bytes).unwrap().end as usize, 0);
     let parsed = parse(&older(&bytes)).unwrap();
     assert_eq!((parsed.version, &parsed.state), (1, &plain));
-    assert_eq!(parse(&bytes).unwrap().version, registry::VERSION);
+    assert_eq!(parse(&bytes).unwrap().version, registry::VERSION_RIGHTS);
     // Neither in the snapshot nor behind it.
     let steps = steps();
     for folded in [0, steps.len()] {
@@ -201,6 +202,136 @@ fn version_1_is_read_and_may_not_say_more() {
         let error = parse(&older(&bytes)).unwrap_err();
         assert!(error.to_string().contains("version 1"), "{error}");
     }
+}
+
+/// A pool of two puddles whose root puddle goes to unit 8.
+fn moving() -> (Vec<Vec<Change>>, Vec<Change>) {
+    let pool = uuid(POOL);
+    let stale = |unit: u64, is_root: bool| PuddleRecord {
+        is_root,
+        is_stale: true,
+        ..puddle(pool, PuddleKind::Data, unit)
+    };
+    let begin = vec![
+        Change::PutPuddle(uuid(0x40), stale(8, true)),
+        Change::PutPuddle(uuid(0x41), stale(1, false)),
+        Change::PutMove(DEFAULT_BASE, place(8)),
+    ];
+    (steps()[..3].to_vec(), begin)
+}
+
+fn place(unit: u64) -> AddressRange {
+    AddressRange {
+        address: DEFAULT_BASE + unit * UNIT,
+        size: UNIT,
+    }
+}
+
+/// What it says of the puddle with the root, or the other one, once that is rewritten.
+fn rewritten(state: &State, which: u8) -> Vec<Change> {
+    let record = PuddleRecord {
+        is_stale: false,
+        ..state.puddles[&uuid(which)]
+    };
+    vec![Change::PutPuddle(uuid(which), record)]
+}
+
+#[test]
+fn moves_are_told_until_the_last_puddle_is_rewritten() {
+    let (mut all, begin) = moving();
+    all.push(begin);
+    let state = after(&all, all.len());
+    state.validate().unwrap();
+    all.push(rewritten(&state, 0x41));
+    assert_eq!(after(&all, all.len()).moves.len(), 1);
+    all.push(rewritten(&state, 0x40));
+    let ended = after(&all, all.len());
+    assert!(ended.moves.is_empty() && !ended.has_stale());
+    // A file whose snapshot speaks of moves has the changes that end them, and none that an older build would misread
+    // stands behind a snapshot of the older version.
+    for folded in 0..=all.len() {
+        let (bytes, _) = file(&all, folded);
+        let begins_moving = 3;
+        match parse(&bytes) {
+            Ok(parsed) => {
+                assert!(folded > begins_moving, "{folded}");
+                assert_eq!(parsed.state, ended);
+                let is_moving = folded < all.len();
+                assert_eq!(parsed.version, 2 + u32::from(is_moving));
+            }
+            Err(error) => {
+                assert!(folded <= begins_moving, "{folded}: {error}");
+                assert!(error.to_string().contains("version 2"), "{error}");
+            }
+        }
+    }
+    // One removed is not stale any more.
+    let mut state = after(&all, 4);
+    state.commit(&rewritten(&state, 0x40));
+    state.commit(&[Change::RemovePuddle(uuid(0x41))]);
+    assert!(state.moves.is_empty());
+}
+
+#[test]
+fn a_registry_whose_moves_contradict_it_is_refused() {
+    let (mut all, begin) = moving();
+    all.push(begin);
+    let moving = after(&all, all.len());
+    let spoil = |what: &dyn Fn(&mut State)| {
+        let mut state = moving.clone();
+        what(&mut state);
+        assert!(state.validate().is_err());
+    };
+    let other = DEFAULT_BASE + 5 * UNIT;
+    // Somebody lies where a puddle was; two were at one place.
+    spoil(&|state| _ = state.moves.insert(DEFAULT_BASE + UNIT, place(9)));
+    spoil(&|state| state.puddles.get_mut(&uuid(0x40)).unwrap().address = DEFAULT_BASE);
+    spoil(&|state| {
+        let two = AddressRange {
+            size: 2 * UNIT,
+            ..place(9)
+        };
+        state
+            .moves
+            .extend([(other, two), (other + UNIT, place(12))]);
+    });
+    // Outside of the store, or between units.
+    spoil(&|state| _ = state.moves.insert(other + 1, place(9)));
+    spoil(&|state| {
+        _ = state.moves.insert(
+            other,
+            AddressRange {
+                size: 0,
+                ..place(9)
+            },
+        )
+    });
+    spoil(&|state| {
+        _ = state.moves.insert(
+            other,
+            AddressRange {
+                address: UNIT,
+                size: UNIT,
+            },
+        )
+    });
+    spoil(&|state| _ = state.moves.insert(DEFAULT_BASE - UNIT, place(9)));
+    // Without the one or the other.
+    spoil(&|state| state.moves.clear());
+    spoil(&|state| {
+        for record in state.puddles.values_mut() {
+            record.is_stale = false;
+        }
+    });
+    // A log.
+    let log = PuddleRecord {
+        is_stale: true,
+        ..puddle(uuid(CLIENT), PuddleKind::Log, 6)
+    };
+    spoil(&|state| {
+        state.clients.insert(uuid(CLIENT));
+        state.puddles.insert(uuid(0x51), log);
+    });
 }
 
 /// Its logs may lie in quarantine for long: whose they are is known until they go.
@@ -339,8 +470,8 @@ fn a_record_that_is_not_the_next_one_is_damage() {
 #[test]
 fn a_newer_registry_is_refused_by_its_version_and_a_foreign_one_as_such() {
     for parsed in [
-        parse(b"durum registry 3 whatever follows\n").map(|_| ()),
-        Room::of(b"durum registry 3 whatever follows\n").map(|_| ()),
+        parse(b"durum registry 4 whatever follows\n").map(|_| ()),
+        Room::of(b"durum registry 4 whatever follows\n").map(|_| ()),
     ] {
         let newer = parsed.unwrap_err();
         assert_eq!(newer.fault(), Fault::OtherVersion, "{newer}");

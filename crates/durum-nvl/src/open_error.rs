@@ -87,7 +87,7 @@ fn errno_of(error: &durum::Error) -> i32 {
             | Store::PoolOpen { .. },
         ) => libc::EBUSY,
         Error::Store(Store::ServiceGone { .. }) => libc::ECONNREFUSED,
-        Error::Store(Store::AddressConflict { .. }) => libc::EADDRINUSE,
+        Error::Store(Store::AddressConflict { .. } | Store::Unmovable { .. }) => libc::EADDRINUSE,
         Error::Store(Store::AddressSpace { .. }) => libc::ENOMEM,
         Error::Store(Store::StorageFull { .. } | Store::AddressesExhausted { .. })
         | Error::LogFull { .. } => libc::ENOSPC,

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use durum_format::puddle::PuddleKind;
 use durum_format::{EngineKind, Uuid};
 use durum_service::{
-    Garbage, LostFile, PoolSummary, PuddleOwner, PuddlePlace, RecoveryReport, RefusedPool,
-    StoreInfo, StrayFile,
+    AddressRange, Garbage, LostFile, PoolSummary, PuddleOwner, PuddlePlace, RecoveryReport,
+    RefusedPool, StoreInfo, StrayFile, UsedElsewhere,
 };
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -26,8 +26,12 @@ pub const VERSION: u32 = 1;
 /// [`Request::Logs`], [`Request::OpenLogs`].
 pub const LOOK: u64 = 1;
 
+/// The service moves data that is in the way: [`Request::Occupied`], [`Request::Avoid`], [`Request::MakeWay`],
+/// [`Request::FinishMoving`].
+pub const MOVE: u64 = 2;
+
 /// All features of this version that there are.
-pub const FEATURES: u64 = LOOK;
+pub const FEATURES: u64 = LOOK | MOVE;
 
 /// The words with which a client begins.
 pub const GREETING: [u8; 8] = *b"durum-cl";
@@ -160,6 +164,10 @@ pub enum Request {
     OpenLogs {
         logs: Vec<Uuid>,
     },
+    Occupied,
+    Avoid(UsedElsewhere),
+    MakeWay,
+    FinishMoving,
 }
 
 impl Request {
@@ -170,6 +178,9 @@ impl Request {
             | Request::StrayFiles
             | Request::Logs
             | Request::OpenLogs { .. } => LOOK,
+            Request::Occupied | Request::Avoid(_) | Request::MakeWay | Request::FinishMoving => {
+                MOVE
+            }
             _ => 0,
         }
     }
@@ -272,6 +283,9 @@ pub enum Answer {
     StrayFiles(Vec<StrayFile>),
     /// The files whose descriptors come beside.
     Files(Vec<PathBuf>),
+    Occupied(Vec<AddressRange>),
+    /// So many puddles were rewritten.
+    Rewritten(u64),
 }
 
 /// What the service tells without being asked.

@@ -12,8 +12,8 @@ use durum_protocol::{
     Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Names, Note, Parts, Request, Welcome,
 };
 use durum_service::{
-    Error, ErrorKind, FileProblem, LostFile, PoolSummary, PuddlePlace, Rights, StoreInfo,
-    StrayFile, StrayKind, StrayState,
+    AddressRange, Error, ErrorKind, FileProblem, LostFile, PoolSummary, PuddlePlace, Rights,
+    StoreInfo, StrayFile, StrayKind, StrayState, UsedElsewhere,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -92,8 +92,20 @@ fn requests() -> Vec<Request> {
         Request::StrayFiles,
         Request::Logs,
         Request::OpenLogs { logs: vec![UUID] },
+        Request::Occupied,
+        Request::Avoid(UsedElsewhere {
+            ranges: vec![RANGE],
+            untyped_hold_no_pointers: true,
+        }),
+        Request::MakeWay,
+        Request::FinishMoving,
     ]
 }
+
+const RANGE: AddressRange = AddressRange {
+    address: 1 << 44,
+    size: 2 << 20,
+};
 
 fn answers() -> Vec<Answer> {
     let grant = Grant {
@@ -172,6 +184,8 @@ fn answers() -> Vec<Answer> {
             },
         }]),
         Answer::Files(vec!["/store/quarantine/1".into()]),
+        Answer::Occupied(vec![RANGE]),
+        Answer::Rewritten(3),
         Answer::StrayFiles(vec![
             StrayFile {
                 file: "/store/notes".into(),

@@ -475,6 +475,8 @@ fn is_long(request: &Request) -> bool {
             | Request::StrayFiles
             | Request::RevokePool { .. }
             | Request::AskToLeave { .. }
+            | Request::MakeWay
+            | Request::FinishMoving
     )
 }
 

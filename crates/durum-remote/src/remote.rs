@@ -12,9 +12,9 @@ use durum_persist::file::MediaFile;
 use durum_protocol::message::ClientView;
 use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
-    Error, ErrorKind, Garbage, GarbageOptions, LostFile, PoolGrant, PoolSpec, PoolSummary,
-    PuddleGrant, PuddleOwner, RecoveryReport, RefusedPool, Result, Service, StoreInfo, StrayFile,
-    random_uuid,
+    AddressRange, Error, ErrorKind, Garbage, GarbageOptions, LostFile, PoolGrant, PoolSpec,
+    PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport, RefusedPool, Result, Service, StoreInfo,
+    StrayFile, UsedElsewhere, random_uuid,
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -450,6 +450,28 @@ impl Service for Remote {
                 let files = paths.into_iter().zip(files);
                 files.map(|(path, file)| received(file, path)).collect()
             }
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn occupied(&self) -> Result<Vec<AddressRange>> {
+        match self.ask(&Request::Occupied)?.0 {
+            Answer::Occupied(ranges) => Ok(ranges),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn avoid(&self, used: &UsedElsewhere) -> Result<()> {
+        self.done(&Request::Avoid(used.clone()))
+    }
+
+    fn make_way(&self) -> Result<()> {
+        self.done(&Request::MakeWay)
+    }
+
+    fn finish_moving(&self) -> Result<u64> {
+        match self.ask(&Request::FinishMoving)?.0 {
+            Answer::Rewritten(puddles) => Ok(puddles),
             _ => Err(self.strange()),
         }
     }

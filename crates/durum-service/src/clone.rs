@@ -35,7 +35,8 @@ use crate::reading;
 use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::{Contents, PoolRecord, PuddleRecord};
 use crate::roles;
-use crate::space::Space;
+use crate::space::{Elsewhere, Space};
+use crate::translate;
 
 /// Bytes written at a time; runs of zeros of this size are left out, because a new puddle is zero.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -87,7 +88,7 @@ pub struct CloneReport {
 /// which is durable on return.
 ///
 /// # Errors
-/// `StoreMissing`, `StoreBusy`, `StoreDirty`, `PartsKept` for the source; `StoreExists` for the target;
+/// `StoreMissing`, `StoreBusy`, `StoreDirty`, `StoreMoving`, `PartsKept` for the source; `StoreExists` for the target;
 /// `PoolQuarantined`; damage of the source; `Options`, `StorageFull`, `Io`. The source is never changed, and the target
 /// is not there then.
 pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Result<CloneReport> {
@@ -96,6 +97,7 @@ pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Resu
     let _lock = liveness::share(&source)?;
     let contents = validate(&source, &identity)?.contents;
     ensure_nothing_kept(&source, &contents, "cloned")?;
+    contents.ensure_rewritten(&source)?;
     if !contents.is_clean() {
         return Err(Error::StoreDirty { path: source });
     }
@@ -294,7 +296,10 @@ impl Moves {
                     space: identity.size,
                 });
             };
-            let addresses = old.iter().map(|(_, record)| space.place(record.size));
+            let nothing = Elsewhere::default();
+            let addresses = old
+                .iter()
+                .map(|(_, record)| space.place(record.size, &nothing));
             if let Some(addresses) = addresses.collect::<Option<Vec<u64>>>() {
                 break (addresses, space.cursor());
             }
@@ -474,51 +479,33 @@ fn translate_object(
     report: &mut CloneReport,
     descriptor: &Descriptor,
     object: &mut [u8],
-    (file, offset): (&Path, u64),
+    place: (&Path, u64),
 ) -> Result<()> {
     if roles::is_husk(descriptor, object) {
         return Ok(());
     }
-    let misfit = |error| Error::Damaged {
-        file: file.to_owned(),
-        structure: "object",
-        offset,
-        problem: format!(
-            "it does not fit its type {}: {error}",
-            descriptor.name().unwrap_or("without a name")
-        ),
-        cure: "`durum check` tells more; restore a copy of the store".into(),
-    };
-    let pointers: Vec<_> = descriptor.pointers(object).map_err(misfit)?.collect();
     let mut volatile = Vec::new();
     let fits = descriptor.visit_volatile(object, |part| volatile.push(part));
     if fits.is_err() {
         // What does not fit holds no pointers, and `check` does not look at it: it is copied as it is.
         volatile.clear();
     }
+    translate::pointers(descriptor, object, place, |address| {
+        if !moves.concerns(address) {
+            return None;
+        }
+        let translated = moves.translate_address(address);
+        match translated {
+            Some(_) => report.pointers += 1,
+            None => report.pointers_to_nowhere += 1,
+        }
+        translated
+    })?;
     for part in volatile {
         let [start, size] =
             [part.offset, part.size].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
         if let Some(part) = object.get_mut(start..start.saturating_add(size)) {
             part.fill(0);
-        }
-    }
-    for pointer in pointers {
-        let at = usize::try_from(pointer.offset).unwrap_or(usize::MAX);
-        let rest = object.get_mut(at..);
-        let Some(word) = rest.and_then(|rest| rest.first_chunk_mut::<8>()) else {
-            continue;
-        };
-        let address = u64::from_le_bytes(*word);
-        if !moves.concerns(address) {
-            continue;
-        }
-        match moves.translate_address(address) {
-            Some(address) => {
-                *word = address.to_le_bytes();
-                report.pointers += 1;
-            }
-            None => report.pointers_to_nowhere += 1,
         }
     }
     Ok(())

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use durum_format::error::{Fault, FormatError};
 
 use crate::model::quoted;
-use crate::wording::{at, begins_at, cure_of_conflict, holder, shown, some_of, user_of_range};
+use crate::wording::{at, begins_at, cure_of_conflict, holder, of_pool};
+use crate::wording::{shown, some_of, user_of_range};
 
 /// The result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -265,6 +266,28 @@ pub enum Error {
         address: u64,
         /// The range's size in bytes.
         size: u64,
+    },
+    /// Puddles of the store cannot make way for what the process has at their addresses. Nothing was changed.
+    #[error(
+        "{store}: it lies where something else of this process does, and cannot be moved: {what}{reason}; or open it in a \
+         process of its own, or a copy at other addresses: `durum clone {store} DST`",
+        store = .store.display(), what = of_pool(pool.as_deref())
+    )]
+    Unmovable {
+        /// The store.
+        store: PathBuf,
+        /// The pool that keeps it from that, where it is one.
+        pool: Option<String>,
+        /// Why, and what to do, as a clause.
+        reason: String,
+    },
+    /// The store was moved to other addresses, and not all its pointers are rewritten. Nothing was changed.
+    #[error("{store}: it moves to other addresses, and {puddles} of its puddles are not rewritten yet; finish that: `durum recover {store}`", store = .store.display())]
+    StoreMoving {
+        /// The store.
+        store: PathBuf,
+        /// How many.
+        puddles: u64,
     },
     /// No run of free addresses is long enough.
     #[error("{store}: no {size} bytes of free addresses in a row are left in the space of {space} bytes; remove pools, or make a second store", store = .store.display())]
@@ -539,6 +562,8 @@ impl Error {
             | Error::PoolName { .. }
             | Error::Options { .. }
             | Error::AddressConflict { .. }
+            | Error::Unmovable { .. }
+            | Error::StoreMoving { .. }
             | Error::AddressesExhausted { .. }
             | Error::NothingKept { .. }
             | Error::PoolNotQuarantined { .. }

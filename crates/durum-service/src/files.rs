@@ -194,6 +194,7 @@ pub(crate) fn record_of(header: &PuddleHeader) -> PuddleRecord {
         size: header.size,
         kind: header.kind,
         is_root: header.is_root,
+        is_stale: false,
     }
 }
 
@@ -282,8 +283,11 @@ fn ensure_opened(file: &MediaFile, uuid: Uuid, record: &PuddleRecord) -> Result<
 
 fn ensure_header(file: &MediaFile, length: u64, uuid: Uuid, record: &PuddleRecord) -> Result<()> {
     let cure = role_of(record).cure;
-    let found = header_in(file, length, cure)?;
     let expected = header_of(uuid, record);
+    let found = match record.is_stale {
+        true => stale_header_in(file, length, &expected, cure)?,
+        false => header_in(file, length, cure)?,
+    };
     if found != expected {
         return Err(Error::Damaged {
             file: file.path().to_owned(),
@@ -355,6 +359,21 @@ fn header_in(file: &MediaFile, length: u64, cure: &'static str) -> Result<Puddle
     let head = &mut buffer[..length.min(IMMUTABLE_SIZE) as usize];
     reading::exact(file, 0, head, "reading a puddle header")?;
     puddle::parse(head, length).map_err(|source| Error::format(path, 0, source, cure))
+}
+
+/// As [`header_in`], for a puddle that was moved and may not say so yet, or with half of its header.
+fn stale_header_in(
+    file: &MediaFile,
+    length: u64,
+    expected: &PuddleHeader,
+    cure: &'static str,
+) -> Result<PuddleHeader> {
+    let path = file.path();
+    let mut buffer = [0; IMMUTABLE_SIZE as usize];
+    let head = &mut buffer[..length.min(IMMUTABLE_SIZE) as usize];
+    reading::exact(file, 0, head, "reading a puddle header")?;
+    puddle::parse_moved(head, length, expected)
+        .map_err(|source| Error::format(path, 0, source, cure))
 }
 
 /// Removes a puddle's file after its registration is durably gone.
@@ -479,6 +498,7 @@ mod tests {
             size: pool.root.size,
             kind: pool.root.kind,
             is_root: true,
+            is_stale: false,
         };
         let puddles = Puddles::of(&path).unwrap();
         puddles.open(pool.root.uuid, &record, false).unwrap();

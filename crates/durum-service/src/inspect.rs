@@ -451,6 +451,10 @@ impl ReadOnlyStore {
         let record = self.contents.puddle(self.name(), uuid)?;
         self.refused
             .ensure_not(self.name(), &self.contents, record.owner)?;
+        // A service has rewritten what it gives.
+        if record.is_stale && self.source.is_none() {
+            self.contents.ensure_rewritten(self.name())?;
+        }
         let file = self.file(uuid, record).map_err(|error| {
             match self.contents.pools.get(&record.owner) {
                 Some(pool) => files::of_pool(error, self.name(), &pool.name),

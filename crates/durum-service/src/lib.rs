@@ -42,6 +42,7 @@ mod quota;
 mod reading;
 mod recovery;
 mod registry;
+mod rewrite;
 mod rights;
 mod roles;
 mod served;
@@ -49,6 +50,7 @@ mod service;
 mod space;
 mod sparse;
 mod strays;
+mod translate;
 mod unregistered;
 mod wording;
 
@@ -66,8 +68,9 @@ pub use host::{CreateOptions, Embedded, Ended, Host, OpenOptions};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use liveness::{Life, Liveness, Watched};
 pub use model::{
-    EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
-    PuddlePlace, PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,
+    AddressRange, EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant,
+    PuddleOwner, PuddlePlace, PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage,
+    StoreInfo, UsedElsewhere,
 };
 pub use names::random_uuid;
 pub use presence::{FileProblem, LostFile};

@@ -1,5 +1,6 @@
 //! What passes between a client and the service: grants, specifications, reports.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 pub use durum_format::EngineKind;
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
+pub use durum_format::registry::AddressRange;
 use durum_format::registry::Rights;
 use durum_persist::domain::Domain;
 use durum_persist::file::MediaFile;
@@ -84,6 +86,15 @@ pub struct PuddlePlace {
     pub size: u64,
     /// What it holds.
     pub kind: PuddleKind,
+}
+
+/// What the process of a client uses addresses for, beside the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedElsewhere {
+    /// The addresses, in any order.
+    pub ranges: Vec<AddressRange>,
+    /// The client says that objects of unknown type hold no pointers.
+    pub untyped_hold_no_pointers: bool,
 }
 
 /// What a store is.
@@ -285,7 +296,19 @@ pub enum Stage {
     Check,
     /// Puddles are rewritten (steps are puddles).
     Clone,
+    /// Pointers are rewritten in puddles that may lead to where others were (steps are puddles).
+    Move,
 }
 
 /// Called as a long operation goes on.
 pub type ProgressFn = dyn Fn(Progress) + Send + Sync;
+
+/// Who is told, if anybody.
+#[derive(Clone, Default)]
+pub(crate) struct Listener(pub(crate) Option<Arc<ProgressFn>>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Listener").field(&self.0.is_some()).finish()
+    }
+}

@@ -7,8 +7,8 @@ use durum_persist::file::MediaFile;
 use crate::check::{Garbage, GarbageOptions};
 use crate::error::Result;
 use crate::model::{
-    PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport, RefusedPool,
-    StoreInfo,
+    AddressRange, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport,
+    RefusedPool, StoreInfo, UsedElsewhere,
 };
 use crate::presence::LostFile;
 use crate::strays::StrayFile;
@@ -220,6 +220,38 @@ pub trait Service: Send + Sync {
     /// # Errors
     /// As [`find_garbage`](crate::find_garbage); `PoolOpen`, `PoolBusy`.
     fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage>;
+
+    /// Where the store's puddles are now, in order of address, as few ranges as possible.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`.
+    fn occupied(&self) -> Result<Vec<AddressRange>>;
+
+    /// The client's process uses these addresses for something else: new puddles that the client asks for are placed
+    /// elsewhere, and [`Service::make_way`] clears them. What was said before is forgotten.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`.
+    fn avoid(&self, used: &UsedElsewhere) -> Result<()>;
+
+    /// Moves all pools' puddles that are at addresses which the client's process uses for something else
+    /// ([`Service::avoid`]) to others. Where everything is to be is durable on return. Pointers are rewritten puddle by
+    /// puddle, before each is opened next, in whichever process (Puddles, EuroSys'24, §4.2). Nothing, where nothing is
+    /// in the way.
+    ///
+    /// # Errors
+    /// `Unmovable`: a program has a pool of the store open; a pool has objects of unknown type, and the client does not
+    /// say that these hold no pointers; a pool is not recovered. `NotPermitted` for all but the owner of all pools,
+    /// root and the service's own user. `AddressesExhausted`, `StorageFull`. Nothing was moved.
+    fn make_way(&self) -> Result<()>;
+
+    /// Rewrites all puddles whose pointers may lead to where others were, so that nobody who opens the store needs to.
+    /// Tells how many these were.
+    ///
+    /// # Errors
+    /// `NotPermitted` for all but the owner of all their pools, root and the service's own user; what is wrong with a
+    /// file of a pool: others may have been rewritten.
+    fn finish_moving(&self) -> Result<u64>;
 
     /// Has `tell` called once the service knows this client no more, because it took it for gone: its pools were
     /// recovered, and may be another's. Whatever the client writes from then on is lost, or torn. A service in this

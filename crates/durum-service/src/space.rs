@@ -6,7 +6,12 @@
 //! never straddles the end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use durum_format::UNIT;
+
+use crate::registry::contents::AddressRange;
 
 /// The start of a new store is a multiple of this, in bytes.
 pub(crate) const START_ALIGNMENT: u64 = 1 << 30;
@@ -60,16 +65,17 @@ impl Space {
         Ok(())
     }
 
-    /// Takes `length` bytes: the first free run after the last placement. `None` if no run is long enough.
-    pub(crate) fn place(&mut self, length: u64) -> Option<u64> {
+    /// Takes `length` bytes: the first free run after the last placement, out of `elsewhere`'s way. `None` if no run is
+    /// long enough.
+    pub(crate) fn place(&mut self, length: u64, elsewhere: &Elsewhere) -> Option<u64> {
         if length == 0 || length > self.size {
             return None;
         }
         let start = self
-            .first_fit(self.cursor, self.size, length)
+            .first_fit(self.cursor, self.size, length, elsewhere)
             // The runs before the cursor, and the one that spans it: a run may begin before the cursor and
             // reach beyond it.
-            .or_else(|| self.first_fit(0, self.size, length))?;
+            .or_else(|| self.first_fit(0, self.size, length, elsewhere))?;
         self.taken.insert(start, length);
         self.cursor = if start + length < self.size {
             start + length
@@ -118,18 +124,65 @@ impl Space {
     }
 
     /// The first free run of `length` bytes in `from..to`, as an offset.
-    fn first_fit(&self, from: u64, to: u64, length: u64) -> Option<u64> {
+    fn first_fit(&self, from: u64, to: u64, length: u64, elsewhere: &Elsewhere) -> Option<u64> {
         let mut at = from;
         if let Some((&other, &other_length)) = self.taken.range(..from).next_back() {
             at = at.max(other + other_length);
         }
-        for (&other, &other_length) in self.taken.range(from..to) {
+        let taken = self.taken.range(from..to);
+        for (other, other_length) in taken.map(|(at, length)| (*at, *length)).chain([(to, 0)]) {
+            at = elsewhere.next_free(self.base + at, length) - self.base;
             if other.checked_sub(at).is_some_and(|gap| gap >= length) {
                 return Some(at);
             }
             at = at.max(other + other_length);
         }
-        (to.checked_sub(at)? >= length).then_some(at)
+        None
+    }
+}
+
+/// Addresses that a client's process uses for something else, in order and apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Elsewhere(Vec<Range<u64>>);
+
+impl Elsewhere {
+    pub(crate) const NOTHING: Elsewhere = Elsewhere(Vec::new());
+
+    /// Those of some ranges, which may meet.
+    pub(crate) fn of(ranges: &[AddressRange]) -> Elsewhere {
+        let end = |range: &AddressRange| range.address.saturating_add(range.size);
+        let ranges = ranges.iter().map(|range| range.address..end(range));
+        let mut ranges: Vec<Range<u64>> = ranges.filter(|range| !range.is_empty()).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges.dedup_by(|next, last| {
+            let meets = next.start <= last.end;
+            if meets {
+                last.end = last.end.max(next.end);
+            }
+            meets
+        });
+        Elsewhere(ranges)
+    }
+
+    /// The one of the ranges that any of `length` bytes from `address` on is in.
+    fn met(&self, address: u64, length: u64) -> Option<&Range<u64>> {
+        let behind = self.0.partition_point(|range| range.end <= address);
+        let range = self.0.get(behind)?;
+        (range.start < address.saturating_add(length)).then_some(range)
+    }
+
+    /// Whether any of `length` bytes from `address` on is in use.
+    pub(crate) fn meets(&self, address: u64, length: u64) -> bool {
+        self.met(address, length).is_some()
+    }
+
+    /// The first address from this one on where `length` bytes are not in use.
+    fn next_free(&self, address: u64, length: u64) -> u64 {
+        let mut at = address;
+        while let Some(range) = self.met(at, length) {
+            at = range.end.next_multiple_of(UNIT);
+        }
+        at
     }
 }
 
@@ -180,34 +233,54 @@ pub(crate) fn random_start(base: u64, size: u64, random: u64) -> (u64, OpenHere)
 mod tests {
     use super::*;
 
-    const UNIT: u64 = 2 << 20;
     const BASE: u64 = 0x2000_0000_0000;
 
     #[test]
     fn placement_goes_upward_wraps_around_and_reuses_freed_ranges_last() {
         let mut space = Space::new(BASE, 8 * UNIT, BASE + 5 * UNIT);
-        assert_eq!(space.place(UNIT), Some(BASE + 5 * UNIT));
-        assert_eq!(space.place(UNIT), Some(BASE + 6 * UNIT));
+        assert_eq!(
+            space.place(UNIT, &Elsewhere::default()),
+            Some(BASE + 5 * UNIT)
+        );
+        assert_eq!(
+            space.place(UNIT, &Elsewhere::default()),
+            Some(BASE + 6 * UNIT)
+        );
         // One unit is left above: two units wrap around and never straddle the end.
-        assert_eq!(space.place(2 * UNIT), Some(BASE));
-        assert_eq!(space.place(2 * UNIT), Some(BASE + 2 * UNIT));
+        assert_eq!(space.place(2 * UNIT, &Elsewhere::default()), Some(BASE));
+        assert_eq!(
+            space.place(2 * UNIT, &Elsewhere::default()),
+            Some(BASE + 2 * UNIT)
+        );
         space.remove(BASE + 5 * UNIT);
         // The run at 4..6 is free now, and comes first after the last placement.
-        assert_eq!(space.place(2 * UNIT), Some(BASE + 4 * UNIT));
-        assert_eq!(space.place(UNIT), Some(BASE + 7 * UNIT));
-        assert_eq!(space.place(UNIT), None);
+        assert_eq!(
+            space.place(2 * UNIT, &Elsewhere::default()),
+            Some(BASE + 4 * UNIT)
+        );
+        assert_eq!(
+            space.place(UNIT, &Elsewhere::default()),
+            Some(BASE + 7 * UNIT)
+        );
+        assert_eq!(space.place(UNIT, &Elsewhere::default()), None);
         space.remove(BASE + 2 * UNIT);
-        assert_eq!(space.place(3 * UNIT), None);
-        assert_eq!(space.place(2 * UNIT), Some(BASE + 2 * UNIT));
+        assert_eq!(space.place(3 * UNIT, &Elsewhere::default()), None);
+        assert_eq!(
+            space.place(2 * UNIT, &Elsewhere::default()),
+            Some(BASE + 2 * UNIT)
+        );
     }
 
     #[test]
     fn a_run_that_spans_the_cursor_is_found() {
         let mut space = Space::new(BASE, 4 * UNIT, BASE + 2 * UNIT);
-        assert_eq!(space.place(4 * UNIT), Some(BASE));
+        assert_eq!(space.place(4 * UNIT, &Elsewhere::default()), Some(BASE));
         space.remove(BASE);
-        assert_eq!(space.place(UNIT), Some(BASE));
-        assert_eq!(space.place(3 * UNIT), Some(BASE + UNIT));
+        assert_eq!(space.place(UNIT, &Elsewhere::default()), Some(BASE));
+        assert_eq!(
+            space.place(3 * UNIT, &Elsewhere::default()),
+            Some(BASE + UNIT)
+        );
     }
 
     #[test]
@@ -247,7 +320,7 @@ mod tests {
         for _ in 0..5000 {
             if random() % 2 == 0 {
                 let length = 1 + random() % 5;
-                let placed = space.place(length * UNIT);
+                let placed = space.place(length * UNIT, &Elsewhere::default());
                 let fits = model
                     .windows(length as usize)
                     .any(|run| run.iter().all(|taken| !taken));
@@ -267,6 +340,37 @@ mod tests {
                 model[first..first + length as usize].fill(false);
             }
         }
+    }
+
+    #[test]
+    fn what_is_used_elsewhere_is_passed_over() {
+        let range = |unit: u64, units: u64| AddressRange {
+            address: BASE + unit * UNIT,
+            size: units * UNIT,
+        };
+        // In any order, over each other, and outside of the space.
+        let used = [
+            range(6, 2),
+            range(2, 1),
+            range(3, 1),
+            range(7, 4),
+            range(90, 3),
+        ];
+        let elsewhere = Elsewhere::of(&used);
+        assert_eq!(elsewhere.0.len(), 3);
+        for unit in 0..100 {
+            let is_used =
+                (2..4).contains(&unit) || (6..11).contains(&unit) || (90..93).contains(&unit);
+            assert_eq!(elsewhere.meets(BASE + unit * UNIT, UNIT), is_used, "{unit}");
+        }
+        let mut space = Space::new(BASE, 16 * UNIT, BASE + UNIT);
+        space.insert(BASE + 12 * UNIT, UNIT).unwrap();
+        let placed = [1, 2, 2, 1, 3, 1].map(|units| space.place(units * UNIT, &elsewhere));
+        let at = |unit: u64| Some(BASE + unit * UNIT);
+        assert_eq!(placed, [at(1), at(4), at(13), at(15), None, at(0)]);
+        assert_eq!(space.place(UNIT, &elsewhere), at(11));
+        assert_eq!(space.place(UNIT, &elsewhere), None);
+        assert_eq!(space.place(UNIT, &Elsewhere::default()), at(2));
     }
 
     #[test]

@@ -65,3 +65,9 @@ pub(crate) fn begins_at(base: u64) -> String {
 pub(crate) fn at(offset: Option<u64>) -> String {
     offset.map_or_else(String::new, |offset| format!(" at offset {offset}"))
 }
+
+/// Which pool a reason is about, in front of it.
+pub(crate) fn of_pool(pool: Option<&str>) -> String {
+    pool.map(|pool| format!("pool \"{pool}\": "))
+        .unwrap_or_default()
+}

@@ -79,6 +79,10 @@ pub struct StoreOptions {
     /// (default), so that no commit waits for it. Without, commits do it. It starts with the first commits that need
     /// it, and ends when a pool is closed; the next commits start another one.
     pub checkpoint_thread: bool,
+    /// Objects without a known type hold no pointers. Where two stores of a process have the same addresses, as copies
+    /// of one store have, the one that is opened later is moved to others, and its pointers are rewritten. With
+    /// objects of which nobody knows where their pointers are it cannot be moved, unless this is said. Default: off.
+    pub untyped_hold_no_pointers: bool,
     /// When puddles are mapped. Default: what the environment variable `DURUM_MAPPING` says (`eager`, `on-demand`,
     /// `userfaultfd`, `signal`), and else [`PuddleMapping::Eager`].
     pub mapping: Option<PuddleMapping>,
@@ -95,6 +99,7 @@ impl Default for StoreOptions {
             buffered_window: Duration::from_millis(10),
             private_max: memory::quarter(),
             checkpoint_thread: true,
+            untyped_hold_no_pointers: false,
             mapping: None,
         }
     }
@@ -114,6 +119,7 @@ setters! {
     buffered_window(window: Duration);
     private_max(bytes: u64);
     checkpoint_thread(wanted: bool);
+    untyped_hold_no_pointers(said: bool);
     mapping(mapping: PuddleMapping);
     space(bytes: u64);
     growth(bytes: u64);

@@ -154,7 +154,10 @@ impl Store {
         spec.root_puddle_size = options.root_puddle_size;
         let _one_at_a_time = locked(&self.inner.opening);
         self.inner.find_open_pool(name);
-        let grant = self.inner.service.create_pool(name, &spec)?;
+        let grant = self
+            .inner
+            .neighbours
+            .place(|service| service.create_pool(name, &spec))?;
         self.enter(grant, &options).inspect_err(|_| {
             // A pool that cannot be mapped here must not stay behind.
             let _ = self.inner.service.remove_pool(name);
@@ -168,8 +171,9 @@ impl Store {
     ///
     /// # Errors
     /// `PoolBusy` while another program writes it, or while others read it and it is to be written; `PoolOpen` where
-    /// this process has it open otherwise; `PoolMissing`, `PoolQuarantined`, `PoolRefused`, `AddressConflict`,
-    /// `EngineMissing` and others, with what to do.
+    /// this process has it open otherwise; `PoolMissing`, `PoolQuarantined`, `PoolRefused`, `EngineMissing`
+    /// and others, with what to do. `Unmovable` where another store of the process lies at its addresses and this one
+    /// cannot make way; `AddressConflict` where something else of the process does.
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         self.check()?;
         let _one_at_a_time = locked(&self.inner.opening);
@@ -185,11 +189,22 @@ impl Store {
                 },
             }));
         }
-        let grant = match options.read_only {
-            true => self.inner.service.read_pool(name)?,
-            false => self.inner.service.open_pool(name)?,
+        let open = || {
+            let grant = match options.read_only {
+                true => self.inner.service.read_pool(name)?,
+                false => self.inner.service.open_pool(name)?,
+            };
+            self.enter(grant, &options)
         };
-        self.enter(grant, &options)
+        match open() {
+            // Another store of this process, or one that came to it through the service, is there since.
+            Err(Error::Store(durum_service::Error::AddressConflict { .. }))
+                if self.inner.neighbours.make_way()? =>
+            {
+                open()
+            }
+            opened => opened,
+        }
     }
 
     /// Opens a pool, or makes it if the store has none of this name. One that is only read is not made: `PoolMissing`.

@@ -66,6 +66,13 @@ impl Deed {
                     whom: Some(*client),
                 });
             }
+            Request::MakeWay => {
+                return Some(Deed {
+                    event: "moved out of the way",
+                    pool: None,
+                    whom: None,
+                });
+            }
             _ => return None,
         };
         Some(Deed {

@@ -392,6 +392,10 @@ impl Session {
                 let paths = files.iter().map(|file| file.path().to_owned());
                 Ok((Answer::Files(paths.collect()), files))
             }
+            Request::Occupied => alone(Answer::Occupied(client.occupied()?)),
+            Request::Avoid(used) => done(client.avoid(&used)),
+            Request::MakeWay => done(client.make_way()),
+            Request::FinishMoving => alone(Answer::Rewritten(client.finish_moving()?)),
             Request::SetMode { name, mode } => done(client.set_mode(&name, mode)),
             Request::SetOwner { name, uid, gid } => done(client.set_owner(&name, uid, gid)),
             Request::Clients => alone(Answer::Clients(self.service.clients.list(&self.caller))),
@@ -505,6 +509,7 @@ fn name_of(request: &Request) -> String {
         Request::CreatePuddle { .. } => "a new puddle".to_owned(),
         Request::OpenPuddles { .. } | Request::ReopenPuddle { .. } => "files of puddles".to_owned(),
         Request::FindGarbage { .. } => "a search for garbage".to_owned(),
+        Request::MakeWay | Request::FinishMoving => "the store to be moved".to_owned(),
         Request::AskToLeave { client, .. } => format!("the end of client {client}"),
         _ => "an answer".to_owned(),
     }

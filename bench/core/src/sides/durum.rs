@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use durum::{Engine, Pool, PoolOptions, Store, StoreError, StoreOptions, TwinMode};
+use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, TwinMode};
 
 use crate::error::{Error, Result};
 use crate::inputs::Value;
@@ -154,29 +154,19 @@ impl Durum {
 
     fn open(&self, dir: &Path) -> Result<Arc<TempPool>> {
         let path = dir.join(self.name);
-        let mut tries = 0;
-        loop {
-            let dir = TempDir(path.clone());
-            let service = match self.is_served {
-                true => Some(Durumd::start(&path)?),
-                false => None,
-            };
-            match self.pool_in(&path, service.as_ref()) {
-                // Another store of this process has the same of the thousand places where one begins.
-                Err(durum::Error::Store(StoreError::AddressConflict { .. })) if tries < 10 => {
-                    tries += 1;
-                }
-                made => {
-                    let (store, pool) = made.map_err(Error::side(self.name))?;
-                    return Ok(Arc::new(TempPool {
-                        pool,
-                        _store: store,
-                        _service: service,
-                        _dir: dir,
-                    }));
-                }
-            }
-        }
+        let dir = TempDir(path.clone());
+        let service = match self.is_served {
+            true => Some(Durumd::start(&path)?),
+            false => None,
+        };
+        let made = self.pool_in(&path, service.as_ref());
+        let (store, pool) = made.map_err(Error::side(self.name))?;
+        Ok(Arc::new(TempPool {
+            pool,
+            _store: store,
+            _service: service,
+            _dir: dir,
+        }))
     }
 
     fn pool_in(&self, path: &Path, service: Option<&Durumd>) -> durum::Result<(Store, Pool)> {

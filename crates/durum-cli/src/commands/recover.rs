@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use durum_service::{OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service};
+use durum_service::{
+    OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service, UsedElsewhere,
+};
 use serde_json::{Value, json};
 
 use crate::args::Recover;
@@ -52,7 +54,10 @@ fn damaged_puddle(store: &ReadOnlyStore) -> Option<durum_service::Error> {
         .filter(|puddle| puddle.kind.holds_objects());
     data.filter_map(|puddle| store.puddle(puddle.uuid).err())
         // Recovery itself tells of these.
-        .find(|error| !matches!(error, durum_service::Error::PoolRefused { .. }))
+        .find(|error| {
+            use durum_service::Error::{PoolRefused, StoreMoving};
+            !matches!(error, PoolRefused { .. } | StoreMoving { .. })
+        })
 }
 
 fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), Failure> {
@@ -63,8 +68,10 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
     let store = place.open(open)?;
     // Of a service what it did at its start.
     let mut report = store.recovery()?;
-    let lost = match carry_out(options, &*store, &mut report) {
-        Ok(lost) => lost,
+    let done = carry_out(options, &*store, &mut report)
+        .and_then(|lost| Ok((lost, finish_moving(options, &*store)?)));
+    let (lost, rewritten) = match done {
+        Ok(done) => done,
         Err(error) => {
             store.close()?;
             return Err(error);
@@ -84,9 +91,17 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         value["given_up"] = json!(options.give_up);
         value["lost"] = json!(lost.as_ref().map(part_to_json));
         value["pools_in_quarantine"] = json!(quarantined);
+        value["rewritten"] = json!(rewritten);
         output::json(out, &value)?;
     } else {
         print(&report, out)?;
+        if rewritten > 0 {
+            writeln!(
+                out,
+                "moved  pointers were rewritten in {}: everything is where the registry says",
+                count(rewritten, "puddle")
+            )?;
+        }
         if let Some(pool) = &options.accept_quarantined {
             writeln!(out, "pool \"{pool}\" may be opened again, as it is")?;
         }
@@ -100,6 +115,22 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         }
     }
     outcome(place.path(), &report.refused, &quarantined)
+}
+
+/// Rewrites what a move of the store to other addresses has left. Tells how many puddles.
+fn finish_moving(options: &Recover, store: &dyn Service) -> Result<u64, Failure> {
+    if options.untyped_hold_no_pointers {
+        store.avoid(&UsedElsewhere {
+            untyped_hold_no_pointers: true,
+            ..UsedElsewhere::default()
+        })?;
+    }
+    use durum_service::Error::{NotPermitted, Told};
+    match store.finish_moving() {
+        // Of a service, what is others' is left to them; and one that is older has nothing to finish.
+        Err(NotPermitted { .. } | Told { .. }) => Ok(0),
+        rewritten => Ok(rewritten?),
+    }
 }
 
 /// Does what a person has decided. Returns the pool that was given up, with what is lost in it.

@@ -26,10 +26,14 @@ use self::record::{Search, parse_record};
 pub const FILE_NAME: &str = "registry";
 /// The name of its copy.
 pub const COPY_NAME: &str = "registry.copy";
-/// The version that this build writes.
-pub const VERSION: u32 = 2;
+/// The newest version that this build writes and reads.
+pub const VERSION: u32 = VERSION_MOVES;
 /// The oldest version that it reads, in which pools had no owners and clients no users.
 pub const VERSION_MIN: u32 = 1;
+/// The oldest version that it writes: every file that says no more is of this one, and older builds read it.
+pub const VERSION_RIGHTS: u32 = 2;
+/// The version of files that tell of puddles which are being moved.
+pub const VERSION_MOVES: u32 = 3;
 /// A snapshot, its first line included, is never longer: more than a million puddles.
 pub const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;
 /// So many bytes of the file tell by [`Room::of`] how long it is.
@@ -106,7 +110,7 @@ fn truncated(needed: u64, found: u64) -> FormatError {
 /// A registry that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// The version of the file. One that is older than [`VERSION`] takes no more records.
+    /// The version of the file. It takes no records that need a newer one ([`Change::version_needed`]).
     pub version: u32,
     /// What it says.
     pub state: State,
@@ -147,12 +151,15 @@ pub fn parse_used(bytes: &[u8], found: u64) -> Result<Parsed, FormatError> {
         )));
     }
     let mut end = as_index(room.snapshot_end);
+    let mut needed = state.version_needed();
     let mut is_torn = false;
     while let Some(rest) = bytes.get(end..).filter(|rest| !is_zero(rest)) {
         let store = state.store.uuid;
         let expected = state.sequence.wrapping_add(1);
         match parse_record(store, rest) {
             Some(record) if record.sequence == expected => {
+                let versions = record.changes.iter().map(Change::version_needed);
+                needed = versions.fold(needed, u32::max);
                 state.commit(&record.changes);
                 end += record.bytes;
             }
@@ -181,7 +188,7 @@ pub fn parse_used(bytes: &[u8], found: u64) -> Result<Parsed, FormatError> {
             }
         }
     }
-    if line.version < VERSION && state.says_more_than_version_1() {
+    if line.version < needed {
         return Err(damaged(format!(
             "it says what version {} does not have",
             line.version
@@ -255,6 +262,12 @@ fn parse_snapshot(bytes: &[u8]) -> Result<(State, FirstLine, Room), FormatError>
     let (body, line, room) = snapshot_body(bytes)?;
     let behind = |problem: &str| damaged(format!("behind the first line: {problem}"));
     let state: State = serde_json::from_slice(body).map_err(|error| behind(&error.to_string()))?;
+    if line.version != VERSION_MIN && line.version != snapshot_version(&state) {
+        return Err(behind(&format!(
+            "a snapshot that says this is of version {}",
+            snapshot_version(&state)
+        )));
+    }
     // Repeated members, other orders, numbers written otherwise: one state has one text.
     match body_of(&state)? == body {
         true => Ok((state, line, room)),
@@ -269,6 +282,11 @@ fn body_of(state: &State) -> Result<Vec<u8>, FormatError> {
     Ok(body)
 }
 
+/// The version of a snapshot that says `state`: the oldest that can.
+pub fn snapshot_version(state: &State) -> u32 {
+    state.version_needed().max(VERSION_RIGHTS)
+}
+
 /// The snapshot that says `state`. A file is this, and zeros up to [`Room::end`].
 ///
 /// # Errors
@@ -276,7 +294,8 @@ fn body_of(state: &State) -> Result<Vec<u8>, FormatError> {
 pub fn encode_snapshot(state: &State) -> Result<Vec<u8>, FormatError> {
     state.validate()?;
     let body = body_of(state)?;
-    let mut bytes = FirstLine::encode(FIRST_WORDS, VERSION, body.len(), crc32c(&body)).into_bytes();
+    let version = snapshot_version(state);
+    let mut bytes = FirstLine::encode(FIRST_WORDS, version, body.len(), crc32c(&body)).into_bytes();
     bytes.extend_from_slice(&body);
     if bytes.len() as u64 > SNAPSHOT_BYTES_MAX {
         return Err(damaged(format!(

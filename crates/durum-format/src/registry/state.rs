@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::rights::Rights;
+use super::{VERSION_MIN, VERSION_MOVES, VERSION_RIGHTS};
 use crate::home::Verdict;
 use crate::puddle::PuddleKind;
 use crate::store::StoreHeader;
@@ -42,6 +43,15 @@ pub struct PuddleRecord {
     pub kind: PuddleKind,
     /// Whether it is the root puddle of its pool.
     pub is_root: bool,
+    /// Its header may name an address at which it was before, and pointers in it may lead to where other puddles were
+    /// ([`State::moves`]).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_stale: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A log that failed validation.
@@ -119,6 +129,10 @@ pub struct State {
     pub quarantine: BTreeMap<Uuid, QuarantinedLog>,
     /// Pool and client: the pool must not be opened, because of quarantined logs of the client.
     pub marks: BTreeSet<(Uuid, Uuid)>,
+    /// Where puddles were, and where they are now: what pointers in stale puddles may still say. Empty when no puddle
+    /// is stale.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "by_hex")]
+    pub moves: BTreeMap<u64, AddressRange>,
 }
 
 /// One step of a commit.
@@ -167,6 +181,8 @@ pub enum Change {
     PutMark(Uuid, Uuid),
     /// Pool and client.
     RemoveMark(Uuid, Uuid),
+    /// What was at an address is somewhere else now.
+    PutMove(#[serde(with = "hex")] u64, AddressRange),
 }
 
 impl State {
@@ -187,6 +203,7 @@ impl State {
             types: BTreeMap::new(),
             quarantine: BTreeMap::new(),
             marks: BTreeSet::new(),
+            moves: BTreeMap::new(),
         }
     }
 
@@ -207,6 +224,9 @@ impl State {
             if !self.has_or_keeps(client) {
                 self.users.remove(&client);
             }
+        }
+        if !self.moves.is_empty() && !self.has_stale() {
+            self.moves.clear();
         }
         self.sequence = self.sequence.wrapping_add(1);
     }
@@ -239,6 +259,7 @@ impl State {
             Change::RemoveQuarantine(puddle) => _ = self.quarantine.remove(puddle),
             Change::PutMark(pool, client) => _ = self.marks.insert((*pool, *client)),
             Change::RemoveMark(pool, client) => _ = self.marks.remove(&(*pool, *client)),
+            Change::PutMove(from, to) => _ = self.moves.insert(*from, *to),
         }
     }
 
@@ -248,10 +269,20 @@ impl State {
         self.clients.contains(&client) || logs.any(|log| log.client == client)
     }
 
-    /// Whether a file of version 1 could not say this.
-    pub(super) fn says_more_than_version_1(&self) -> bool {
+    /// The oldest version whose files can say this.
+    pub(super) fn version_needed(&self) -> u32 {
         let mut pools = self.pools.values();
-        !self.users.is_empty() || pools.any(|pool| pool.rights.is_some())
+        let has_rights = !self.users.is_empty() || pools.any(|pool| pool.rights.is_some());
+        match (self.moves.is_empty(), has_rights) {
+            (false, _) => VERSION_MOVES,
+            (true, true) => VERSION_RIGHTS,
+            (true, false) => VERSION_MIN,
+        }
+    }
+
+    /// Whether pointers in any puddle may lead to where another one was.
+    pub fn has_stale(&self) -> bool {
+        self.puddles.values().any(|puddle| puddle.is_stale)
     }
 
     /// Whether every client has ended in order: no log is left to replay.
@@ -273,7 +304,20 @@ impl State {
     }
 }
 
-/// Texts by numbers, which are keys in hex.
+impl Change {
+    /// The oldest version in whose files it can stand.
+    pub fn version_needed(&self) -> u32 {
+        match self {
+            Change::PutMove(..) => VERSION_MOVES,
+            Change::PutPuddle(_, puddle) if puddle.is_stale => VERSION_MOVES,
+            Change::PutUser(..) => VERSION_RIGHTS,
+            Change::PutPool(_, pool) if pool.rights.is_some() => VERSION_RIGHTS,
+            _ => VERSION_MIN,
+        }
+    }
+}
+
+/// What is found by numbers, which are keys in hex.
 mod by_hex {
     use std::collections::BTreeMap;
 
@@ -284,17 +328,18 @@ mod by_hex {
     #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     struct Key(#[serde(with = "hex")] u64);
 
-    pub(super) fn serialize<S: Serializer>(
-        texts: &BTreeMap<u64, String>,
+    pub(super) fn serialize<V: Serialize, S: Serializer>(
+        values: &BTreeMap<u64, V>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(texts.iter().map(|(number, text)| (Key(*number), text)))
+        serializer.collect_map(values.iter().map(|(number, value)| (Key(*number), value)))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(super) fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<BTreeMap<u64, String>, D::Error> {
-        let texts = <BTreeMap<Key, String>>::deserialize(deserializer)?;
-        Ok(texts.into_iter().map(|(key, text)| (key.0, text)).collect())
+    ) -> Result<BTreeMap<u64, V>, D::Error> {
+        let values = <BTreeMap<Key, V>>::deserialize(deserializer)?;
+        let values = values.into_iter().map(|(key, value)| (key.0, value));
+        Ok(values.collect())
     }
 }

@@ -54,6 +54,7 @@ impl State {
         }
         let quarantined = self.check_quarantine()?;
         self.check_puddles(&quarantined)?;
+        self.check_moves()?;
         self.check_pools()?;
         self.check_clients()?;
         self.check_types()
@@ -114,7 +115,38 @@ impl State {
         }
         let puddles = self.puddles.iter();
         let places = puddles.map(|(uuid, record)| (*uuid, record.address, record.size));
-        check_apart(STRUCTURE, places)
+        // A pointer to where a puddle was leads to nothing else.
+        let moves = self.moves.iter();
+        let former = moves.map(|(from, to)| (Uuid([0; 16]), *from, to.size));
+        check_apart(STRUCTURE, places.chain(former))
+    }
+
+    fn check_moves(&self) -> Result<(), FormatError> {
+        for (from, to) in &self.moves {
+            let is_place =
+                |address: u64| address.is_multiple_of(UNIT) && self.is_in_range(address, to.size);
+            if to.size == 0
+                || !to.size.is_multiple_of(UNIT)
+                || !is_place(*from)
+                || !is_place(to.address)
+            {
+                refuse(format!(
+                    "moves: {:#x} bytes from {from:#x} to {:#x} are no multiples of 2 MiB inside the store's range",
+                    to.size, to.address
+                ))?;
+            }
+        }
+        let mut puddles = self.puddles.iter();
+        let is_wrong = |record: &PuddleRecord| record.is_stale && !record.kind.holds_objects();
+        if let Some((uuid, _)) = puddles.find(|(_, record)| is_wrong(record)) {
+            refuse(format!("puddle {uuid} is stale, and holds no objects"))?;
+        }
+        match self.has_stale() == self.moves.is_empty() {
+            true => {
+                refuse("a puddle is stale and none was moved, or the other way round".to_owned())
+            }
+            false => Ok(()),
+        }
     }
 
     fn check_pools(&self) -> Result<(), FormatError> {

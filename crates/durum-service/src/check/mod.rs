@@ -341,6 +341,7 @@ impl Seen {
         let Some(contents) = &registered.contents else {
             return Ok(None);
         };
+        contents.ensure_rewritten(&path)?;
         report.tell_strays(&strays::find(&path, contents)?, registered.is_complete);
         let reader = ReadOnlyStore::over(path.clone(), identity, contents.clone(), false);
         let Some(reader) = keep(reader, &path, report)? else {

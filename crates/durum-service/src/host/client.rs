@@ -17,8 +17,8 @@ use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
 use crate::model::{
-    EngineKind, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport,
-    RefusedPool, StoreInfo,
+    AddressRange, EngineKind, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
+    RecoveryReport, RefusedPool, StoreInfo, UsedElsewhere,
 };
 use crate::names;
 use crate::presence::LostFile;
@@ -132,6 +132,11 @@ impl Service for Embedded {
             let openable = |open: &mut Open| self.openable(open, name, Wish::Write);
             let (away, seen) = self.told(self.host.leave(openable))?;
             let (pool, record, registered) = &seen;
+            if registered.1.is_stale {
+                drop(away);
+                self.refresh(&[registered.0])?;
+                continue;
+            }
             let open = || self.open_file(name, registered, true);
             let file = names::with_descriptors(&self.host.path, 1, open)?;
             let root = grant(registered.0, &registered.1, file);
@@ -169,21 +174,12 @@ impl Service for Embedded {
             return Err(refused(puddles[0], "too many are asked for at once"));
         }
         // Waits for nobody's commit, as `reopen_puddle`. Nobody else may remove a puddle of a pool that is open here.
-        let mut state = self.host.state();
-        let open = state.open(&self.host.path)?;
-        let writable = self.may_write(open, pool);
-        let writable = writable.ok_or_else(|| not_open(pool))?;
-        let wanted = puddles.iter().map(|uuid| {
-            let record = open.contents.puddle(&self.host.path, *uuid)?;
-            match record.owner == pool {
-                true => Ok((*uuid, *record)),
-                false => Err(refused(*uuid, "it belongs to another pool")),
-            }
-        });
-        let wanted = wanted.collect::<Result<Vec<Registered>>>()?;
-        let name = open.contents.pools.get(&pool).map(|pool| pool.name.clone());
-        drop(state);
-        self.open_files(&name.unwrap_or_default(), &wanted, writable)
+        let (name, writable, mut wanted) = self.asked_for(pool, puddles)?;
+        if wanted.iter().any(|(_, record)| record.is_stale) {
+            self.refresh(puddles)?;
+            (_, _, wanted) = self.asked_for(pool, puddles)?;
+        }
+        self.open_files(&name, &wanted, writable)
     }
 
     fn close_pool(&self, pool: Uuid) -> Result<()> {
@@ -394,6 +390,23 @@ impl Service for Embedded {
         self.revoke(name)
     }
 
+    fn occupied(&self) -> Result<Vec<AddressRange>> {
+        self.host
+            .request(|open| Ok((open.occupied(), Commit::nothing())))
+    }
+
+    fn avoid(&self, used: &UsedElsewhere) -> Result<()> {
+        self.note_in_use(used)
+    }
+
+    fn make_way(&self) -> Result<()> {
+        self.make_way_now()
+    }
+
+    fn finish_moving(&self) -> Result<u64> {
+        self.refresh_all()
+    }
+
     fn close(&self) -> Result<()> {
         let ended = match self.host.has_at_work(self.id) {
             Ok(true) => self.end(),
@@ -438,6 +451,24 @@ impl Embedded {
         names::with_descriptors(&self.host.path, puddles.len(), || {
             puddles.iter().map(open).collect()
         })
+    }
+
+    /// The name of a pool, whether it may be written, and what the registry says of puddles that are asked for.
+    fn asked_for(&self, pool: Uuid, puddles: &[Uuid]) -> Result<(String, bool, Vec<Registered>)> {
+        let mut state = self.host.state();
+        let open = state.open(&self.host.path)?;
+        let writable = self.may_write(open, pool);
+        let writable = writable.ok_or_else(|| not_open(pool))?;
+        let wanted = puddles.iter().map(|uuid| {
+            let record = open.contents.puddle(&self.host.path, *uuid)?;
+            match record.owner == pool {
+                true => Ok((*uuid, *record)),
+                false => Err(refused(*uuid, "it belongs to another pool")),
+            }
+        });
+        let wanted = wanted.collect::<Result<Vec<Registered>>>()?;
+        let name = open.contents.pools.get(&pool).map(|pool| pool.name.clone());
+        Ok((name.unwrap_or_default(), writable, wanted))
     }
 
     pub(super) fn has_open(&self, open: &Open, pool: Uuid) -> bool {

@@ -173,6 +173,7 @@ impl Open {
             self.gone.extend(still);
         }
         self.durable = Some(durable);
+        self.free_former();
     }
 }
 
@@ -334,8 +335,13 @@ impl Host {
         let mut state = self.admitted()?;
         let open = state.open(&self.path)?;
         let seen = look(open)?;
+        Ok((self.away(open), seen))
+    }
+
+    /// A request that works on files, from here on.
+    pub(super) fn away(&self, open: &mut Open) -> Away<'_> {
         open.away += 1;
-        Ok((Away(self), seen))
+        Away(self)
     }
 
     /// Runs `work` on the open store while nobody makes a commit, waits for one, or works on files.
@@ -382,6 +388,11 @@ impl Away<'_> {
     /// Looks at the open store again.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Open) -> T) -> Result<T> {
         Ok(look(self.0.state().open(&self.0.path)?))
+    }
+
+    /// Has others who wait look again.
+    pub(super) fn tell(&self) {
+        self.0.changed.notify_all();
     }
 
     /// Notes what came of the work.

@@ -23,7 +23,6 @@ use crate::identity;
 use crate::lock::{LOCK_FILE, StoreLock};
 use crate::model::RecoveryReport;
 use crate::names;
-use crate::quota::Quotas;
 use crate::registry::contents::Contents;
 use crate::registry::takeover;
 use crate::registry::{self, Registry};
@@ -90,7 +89,7 @@ impl Host {
             ..RecoveryReport::default()
         };
         let open = Open::new(registry, contents, space, lock);
-        Host::over(path, identity, domain, report, open, Quotas::default())
+        Host::over(path, identity, domain, report, open, Default::default())
     }
 }
 

@@ -39,6 +39,7 @@ impl Embedded {
             }),
         };
         let new = NewPuddle {
+            client: self.id,
             uuid: root,
             owner: pool,
             kind,
@@ -101,6 +102,7 @@ impl Embedded {
             PuddleOwner::Client => self.ensure_room(open, None, size),
         };
         let new = NewPuddle {
+            client: self.id,
             uuid,
             owner: match owner {
                 PuddleOwner::Pool(pool) => pool,

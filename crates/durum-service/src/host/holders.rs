@@ -59,6 +59,7 @@ impl Open {
     pub(super) fn forget_client(&mut self, client: Uuid) {
         self.at_work.remove(&client);
         self.readers.retain(|(of, _)| *of != client);
+        self.in_use.remove(&client);
     }
 
     /// Refuses what others, or the client itself, have a pool open for.

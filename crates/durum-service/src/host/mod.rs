@@ -4,6 +4,7 @@
 //! while others work, [`settle`] does what a person decides about the rest, [`client`] answers a client, [`permit`]
 //! says what one may, [`puddles`] makes and removes puddles, [`holders`] knows who has a pool open, [`reading`] is for
 //! those who only read, [`looking`] shows what is not in order, [`revoke`] takes a pool from those who had it,
+//! [`moving`] has puddles make way,
 //! [`commit`] is the way of every change: requests that come at the same time share a registry commit. [`pulse`] tells
 //! whether all of that goes on.
 
@@ -14,6 +15,7 @@ mod drawn;
 mod gone;
 mod holders;
 mod looking;
+mod moving;
 pub(crate) mod open;
 mod permit;
 mod puddles;
@@ -24,7 +26,7 @@ mod revoke;
 mod served;
 mod settle;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,18 +38,20 @@ use durum_persist::domain::Domain;
 
 use crate::error::{Error, Result};
 use crate::lock::StoreLock;
-use crate::model::{ProgressFn, RecoveryReport};
+use crate::model::{Listener, ProgressFn, RecoveryReport};
 use crate::names;
 use crate::quota::Quotas;
 use crate::recovery::RefusedPools;
 use crate::registry::Registry;
 use crate::registry::contents::Contents;
+use crate::rewrite::Moves;
 use crate::rights;
 use crate::space::{OpenHere, Space};
 
 pub use client::Embedded;
 use commit::{Durable, Group};
 pub use gone::Ended;
+use moving::InUse;
 use puddles::Registered;
 
 /// How a store is made.
@@ -113,6 +117,7 @@ pub struct Host {
     quotas: Quotas,
     domain: Domain,
     recovery: RecoveryReport,
+    listener: Listener,
     state: Mutex<State>,
     /// A commit is decided, or a request under way or a client's recovery has ended.
     changed: Condvar,
@@ -145,6 +150,14 @@ struct Open {
     clearing: usize,
     /// The pools that get new files.
     renewed: BTreeSet<Uuid>,
+    /// Puddles whose pointers are being rewritten.
+    rewriting: BTreeSet<Uuid>,
+    /// Where puddles were, and are: as the registry says.
+    moves: Arc<Moves>,
+    /// Where puddles were: these addresses stay taken until nothing points there, durably.
+    former: Vec<u64>,
+    /// What clients have said of the addresses of their processes.
+    in_use: BTreeMap<Uuid, InUse>,
     /// Requests that wait for a commit, and those that work on files, without the lock.
     waiting: usize,
     away: usize,
@@ -223,7 +236,7 @@ impl Host {
         domain: Domain,
         recovery: RecoveryReport,
         open: Open,
-        quotas: Quotas,
+        (quotas, listener): (Quotas, Listener),
     ) -> Result<Arc<Host>> {
         Ok(Arc::new(Host {
             directory: rights::of_directory(&path)?,
@@ -232,6 +245,7 @@ impl Host {
             identity,
             domain,
             recovery,
+            listener,
             state: Mutex::new(State {
                 open: Some(open),
                 poisoned: None,
@@ -287,6 +301,8 @@ impl Open {
                 contents: contents.clone(),
             }),
             unlinked: contents.removing.iter().copied().collect(),
+            moves: Arc::new(contents.moves.clone()),
+            former: contents.moves.keys().copied().collect(),
             contents,
             group: Group::default(),
             at_work: BTreeSet::new(),
@@ -294,6 +310,8 @@ impl Open {
             recovering: BTreeSet::new(),
             clearing: 0,
             renewed: BTreeSet::new(),
+            rewriting: BTreeSet::new(),
+            in_use: BTreeMap::new(),
             waiting: 0,
             away: 0,
             wants_quiet: 0,

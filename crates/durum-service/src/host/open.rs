@@ -20,7 +20,7 @@ use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::liveness;
 use crate::lock::StoreLock;
-use crate::model::{Progress, RecoveryReport, Stage};
+use crate::model::{Listener, Progress, RecoveryReport, Stage};
 use crate::registry::contents::Contents;
 use crate::registry::takeover;
 use crate::registry::{self, Found, Registry};
@@ -88,6 +88,9 @@ impl Host {
             // Validated: they do not overlap.
             let _ = space.insert(record.address, record.size);
         }
+        for (from, to) in &contents.moves {
+            let _ = space.insert(*from, to.size);
+        }
         let domain = domain(&path, options.domain)?;
         let mut open = Open::new(registry, contents, space, lock);
         open.refused = refused;
@@ -95,7 +98,8 @@ impl Host {
         let readers = Host::take_over_readers(&path, &open.contents, living.keys().copied())?;
         open.readers.extend(readers);
         liveness::forget_others(&path, &living)?;
-        Host::over(path, identity, domain, recovery, open, options.quotas)
+        let kept = (options.quotas.clone(), Listener(options.progress.clone()));
+        Host::over(path, identity, domain, recovery, open, kept)
     }
 }
 

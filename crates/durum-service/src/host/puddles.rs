@@ -22,6 +22,8 @@ pub(super) type Registered = (Uuid, PuddleRecord);
 pub(super) struct NewPuddle {
     /// Its name, which nothing may have yet.
     pub(super) uuid: Uuid,
+    /// Who wants it.
+    pub(super) client: Uuid,
     pub(super) owner: Uuid,
     pub(super) kind: PuddleKind,
     pub(super) size: u64,
@@ -50,6 +52,7 @@ impl Host {
     ) -> Result<PuddleGrant> {
         let &NewPuddle {
             uuid,
+            client,
             owner,
             kind,
             size,
@@ -72,7 +75,8 @@ impl Host {
                 });
             }
             let cursor = open.space.cursor();
-            let Some(address) = open.space.place(size) else {
+            let elsewhere = open.in_use_of(client).elsewhere.clone();
+            let Some(address) = open.space.place(size, &elsewhere) else {
                 return Err(Error::AddressesExhausted {
                     store: self.path.clone(),
                     size,

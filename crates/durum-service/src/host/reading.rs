@@ -32,6 +32,11 @@ impl Embedded {
         loop {
             let (away, seen) = self.told(self.host.leave(|open| openable(open)))?;
             let ((pool, record, registered), is_quarantined) = &seen;
+            if registered.1.is_stale {
+                drop(away);
+                self.refresh(&[registered.0])?;
+                continue;
+            }
             let open = || self.open_file(name, registered, false);
             let file = names::with_descriptors(&self.host.path, 1, open)?;
             let root = grant(registered.0, &registered.1, file);
@@ -109,6 +114,7 @@ impl Embedded {
 
     /// As [`Service::find_garbage`](crate::Service::find_garbage).
     pub(super) fn search(&self, options: &GarbageOptions) -> Result<Garbage> {
+        self.refresh_all()?;
         let path = &self.host.path;
         let mut held = Vec::new();
         let mut state = self.host.state();

@@ -41,6 +41,14 @@ pub(crate) struct Usage {
     pub(crate) puddles: u64,
 }
 
+/// What is said of a puddle once it is rewritten.
+pub(crate) fn rewritten(record: &PuddleRecord) -> PuddleRecord {
+    PuddleRecord {
+        is_stale: false,
+        ..*record
+    }
+}
+
 /// Where a puddle is found among those of its owner.
 fn place_of(uuid: Uuid, record: &PuddleRecord) -> (Uuid, u64, Uuid) {
     (record.owner, record.address, uuid)
@@ -128,7 +136,8 @@ impl Contents {
         Contents::of(part)
     }
 
-    /// What concerns those who only read: pools and their puddles, types, and quarantined logs; no client.
+    /// What concerns those who only read: pools and their puddles, types, and quarantined logs; no client. Puddles are
+    /// rewritten before anybody gets them, so that nobody needs to know of moves.
     pub(crate) fn for_readers(&self) -> Contents {
         let kept = |uuid: &Uuid, record: &PuddleRecord| {
             self.pools.contains_key(&record.owner) || self.is_quarantined_file(*uuid)
@@ -141,7 +150,9 @@ impl Contents {
             sequence: self.sequence,
             cursor: self.cursor,
             pools: self.pools.clone(),
-            puddles: puddles.map(|(uuid, record)| (*uuid, *record)).collect(),
+            puddles: puddles
+                .map(|(uuid, record)| (*uuid, rewritten(record)))
+                .collect(),
             types: self.types.clone(),
             quarantine: self.quarantine.clone(),
             marks: self.marks.clone(),
@@ -157,7 +168,9 @@ impl Contents {
             let part = self.concerning(client).into_state();
             all.clients.extend(part.clients);
             all.grants.extend(part.grants);
-            all.puddles.extend(part.puddles);
+            let puddles = part.puddles.iter();
+            all.puddles
+                .extend(puddles.map(|(uuid, record)| (*uuid, rewritten(record))));
             all.log_spaces.extend(part.log_spaces);
         }
         let kept = self.kept.iter().filter(|(client, _)| gone(client));
@@ -280,6 +293,21 @@ impl Contents {
             uuid: uuid.to_string(),
         };
         self.puddles.get(&uuid).ok_or_else(unknown)
+    }
+
+    /// Refuses to read the objects of a store whose pointers are being rewritten.
+    ///
+    /// # Errors
+    /// `StoreMoving`.
+    pub(crate) fn ensure_rewritten(&self, store: &Path) -> Result<()> {
+        if self.moves.is_empty() {
+            return Ok(());
+        }
+        let stale = self.puddles.values().filter(|record| record.is_stale);
+        Err(Error::StoreMoving {
+            store: store.to_owned(),
+            puddles: stale.count() as u64,
+        })
     }
 
     /// The pool of that name.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use durum_format::FormatError;
 use durum_format::registry::{
-    VERSION, check_snapshot, encode_changes, encode_snapshot, parse_used,
+    VERSION_RIGHTS, check_snapshot, encode_changes, encode_snapshot, parse_used, snapshot_version,
 };
 
 use self::contents::{Change, Contents};
@@ -72,6 +72,8 @@ const CURE: &str =
 pub(crate) struct Registry {
     store: PathBuf,
     path: PathBuf,
+    /// Of the file: it takes no changes that need a newer one.
+    version: u32,
     file: Writer,
     /// Absent where it could not be written. It is made anew with the next snapshot, and when the registry is closed.
     copy: Option<Writer>,
@@ -128,7 +130,8 @@ impl Registry {
         // ORDER: the registry before its copy, which is never ahead of it.
         file.sync_name(store)
             .map_err(|error| Error::io("syncing the directory", store, error))?;
-        let mut registry = Registry::over(store, file, Some(make(&COPY)?));
+        let version = snapshot_version(contents);
+        let mut registry = Registry::over(store, version, file, Some(make(&COPY)?));
         registry.copy_has_new_name = true;
         Ok(registry)
     }
@@ -136,7 +139,7 @@ impl Registry {
     /// Opens the registry for writing, as it was found. A copy that does not say the same is made anew; a store of the
     /// form before gets its files now, and one of an older version new ones.
     pub(crate) fn open(store: &Path, found: &Found) -> Result<Registry> {
-        let current = |file: &&FoundFile| file.parsed.version == VERSION;
+        let current = |file: &&FoundFile| file.parsed.version >= VERSION_RIGHTS;
         // An older durum would take a record that it cannot read for one that a crash tore.
         let Some(found_file) = found.file.as_ref().filter(current) else {
             return Registry::create(store, &found.contents);
@@ -153,15 +156,16 @@ impl Registry {
                 None
             }
         };
-        let mut registry = Registry::over(store, file, copy);
+        let mut registry = Registry::over(store, found_file.parsed.version, file, copy);
         registry.renew_copy(&found.contents);
         Ok(registry)
     }
 
-    fn over(store: &Path, file: Writer, copy: Option<Writer>) -> Registry {
+    fn over(store: &Path, version: u32, file: Writer, copy: Option<Writer>) -> Registry {
         Registry {
             store: store.to_owned(),
             path: store.join(REGISTRY.name),
+            version,
             file,
             copy,
             copy_is_behind: false,
@@ -181,10 +185,12 @@ impl Registry {
     ) -> Result<(), CommitFailure> {
         let sequence = contents.sequence.wrapping_add(1);
         let record = encode_changes(contents.store.uuid, sequence, changes);
-        if !self
-            .file
-            .has_room(record.len(), self.file.room.additions_end)
-        {
+        // An older durum would take a record that it cannot read for one that a crash tore.
+        let is_understood = changes
+            .iter()
+            .all(|change| change.version_needed() <= self.version);
+        let additions_end = self.file.room.additions_end;
+        if !is_understood || !self.file.has_room(record.len(), additions_end) {
             match self.fold(contents, changes) {
                 Err(CommitFailure::Full { .. })
                     if purpose == Purpose::Removal
@@ -230,6 +236,7 @@ impl Registry {
         // before the copy's; else a crash finds the old file without them.
         file.sync_name(&self.store)
             .map_err(|error| self.poison(error))?;
+        self.version = snapshot_version(&next);
         self.file = file;
         *contents = next;
         self.copy = None;

@@ -146,6 +146,7 @@ fn to_contents(store: &Path, identity: &StoreHeader, catalog: &Catalog) -> Resul
             size: puddle.size,
             kind: puddle.kind,
             is_root: roots.contains(&puddle.uuid),
+            is_stale: false,
         };
         contents.puddles.insert(puddle.uuid, record);
     }

@@ -61,6 +61,7 @@ fn fill(state: &mut State) {
             size: UNIT,
             kind: PuddleKind::Data,
             is_root: true,
+            is_stale: false,
         };
         changes.push(Change::PutPuddle(root, record));
         let record = PoolRecord {

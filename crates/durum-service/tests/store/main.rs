@@ -13,6 +13,7 @@ mod garbage;
 mod hostile;
 mod lock;
 mod looking;
+mod moving;
 mod quarantine;
 mod reading;
 mod recovery;

@@ -230,7 +230,7 @@ fn pools_of_an_older_store_are_those_of_the_owner_of_its_directory() {
         open(&path).close().unwrap();
     }
     let bytes = std::fs::read(path.join("registry")).unwrap();
-    assert_eq!(parse(&bytes).unwrap().version, registry::VERSION);
+    assert_eq!(parse(&bytes).unwrap().version, registry::VERSION_RIGHTS);
 }
 
 /// The modes that the pool gets, one after the other.

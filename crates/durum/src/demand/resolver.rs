@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MprotectFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
+use tracing::subscriber::NoSubscriber;
 
 use super::{any_may_wait, ask};
 use crate::fault::{OnceInProcess, forked, puddles_come_later};
@@ -80,6 +81,8 @@ impl Resolver {
 
 fn run(asked: &OwnedFd, faults: Option<&Userfaultfd>) {
     IS_RESOLVER.set(true);
+    // What the service has to say while it is asked here: a subscriber may wait for a thread that is stopped.
+    let _unheard = tracing::subscriber::set_default(NoSubscriber::default());
     let mut fds = vec![PollFd::new(asked, PollFlags::IN)];
     fds.extend(faults.map(|faults| PollFd::new(faults, PollFlags::IN)));
     let mut looks = LOOKS;

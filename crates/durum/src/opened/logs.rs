@@ -31,8 +31,8 @@ impl StoreInner {
     /// A fresh puddle of this client, mapped.
     pub(crate) fn log_puddle(&self, kind: PuddleKind) -> Result<Arc<Puddle>> {
         let grant = self
-            .service
-            .create_puddle(PuddleOwner::Client, kind, UNIT)?;
+            .neighbours
+            .place(|service| service.create_puddle(PuddleOwner::Client, kind, UNIT))?;
         let uuid = grant.uuid;
         let puddle = self.map_log(grant).inspect_err(|_| {
             // Nothing names it yet.

@@ -2,12 +2,13 @@
 //! have in common. Nothing here knows any engine.
 //!
 //! [`store`] (an open store), [`engine`] (an open pool, what a transaction has gathered, and what an engine does about
-//! both), [`frontier`] (puddles that are not mapped yet), [`logs`] (where logs come from), [`pool`] (how a pool grows
-//! and closes).
+//! both), [`frontier`] (puddles that are not mapped yet), [`logs`] (where logs come from), [`neighbours`]
+//! (other stores of the process), [`pool`] (how a pool grows and closes).
 
 mod engine;
 mod frontier;
 mod logs;
+mod neighbours;
 mod pool;
 mod store;
 

@@ -254,7 +254,10 @@ impl Ground for PoolInner {
     fn make_puddle(&self, size: u64) -> Result<Arc<Puddle>> {
         let owner = PuddleOwner::Pool(self.uuid);
         let kind = self.kind.puddle_kind();
-        let grant = self.store.service.create_puddle(owner, kind, size)?;
+        let grant = self
+            .store
+            .neighbours
+            .place(|service| service.create_puddle(owner, kind, size))?;
         let uuid = grant.uuid;
         (self.mapper().map)(grant, false).inspect_err(|_| {
             // A puddle that nobody can use must not stay behind.

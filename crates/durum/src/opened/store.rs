@@ -12,6 +12,7 @@ use std::time::Duration;
 use durum_persist::domain::Domain;
 use durum_service::{RecoveryReport, Service, StoreInfo};
 
+use super::neighbours::Neighbours;
 use crate::alloc::Puddle;
 use crate::asymmetric::Bias;
 use crate::described::{Described, Description};
@@ -52,7 +53,9 @@ pub(crate) struct OpenPool {
 /// What all handles of an open store share.
 pub(crate) struct StoreInner {
     pub(crate) key: u64,
-    pub(crate) service: Box<dyn Service>,
+    pub(crate) service: Arc<dyn Service>,
+    /// Other stores of the process.
+    pub(crate) neighbours: Neighbours,
     pub(crate) info: StoreInfo,
     pub(crate) space: &'static Space,
     /// Stores stay in this process until they are written back (`file` domain).
@@ -110,8 +113,11 @@ impl StoreInner {
             );
         }));
         fault::store_opens();
+        let (key, service): (_, Arc<dyn Service>) = (next_key(), service.into());
+        let untyped = options.untyped_hold_no_pointers;
         Ok(Arc::new(Self {
-            key: next_key(),
+            key,
+            neighbours: Neighbours::enter(key, space, service.clone(), untyped),
             service,
             info,
             space,

@@ -75,6 +75,15 @@ pub fn make(dir: &Path, engine: Engine, domain: Domain, blocks: usize) {
     store.close().unwrap();
 }
 
+/// Copies a directory, as a person would.
+pub fn copy(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([from, to])
+        .status();
+    assert!(copied.unwrap().success());
+}
+
 /// An open store, its pool, and the words of each block.
 pub struct Opened {
     pub store: Store,

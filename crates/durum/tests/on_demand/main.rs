@@ -8,6 +8,7 @@
 
 mod accesses;
 mod calls;
+mod copies;
 mod crashes;
 mod fixture;
 mod missing;

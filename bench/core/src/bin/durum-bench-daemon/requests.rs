@@ -242,6 +242,7 @@ fn make_large(path: &std::path::Path) -> Result<()> {
                 size: UNIT,
                 kind: PuddleKind::Data,
                 is_root: true,
+                is_stale: false,
             };
             changes.push(Change::PutPuddle(root, record));
             let record = PoolRecord {

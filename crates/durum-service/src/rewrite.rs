@@ -1,0 +1,359 @@
+//! A puddle that has moved, or that may point to one that has: its pointers are made to lead to where things are now,
+//! and its header says where it is (Puddles, EuroSys'24, §4.2). `docs/internals/relocation.md` tells how a store moves.
+//!
+//! What is written depends on nothing but what was there, and writing it again changes nothing: no puddle lies where
+//! another one was, so an address that was translated is none that is to be. A crash leaves some pointers with the one
+//! address and some with the other; whoever comes next begins again.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use durum_format::extent::{self, HeapBytes, Object, UNTYPED};
+use durum_format::puddle::{self, PuddleHeader};
+use durum_format::types::{Registry as Types, registry::RegisterError};
+use durum_persist::Site;
+use durum_persist::file::MediaFile;
+
+use crate::error::{Error, Result};
+use crate::reading;
+use crate::registry::contents::AddressRange;
+use crate::translate;
+
+/// Bytes that are read and written at a time; more where one object has more.
+const WINDOW_BYTES: u64 = 256 << 10;
+/// What is written is a multiple of this.
+const PAGE: usize = 4096;
+/// So many objects are listed before they are rewritten.
+const OBJECTS_AT_ONCE: usize = 4096;
+
+const REWRITTEN: Site = Site("rewritten puddle");
+
+/// Where things were, and where they are now.
+pub(crate) type Moves = BTreeMap<u64, AddressRange>;
+
+/// Where an address leads now; `None` where it leads to where it always did.
+fn translated(moves: &Moves, address: u64) -> Option<u64> {
+    let (from, to) = moves.range(..=address).next_back()?;
+    let offset = address - from;
+    (offset < to.size).then(|| to.address + offset)
+}
+
+/// What is needed to rewrite puddles.
+pub(crate) struct Rewriter<'r> {
+    pub(crate) moves: &'r Moves,
+    /// The text of a type.
+    pub(crate) type_text: &'r dyn Fn(u64) -> Result<Option<String>>,
+    /// The caller says that what has no known type holds no pointers.
+    pub(crate) untyped_hold_no_pointers: bool,
+    types: Types,
+}
+
+/// Objects whose pointers nobody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unknown {
+    /// How many.
+    pub(crate) objects: u64,
+    /// Their type, where it is one that is not registered; [`UNTYPED`] for plain bytes.
+    pub(crate) type_id: u64,
+}
+
+impl Unknown {
+    /// What they are, in words.
+    pub(crate) fn words(&self) -> String {
+        let objects = match self.objects {
+            1 => "an object".to_owned(),
+            count => format!("{count} objects"),
+        };
+        match self.type_id {
+            UNTYPED => format!("{objects} without a type"),
+            id => format!("{objects} of type {id:#018x} or others that are not registered"),
+        }
+    }
+}
+
+impl<'r> Rewriter<'r> {
+    pub(crate) fn new(
+        moves: &'r Moves,
+        type_text: &'r dyn Fn(u64) -> Result<Option<String>>,
+        untyped_hold_no_pointers: bool,
+    ) -> Rewriter<'r> {
+        Rewriter {
+            moves,
+            type_text,
+            untyped_hold_no_pointers,
+            types: Types::new(),
+        }
+    }
+
+    /// The objects of a puddle of which nobody knows where their pointers are. Reads what the heap says of its objects,
+    /// and not these.
+    ///
+    /// # Errors
+    /// `Damaged`, `Io`.
+    pub(crate) fn unknown(
+        &mut self,
+        file: &MediaFile,
+        header: &PuddleHeader,
+    ) -> Result<Option<Unknown>> {
+        let bytes = FileBytes(file);
+        let mut found = Unknown::default();
+        for extent in extent::extents(&bytes, header) {
+            let extent = extent.map_err(|error| damaged(file, &error))?;
+            let id = extent.header().type_id;
+            let objects = extent.objects().count() as u64;
+            if objects > 0 && !self.knows(id)? {
+                found.objects += objects;
+                found.type_id = id;
+            }
+        }
+        Ok((found.objects > 0).then_some(found))
+    }
+
+    /// Whether a type is known, or becomes so now.
+    fn knows(&mut self, id: u64) -> Result<bool> {
+        if id == UNTYPED {
+            return Ok(false);
+        }
+        if self.types.by_id(id).is_some() {
+            return Ok(true);
+        }
+        let Some(text) = (self.type_text)(id)? else {
+            return Ok(false);
+        };
+        let refused = |error: RegisterError| Error::TypeRefused {
+            id,
+            reason: error.to_string(),
+        };
+        self.types.register_text(&text).map_err(refused)?;
+        Ok(true)
+    }
+
+    /// Rewrites a puddle whose header is to be `header`. All of it is durable on return. Tells how many pointers lead
+    /// elsewhere now.
+    ///
+    /// Nobody else may write to it meanwhile, nor read it.
+    ///
+    /// # Errors
+    /// `Unmovable`: it has objects of unknown type. `Damaged`, `Io`: some pointers may have been rewritten.
+    pub(crate) fn rewrite(
+        &mut self,
+        file: &MediaFile,
+        header: &PuddleHeader,
+    ) -> Result<u64, Stopped> {
+        let mut pointers = 0;
+        let mut window = Window::new(file, header);
+        let bytes = Ahead::over(file, header);
+        let mut objects = extent::objects(&bytes, header);
+        let mut some: Vec<Object> = Vec::with_capacity(OBJECTS_AT_ONCE);
+        loop {
+            for object in objects.by_ref().take(OBJECTS_AT_ONCE) {
+                some.push(object.map_err(|error| damaged(file, &error))?);
+            }
+            if some.is_empty() {
+                break;
+            }
+            for object in some.drain(..) {
+                pointers += self.rewrite_object(&mut window, &object)?;
+            }
+        }
+        window.flush()?;
+        file.write_all_at(&puddle::encode(header), 0)
+            .map_err(|error| Error::io_at("writing a puddle header", file, 0, error))?;
+        // ORDER: pointers and header are durable before the registry says that the puddle is not stale; else a crash
+        // leaves pointers to where nothing is, and nobody who rewrites them.
+        file.sync(REWRITTEN)
+            .map_err(|error| Error::io("making a rewritten puddle durable", file.path(), error))?;
+        Ok(pointers)
+    }
+
+    fn rewrite_object(&mut self, window: &mut Window<'_>, object: &Object) -> Result<u64, Stopped> {
+        if !self.knows(object.type_id)? {
+            return match self.untyped_hold_no_pointers {
+                true => Ok(0),
+                false => Err(Stopped::Unknown(Unknown {
+                    objects: 1,
+                    type_id: object.type_id,
+                })),
+            };
+        }
+        let Some(descriptor) = self.types.by_id(object.type_id) else {
+            return Ok(0);
+        };
+        if !descriptor.has_pointers() {
+            return Ok(0);
+        }
+        let moves = self.moves;
+        let mut pointers = 0;
+        let path = window.file.path();
+        let bytes = window.object(object)?;
+        translate::pointers(descriptor, bytes, (path, object.offset), |address| {
+            let translated = translated(moves, address);
+            pointers += u64::from(translated.is_some());
+            translated
+        })?;
+        // A crash may have left the new pointers in one copy only: then there is nothing to translate in that.
+        if pointers > 0 || window.header.kind.copies() > 1 {
+            window.has_changed(object);
+        }
+        Ok(pointers)
+    }
+}
+
+/// Why a puddle was not rewritten.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// It has an object of unknown type.
+    Unknown(Unknown),
+    Error(Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        Stopped::Error(error)
+    }
+}
+
+fn damaged(file: &MediaFile, error: &impl ToString) -> Error {
+    Error::Damaged {
+        file: file.path().to_owned(),
+        structure: "heap",
+        offset: 0,
+        problem: error.to_string(),
+        cure: "`durum check` tells more; restore a copy of the store".into(),
+    }
+}
+
+/// The bytes of a puddle's file, read as they are asked for.
+struct FileBytes<'f>(&'f MediaFile);
+
+impl HeapBytes for FileBytes<'_> {
+    type Error = Error;
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        reading::exact(self.0, offset, buffer, "reading a puddle")
+    }
+}
+
+/// The same, read in larger parts: for whoever goes over all of it.
+struct Ahead<'f> {
+    file: &'f MediaFile,
+    /// Where the puddle ends.
+    end: u64,
+    part: RefCell<(u64, Vec<u8>)>,
+}
+
+impl Ahead<'_> {
+    /// Bytes of a part.
+    const BYTES: u64 = 64 << 10;
+
+    fn over<'f>(file: &'f MediaFile, header: &PuddleHeader) -> Ahead<'f> {
+        Ahead {
+            file,
+            end: header.size,
+            part: RefCell::default(),
+        }
+    }
+}
+
+impl HeapBytes for Ahead<'_> {
+    type Error = Error;
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let mut part = self.part.borrow_mut();
+        let (start, bytes) = &mut *part;
+        let is_inside = |start: u64, bytes: &[u8]| {
+            offset >= start && offset - start + buffer.len() as u64 <= bytes.len() as u64
+        };
+        if !is_inside(*start, bytes) {
+            let length = Self::BYTES.min(self.end.saturating_sub(offset));
+            *bytes = reading::bytes(self.file, offset, length)?;
+            *start = offset;
+        }
+        match bytes.get((offset - *start) as usize..) {
+            Some(rest) if rest.len() >= buffer.len() => {
+                buffer.copy_from_slice(&rest[..buffer.len()]);
+                Ok(())
+            }
+            _ => reading::exact(self.file, offset, buffer, "reading a puddle"),
+        }
+    }
+}
+
+/// A part of a puddle that is changed in memory, page by page, and written back to each of its copies.
+struct Window<'f> {
+    file: &'f MediaFile,
+    header: PuddleHeader,
+    /// Where it begins in the puddle: a multiple of a page.
+    start: u64,
+    bytes: Vec<u8>,
+    /// Whether each of its pages has changed.
+    changed: Vec<bool>,
+}
+
+impl<'f> Window<'f> {
+    fn new(file: &'f MediaFile, header: &PuddleHeader) -> Window<'f> {
+        Window {
+            file,
+            header: *header,
+            start: 0,
+            bytes: Vec::new(),
+            changed: Vec::new(),
+        }
+    }
+
+    /// The bytes of an object. Objects come in the order of their addresses.
+    fn object(&mut self, object: &Object) -> Result<&mut [u8]> {
+        let end = object.offset.saturating_add(object.size);
+        if object.offset < self.start || end > self.start + self.bytes.len() as u64 {
+            self.flush()?;
+            self.start = object.offset - object.offset % PAGE as u64;
+            let needed = end.next_multiple_of(PAGE as u64) - self.start;
+            let length = needed
+                .max(WINDOW_BYTES)
+                .min(self.header.size.saturating_sub(self.start));
+            self.bytes.clear();
+            reading::lengthen(&mut self.bytes, self.file.path(), length)?;
+            reading::exact(self.file, self.start, &mut self.bytes, "reading a puddle")?;
+            self.changed.clear();
+            self.changed.resize(self.bytes.len().div_ceil(PAGE), false);
+        }
+        let at = (object.offset - self.start) as usize;
+        let object = self.bytes.get_mut(at..at + object.size as usize);
+        // The walk over the heap has refused one that reaches beyond it.
+        Ok(object.unwrap_or_default())
+    }
+
+    /// The bytes of the object that was given last are other ones now.
+    fn has_changed(&mut self, object: &Object) {
+        let first = (object.offset - self.start) as usize / PAGE;
+        let last = (object.offset - self.start + object.size - 1) as usize / PAGE;
+        if let Some(pages) = self.changed.get_mut(first..=last) {
+            pages.fill(true);
+        }
+    }
+
+    /// Writes the pages that have changed.
+    fn flush(&mut self) -> Result<()> {
+        let mut page = 0;
+        while let Some(first) = self.changed[page..].iter().position(|changed| *changed) {
+            let first = page + first;
+            let run = self.changed[first..].iter().take_while(|changed| **changed);
+            page = first + run.count();
+            self.changed[first..page].fill(false);
+            let bytes = first * PAGE..(page * PAGE).min(self.bytes.len());
+            self.write(self.start + bytes.start as u64, &self.bytes[bytes])?;
+        }
+        Ok(())
+    }
+
+    /// Both copies of a Twin pool are the same: what was main becomes both.
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        for copy in 0..self.header.kind.copies() {
+            let at = copy * self.header.size + offset;
+            self.file
+                .write_all_at(bytes, at)
+                .map_err(|error| Error::io_at("rewriting pointers", self.file, at, error))?;
+        }
+        Ok(())
+    }
+}
