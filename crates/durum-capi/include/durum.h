@@ -185,7 +185,7 @@
 // Options that a store or a pool cannot be made with.
 #define DURUM_E_OPTIONS 208
 
-// The store's addresses are taken in this process; `durum clone` gives it others.
+// The store's addresses are taken in this process, and it cannot be moved to others: the message says why.
 #define DURUM_E_ADDRESS_CONFLICT 209
 
 // The store has no free addresses left.

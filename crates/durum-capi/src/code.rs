@@ -83,7 +83,7 @@ pub const DURUM_E_POOL_EXISTS: c_int = 206;
 pub const DURUM_E_POOL_NAME: c_int = 207;
 /// Options that a store or a pool cannot be made with.
 pub const DURUM_E_OPTIONS: c_int = 208;
-/// The store's addresses are taken in this process; `durum clone` gives it others.
+/// The store's addresses are taken in this process, and it cannot be moved to others: the message says why.
 pub const DURUM_E_ADDRESS_CONFLICT: c_int = 209;
 /// The store has no free addresses left.
 pub const DURUM_E_ADDRESSES_EXHAUSTED: c_int = 210;

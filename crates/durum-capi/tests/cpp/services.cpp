@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include <fcntl.h>
@@ -43,6 +44,36 @@ TEST(Services, APoolIsOnePrograms) {
     durum::pool other(there.path(), "other", engine_options());
     other.update_transaction([&] { other.put_object(0, other.alloc<durum::persist<int>>(5)); });
     EXPECT_EQ(*other.get_object<durum::persist<int>>(0), 5);
+}
+
+TEST(Services, ACopyIsOpenBesideItsOriginal) {
+    place there;
+    {
+        durum::pool pool(there.path(), "pool", engine_options());
+        pool.update_transaction([&] {
+            auto *inner = pool.alloc<durum::persist<int>>(5);
+            pool.put_object(0, pool.alloc<durum::persist<durum::persist<int> *>>(inner));
+        });
+    }
+    const bool is_served = place::is_served();
+    if (is_served) {
+        EXPECT_EQ(there.end_service(SIGTERM), 0);
+    }
+    const std::string copy = there.directory() + "-copy";
+    std::filesystem::copy(there.directory(), copy, std::filesystem::copy_options::recursive);
+    if (is_served) {
+        there.start_service();
+    }
+    using number = durum::persist<int>;
+    durum::pool pool(there.path(), "pool", engine_options());
+    durum::pool copied(copy, "pool", engine_options());
+    number *mine = *pool.get_object<durum::persist<number *>>(0);
+    number *theirs = *copied.get_object<durum::persist<number *>>(0);
+    EXPECT_NE(mine, theirs);
+    EXPECT_EQ(*mine, 5);
+    copied.update_transaction([&] { *theirs = 6; });
+    EXPECT_EQ(*mine, 5);
+    EXPECT_EQ(*theirs, 6);
 }
 
 TEST(Services, TransactionsGoOnWithoutTheService) {

@@ -5,6 +5,7 @@ mod activation;
 mod audit;
 mod campaign;
 mod commands;
+mod copies;
 mod forms;
 mod killer;
 mod lives;
