@@ -312,7 +312,8 @@ static void a_copy_is_open_beside_its_original(void) {
     fixture_close(&f);
 }
 
-// Bytes without a type may hold pointers: nobody moves them unless the program says that they do not.
+// Bytes without a type may hold pointers: nobody moves them unless the program says that they do
+// not.
 static void a_copy_with_plain_bytes_needs_a_promise(void) {
     fixture f = fixture_new();
     DURUM_TX_BEGIN(f.pool) {
