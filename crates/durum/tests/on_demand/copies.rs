@@ -209,3 +209,68 @@ fn what_is_open_is_not_moved() {
     second.close().unwrap();
     store.close().unwrap();
 }
+
+#[repr(C)]
+struct Small {
+    next: *mut Small,
+}
+durum::describe!(Small as "copies small" { next });
+
+/// A measurement, with the release profile: what it takes to open a pool that has moved, less what it takes to open
+/// one that has not.
+#[test]
+#[ignore = "a measurement: cargo test --release -p durum --test on_demand measure_rewriting -- --ignored --nocapture"]
+fn measure_rewriting() {
+    for pointers in [20_u64, 2_000, 2_000_000] {
+        for engine in crate::fixture::ENGINES {
+            let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+            let paths = [dir.path().join("0"), dir.path().join("1")];
+            let options = || options(Domain::Dram, PuddleMapping::Eager);
+            let store = Store::create(&paths[0], options()).unwrap();
+            let large = durum::PoolOptions::new().engine(engine);
+            let pool = store.create_pool("list", large).unwrap();
+            let root = pool.root::<Small>().unwrap();
+            for _ in 0..pointers.div_ceil(1000) {
+                pool.transaction(|tx| unsafe {
+                    for _ in 0..pointers.min(1000) {
+                        let node = tx.alloc::<Small>()?;
+                        tx.add(node)?;
+                        (*node).next = (*root).next;
+                        tx.add(root)?;
+                        (*root).next = node;
+                    }
+                    Ok::<_, Error>(())
+                })
+                .unwrap();
+            }
+            drop(pool);
+            store.close().unwrap();
+            copy(&paths[0], &paths[1]);
+            let timed = |path: &Path| {
+                let store = Store::open(path, options()).unwrap();
+                let began = std::time::Instant::now();
+                let pool = store.open_pool("list", Default::default()).unwrap();
+                (began.elapsed().as_secs_f64() * 1e6, store, pool)
+            };
+            let (unmoved, _store, _pool) = timed(&paths[0]);
+            let (moved, second, pool) = timed(&paths[1]);
+            let mut found = 0;
+            let root = pool.root::<Small>().unwrap();
+            unsafe {
+                let mut node = (*root).next;
+                while !node.is_null() {
+                    (found, node) = (found + 1, (*node).next);
+                }
+            }
+            assert_eq!(found, pointers);
+            println!(
+                "{pointers} pointers, {}: {:.0} us more than {unmoved:.0}, {:.3} us each",
+                engine.name(),
+                moved - unmoved,
+                (moved - unmoved) / pointers as f64
+            );
+            drop(pool);
+            second.close().unwrap();
+        }
+    }
+}
