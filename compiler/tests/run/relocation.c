@@ -6,6 +6,7 @@
 struct link {
     nvl struct link *next;
     nvl struct link *nvl_wp back;
+    nvl struct link *nvl_wp last;
     long value;
 };
 
@@ -15,20 +16,20 @@ static void fill(nvl_heap_t *heap) {
     first->next = nvl_alloc_nv(heap, 1, struct link);
     first->next->value = 2;
     first->next->back = first;
+    first->last = first->next;
 }
 
 static void check(nvl_heap_t *heap, long value) {
     CHECK(heap != NULL);
     nvl struct link *first = nvl_get_root(heap, struct link);
-    CHECK(first->next->value == value && first->next->back == first);
+    CHECK(first->next->value == value && first->next->back == first && first->last == first->next);
 }
 
 static void drop_second(nvl_heap_t *heap) {
     nvl struct link *first = nvl_get_root(heap, struct link);
-    nvl struct link *nvl_wp second = first->next;
     first->next = NULL;
     // Its count was right: nobody has it any more.
-    CHECK(second == NULL);
+    CHECK(first->last == NULL);
 }
 
 static void side_by_side(void) {

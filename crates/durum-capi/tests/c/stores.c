@@ -274,7 +274,8 @@ static void two_stores_are_open_beside_each_other(void) {
 
 static void copy_of_store(const char *from, const char *to) {
     char command[1024];
-    snprintf(command, sizeof(command), "cp -r '%s' '%s'", scratch(from), scratch(to));
+    int length = snprintf(command, sizeof(command), "cp -r '%s'", scratch(from));
+    snprintf(command + length, sizeof(command) - (size_t)length, " '%s'", scratch(to));
     CHECK(system(command) == 0);
 }
 
@@ -317,7 +318,7 @@ static void a_copy_is_open_beside_its_original(void) {
 static void a_copy_with_plain_bytes_needs_a_promise(void) {
     fixture f = fixture_new();
     DURUM_TX_BEGIN(f.pool) {
-        char *text = durum_malloc(f.pool, 0, 100);
+        char *text = (char *)durum_malloc(f.pool, 0, 100);
         strcpy(text, "no pointers");
     }
     DURUM_TX_END

@@ -21,9 +21,15 @@ struct large {
     durum::persist<char[3 << 20]> bytes;
 };
 
+struct linked {
+    durum::persist<int> value;
+    durum::persist<linked *> next;
+};
+
 } // namespace
 
 DURUM_DESCRIBE_AS(large, "test_services.large", bytes)
+DURUM_DESCRIBE_AS(linked, "test_services.linked", value, next)
 
 namespace {
 
@@ -51,8 +57,10 @@ TEST(Services, ACopyIsOpenBesideItsOriginal) {
     {
         durum::pool pool(there.path(), "pool", engine_options());
         pool.update_transaction([&] {
-            auto *inner = pool.alloc<durum::persist<int>>(5);
-            pool.put_object(0, pool.alloc<durum::persist<durum::persist<int> *>>(inner));
+            auto *first = pool.alloc<linked>();
+            first->next = pool.alloc<linked>();
+            first->next->value = 5;
+            pool.put_object(0, first);
         });
     }
     const bool is_served = place::is_served();
@@ -64,16 +72,15 @@ TEST(Services, ACopyIsOpenBesideItsOriginal) {
     if (is_served) {
         there.start_service();
     }
-    using number = durum::persist<int>;
     durum::pool pool(there.path(), "pool", engine_options());
     durum::pool copied(copy, "pool", engine_options());
-    number *mine = *pool.get_object<durum::persist<number *>>(0);
-    number *theirs = *copied.get_object<durum::persist<number *>>(0);
+    linked *mine = pool.get_object<linked>(0)->next;
+    linked *theirs = copied.get_object<linked>(0)->next;
     EXPECT_NE(mine, theirs);
-    EXPECT_EQ(*mine, 5);
-    copied.update_transaction([&] { *theirs = 6; });
-    EXPECT_EQ(*mine, 5);
-    EXPECT_EQ(*theirs, 6);
+    EXPECT_EQ(mine->value, 5);
+    copied.update_transaction([&] { theirs->value = 6; });
+    EXPECT_EQ(mine->value, 5);
+    EXPECT_EQ(theirs->value, 6);
 }
 
 TEST(Services, TransactionsGoOnWithoutTheService) {
