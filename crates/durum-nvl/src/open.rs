@@ -136,7 +136,7 @@ impl Heap {
         store: Store,
         pool: Pool,
     ) -> Result<*mut Handle, OpenError> {
-        if handles::open_heaps().any(|heap| heap.pool.uuid() == pool.uuid()) {
+        if handles::open_heaps().any(|heap| heap.pool.key() == pool.key()) {
             return Err(OpenError::Refused(
                 libc::EBUSY,
                 format!(

@@ -169,7 +169,8 @@ impl Running {
         let first_heap = first_heap().unwrap_or(first);
         for handle in named {
             let heap = guard.heap(*handle, at);
-            if heap.store.info().uuid != first_heap.store.info().uuid {
+            // Copies of a store have its uuid.
+            if heap.store.info().client != first_heap.store.info().client {
                 fatal!(
                     at,
                     "one transaction over the heaps {first_heap} and {heap}, which are two stores; make the second one in the store of the first: nvl_create(\"{}/NAME\")",
