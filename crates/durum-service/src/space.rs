@@ -176,11 +176,12 @@ impl Elsewhere {
         self.met(address, length).is_some()
     }
 
-    /// The first address from this one on where `length` bytes are not in use.
+    /// The first address from this one on where `length` bytes are not in use; the last one there is, where none are. A
+    /// client says what it likes.
     fn next_free(&self, address: u64, length: u64) -> u64 {
         let mut at = address;
         while let Some(range) = self.met(at, length) {
-            at = range.end.next_multiple_of(UNIT);
+            at = range.end.checked_next_multiple_of(UNIT).unwrap_or(u64::MAX);
         }
         at
     }
@@ -371,6 +372,21 @@ mod tests {
         assert_eq!(space.place(UNIT, &elsewhere), at(11));
         assert_eq!(space.place(UNIT, &elsewhere), None);
         assert_eq!(space.place(UNIT, &Elsewhere::default()), at(2));
+    }
+
+    #[test]
+    fn whatever_a_client_says_ends_the_search() {
+        let range = |address, size| AddressRange { address, size };
+        for (used, expected) in [
+            (range(0, u64::MAX), None),
+            (range(BASE + 1, u64::MAX), None),
+            (range(u64::MAX, u64::MAX), Some(BASE)),
+            (range(BASE, 0), Some(BASE)),
+            (range(BASE + 3, 5), Some(BASE + UNIT)),
+        ] {
+            let mut space = Space::new(BASE, 4 * UNIT, BASE);
+            assert_eq!(space.place(UNIT, &Elsewhere::of(&[used])), expected);
+        }
     }
 
     #[test]
