@@ -16,10 +16,11 @@ use durum_format::extent::{self, UNTYPED};
 use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader, PuddleKind};
 use durum_format::store::StoreHeader;
 use durum_format::twin::SEAL_SIZE;
-use durum_format::types::{Descriptor, Registry as Types, registry::RegisterError};
+use durum_format::types::{Descriptor, Registry as Types};
 use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
 
+use crate::descriptors::register;
 use crate::directory::{absolute, not_made, parent};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, grown};
@@ -247,14 +248,6 @@ fn make(
     Ok(copier.report)
 }
 
-fn register(types: &mut Types, id: u64, text: &str) -> Result<()> {
-    let refused = |error: RegisterError| Error::TypeRefused {
-        id,
-        reason: error.to_string(),
-    };
-    types.register_text(text).map(drop).map_err(refused)
-}
-
 /// Where each puddle goes.
 struct Moves {
     base: u64,
@@ -296,10 +289,9 @@ impl Moves {
                     space: identity.size,
                 });
             };
-            let nothing = Elsewhere::default();
             let addresses = old
                 .iter()
-                .map(|(_, record)| space.place(record.size, &nothing));
+                .map(|(_, record)| space.place(record.size, &Elsewhere::NOTHING));
             if let Some(addresses) = addresses.collect::<Option<Vec<u64>>>() {
                 break (addresses, space.cursor());
             }
@@ -393,13 +385,7 @@ impl Copier<'_> {
         let old_header = files::header_of(step.old, record);
         let mut objects = Vec::new();
         for object in extent::objects(bytes.as_slice(), &old_header) {
-            objects.push(object.map_err(|error| Error::Damaged {
-                file: from.path().to_owned(),
-                structure: "heap",
-                offset: 0,
-                problem: error.to_string(),
-                cure: "`durum check` tells more; restore a copy of the store".into(),
-            })?);
+            objects.push(object.map_err(|error| Error::damaged_heap(&from, &error))?);
         }
         for object in objects {
             self.report.objects += 1;

@@ -1,6 +1,6 @@
 //! Types in the registry: canonical texts, checked before they are recorded.
 
-use durum_format::types::Descriptor;
+use durum_format::types::{Descriptor, Registry as Types, registry::RegisterError};
 
 use crate::error::{Error, Result};
 
@@ -23,4 +23,13 @@ pub(crate) fn check_type(id: u64, text: &str) -> Result<Vec<(u64, String)>> {
             Ok((reached.id(), reached.text().to_owned()))
         })
         .collect()
+}
+
+/// Adds a text that was recorded to the types that are known.
+pub(crate) fn register(types: &mut Types, id: u64, text: &str) -> Result<()> {
+    let refused = |error: RegisterError| Error::TypeRefused {
+        id,
+        reason: error.to_string(),
+    };
+    types.register_text(text).map(drop).map_err(refused)
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::Path;
 
+use durum_format::extent::HeapBytes;
 use durum_persist::beneath::{Directory, NotRegular};
 use durum_persist::file::MediaFile;
 
@@ -153,4 +154,19 @@ fn reserve(bytes: &mut Vec<u8>, path: &Path, more: usize) -> Result<()> {
         format!("there is no memory for {more} bytes of it; raise the limit, or free some"),
     );
     Err(Error::io("reading it", path, error))
+}
+
+/// A heap in a file, read as it is asked for.
+pub(crate) struct HeapInFile<'a> {
+    pub(crate) file: &'a MediaFile,
+    /// Where in the file its puddle, or the copy of it, begins.
+    pub(crate) start: u64,
+}
+
+impl HeapBytes for HeapInFile<'_> {
+    type Error = Error;
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        exact(self.file, self.start + offset, buffer, "reading a puddle")
+    }
 }

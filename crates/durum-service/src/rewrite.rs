@@ -5,17 +5,17 @@
 //! another one was, so an address that was translated is none that is to be. A crash leaves some pointers with the one
 //! address and some with the other; whoever comes next begins again.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use durum_format::extent::{self, HeapBytes, Object, UNTYPED};
+use durum_format::extent::{self, Object, UNTYPED};
 use durum_format::puddle::{self, PuddleHeader};
-use durum_format::types::{Registry as Types, registry::RegisterError};
+use durum_format::types::Registry as Types;
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
 
+use crate::descriptors::register;
 use crate::error::{Error, Result};
-use crate::reading;
+use crate::reading::{self, HeapInFile};
 use crate::registry::contents::AddressRange;
 use crate::translate;
 
@@ -23,8 +23,6 @@ use crate::translate;
 const WINDOW_BYTES: u64 = 256 << 10;
 /// What is written is a multiple of this.
 const PAGE: usize = 4096;
-/// So many objects are listed before they are rewritten.
-const OBJECTS_AT_ONCE: usize = 4096;
 
 const REWRITTEN: Site = Site("rewritten puddle");
 
@@ -40,11 +38,11 @@ fn translated(moves: &Moves, address: u64) -> Option<u64> {
 
 /// What is needed to rewrite puddles.
 pub(crate) struct Rewriter<'r> {
-    pub(crate) moves: &'r Moves,
+    moves: &'r Moves,
     /// The text of a type.
-    pub(crate) type_text: &'r dyn Fn(u64) -> Result<Option<String>>,
+    type_text: &'r dyn Fn(u64) -> Result<Option<String>>,
     /// The caller says that what has no known type holds no pointers.
-    pub(crate) untyped_hold_no_pointers: bool,
+    untyped_hold_no_pointers: bool,
     types: Types,
 }
 
@@ -95,10 +93,10 @@ impl<'r> Rewriter<'r> {
         file: &MediaFile,
         header: &PuddleHeader,
     ) -> Result<Option<Unknown>> {
-        let bytes = FileBytes(file);
+        let bytes = HeapInFile { file, start: 0 };
         let mut found = Unknown::default();
         for extent in extent::extents(&bytes, header) {
-            let extent = extent.map_err(|error| damaged(file, &error))?;
+            let extent = extent.map_err(|error| Error::damaged_heap(file, &error))?;
             let id = extent.header().type_id;
             let objects = extent.objects().count() as u64;
             if objects > 0 && !self.knows(id)? {
@@ -120,41 +118,27 @@ impl<'r> Rewriter<'r> {
         let Some(text) = (self.type_text)(id)? else {
             return Ok(false);
         };
-        let refused = |error: RegisterError| Error::TypeRefused {
-            id,
-            reason: error.to_string(),
-        };
-        self.types.register_text(&text).map_err(refused)?;
+        register(&mut self.types, id, &text)?;
         Ok(true)
     }
 
-    /// Rewrites a puddle whose header is to be `header`. All of it is durable on return. Tells how many pointers lead
-    /// elsewhere now.
+    /// Rewrites a puddle whose header is to be `header`. All of it is durable on return.
     ///
     /// Nobody else may write to it meanwhile, nor read it.
     ///
     /// # Errors
-    /// `Unmovable`: it has objects of unknown type. `Damaged`, `Io`: some pointers may have been rewritten.
+    /// What keeps it from that: some pointers may have been rewritten.
     pub(crate) fn rewrite(
         &mut self,
         file: &MediaFile,
         header: &PuddleHeader,
-    ) -> Result<u64, Stopped> {
-        let mut pointers = 0;
+    ) -> Result<(), Stopped> {
         let mut window = Window::new(file, header);
-        let bytes = Ahead::over(file, header);
-        let mut objects = extent::objects(&bytes, header);
-        let mut some: Vec<Object> = Vec::with_capacity(OBJECTS_AT_ONCE);
-        loop {
-            for object in objects.by_ref().take(OBJECTS_AT_ONCE) {
-                some.push(object.map_err(|error| damaged(file, &error))?);
-            }
-            if some.is_empty() {
-                break;
-            }
-            for object in some.drain(..) {
-                pointers += self.rewrite_object(&mut window, &object)?;
-            }
+        // No rewriting changes what the heap says of its objects.
+        let bytes = HeapInFile { file, start: 0 };
+        for object in extent::objects(&bytes, header) {
+            let object = object.map_err(|error| Error::damaged_heap(file, &error))?;
+            self.rewrite_object(&mut window, &object)?;
         }
         window.flush()?;
         file.write_all_at(&puddle::encode(header), 0)
@@ -162,40 +146,38 @@ impl<'r> Rewriter<'r> {
         // ORDER: pointers and header are durable before the registry says that the puddle is not stale; else a crash
         // leaves pointers to where nothing is, and nobody who rewrites them.
         file.sync(REWRITTEN)
-            .map_err(|error| Error::io("making a rewritten puddle durable", file.path(), error))?;
-        Ok(pointers)
+            .map_err(|error| Error::io("making a rewritten puddle durable", file.path(), error))
+            .map_err(Stopped::Error)
     }
 
-    fn rewrite_object(&mut self, window: &mut Window<'_>, object: &Object) -> Result<u64, Stopped> {
+    fn rewrite_object(&mut self, window: &mut Window<'_>, object: &Object) -> Result<(), Stopped> {
         if !self.knows(object.type_id)? {
             return match self.untyped_hold_no_pointers {
-                true => Ok(0),
+                true => Ok(()),
                 false => Err(Stopped::Unknown(Unknown {
                     objects: 1,
                     type_id: object.type_id,
                 })),
             };
         }
-        let Some(descriptor) = self.types.by_id(object.type_id) else {
-            return Ok(0);
+        let descriptor = self.types.by_id(object.type_id);
+        let Some(descriptor) = descriptor.filter(|descriptor| descriptor.has_pointers()) else {
+            return Ok(());
         };
-        if !descriptor.has_pointers() {
-            return Ok(0);
-        }
+        // A crash may have left the new pointers in one copy only: then there is nothing to translate in that.
+        let mut is_written = window.header.kind.copies() > 1;
         let moves = self.moves;
-        let mut pointers = 0;
         let path = window.file.path();
         let bytes = window.object(object)?;
         translate::pointers(descriptor, bytes, (path, object.offset), |address| {
             let translated = translated(moves, address);
-            pointers += u64::from(translated.is_some());
+            is_written |= translated.is_some();
             translated
         })?;
-        // A crash may have left the new pointers in one copy only: then there is nothing to translate in that.
-        if pointers > 0 || window.header.kind.copies() > 1 {
+        if is_written {
             window.has_changed(object);
         }
-        Ok(pointers)
+        Ok(())
     }
 }
 
@@ -210,72 +192,6 @@ pub(crate) enum Stopped {
 impl From<Error> for Stopped {
     fn from(error: Error) -> Stopped {
         Stopped::Error(error)
-    }
-}
-
-fn damaged(file: &MediaFile, error: &impl ToString) -> Error {
-    Error::Damaged {
-        file: file.path().to_owned(),
-        structure: "heap",
-        offset: 0,
-        problem: error.to_string(),
-        cure: "`durum check` tells more; restore a copy of the store".into(),
-    }
-}
-
-/// The bytes of a puddle's file, read as they are asked for.
-struct FileBytes<'f>(&'f MediaFile);
-
-impl HeapBytes for FileBytes<'_> {
-    type Error = Error;
-
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        reading::exact(self.0, offset, buffer, "reading a puddle")
-    }
-}
-
-/// The same, read in larger parts: for whoever goes over all of it.
-struct Ahead<'f> {
-    file: &'f MediaFile,
-    /// Where the puddle ends.
-    end: u64,
-    part: RefCell<(u64, Vec<u8>)>,
-}
-
-impl Ahead<'_> {
-    /// Bytes of a part.
-    const BYTES: u64 = 64 << 10;
-
-    fn over<'f>(file: &'f MediaFile, header: &PuddleHeader) -> Ahead<'f> {
-        Ahead {
-            file,
-            end: header.size,
-            part: RefCell::default(),
-        }
-    }
-}
-
-impl HeapBytes for Ahead<'_> {
-    type Error = Error;
-
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let mut part = self.part.borrow_mut();
-        let (start, bytes) = &mut *part;
-        let is_inside = |start: u64, bytes: &[u8]| {
-            offset >= start && offset - start + buffer.len() as u64 <= bytes.len() as u64
-        };
-        if !is_inside(*start, bytes) {
-            let length = Self::BYTES.min(self.end.saturating_sub(offset));
-            *bytes = reading::bytes(self.file, offset, length)?;
-            *start = offset;
-        }
-        match bytes.get((offset - *start) as usize..) {
-            Some(rest) if rest.len() >= buffer.len() => {
-                buffer.copy_from_slice(&rest[..buffer.len()]);
-                Ok(())
-            }
-            _ => reading::exact(self.file, offset, buffer, "reading a puddle"),
-        }
     }
 }
 

@@ -240,34 +240,34 @@ mod tests {
     fn placement_goes_upward_wraps_around_and_reuses_freed_ranges_last() {
         let mut space = Space::new(BASE, 8 * UNIT, BASE + 5 * UNIT);
         assert_eq!(
-            space.place(UNIT, &Elsewhere::default()),
+            space.place(UNIT, &Elsewhere::NOTHING),
             Some(BASE + 5 * UNIT)
         );
         assert_eq!(
-            space.place(UNIT, &Elsewhere::default()),
+            space.place(UNIT, &Elsewhere::NOTHING),
             Some(BASE + 6 * UNIT)
         );
         // One unit is left above: two units wrap around and never straddle the end.
-        assert_eq!(space.place(2 * UNIT, &Elsewhere::default()), Some(BASE));
+        assert_eq!(space.place(2 * UNIT, &Elsewhere::NOTHING), Some(BASE));
         assert_eq!(
-            space.place(2 * UNIT, &Elsewhere::default()),
+            space.place(2 * UNIT, &Elsewhere::NOTHING),
             Some(BASE + 2 * UNIT)
         );
         space.remove(BASE + 5 * UNIT);
         // The run at 4..6 is free now, and comes first after the last placement.
         assert_eq!(
-            space.place(2 * UNIT, &Elsewhere::default()),
+            space.place(2 * UNIT, &Elsewhere::NOTHING),
             Some(BASE + 4 * UNIT)
         );
         assert_eq!(
-            space.place(UNIT, &Elsewhere::default()),
+            space.place(UNIT, &Elsewhere::NOTHING),
             Some(BASE + 7 * UNIT)
         );
-        assert_eq!(space.place(UNIT, &Elsewhere::default()), None);
+        assert_eq!(space.place(UNIT, &Elsewhere::NOTHING), None);
         space.remove(BASE + 2 * UNIT);
-        assert_eq!(space.place(3 * UNIT, &Elsewhere::default()), None);
+        assert_eq!(space.place(3 * UNIT, &Elsewhere::NOTHING), None);
         assert_eq!(
-            space.place(2 * UNIT, &Elsewhere::default()),
+            space.place(2 * UNIT, &Elsewhere::NOTHING),
             Some(BASE + 2 * UNIT)
         );
     }
@@ -275,11 +275,11 @@ mod tests {
     #[test]
     fn a_run_that_spans_the_cursor_is_found() {
         let mut space = Space::new(BASE, 4 * UNIT, BASE + 2 * UNIT);
-        assert_eq!(space.place(4 * UNIT, &Elsewhere::default()), Some(BASE));
+        assert_eq!(space.place(4 * UNIT, &Elsewhere::NOTHING), Some(BASE));
         space.remove(BASE);
-        assert_eq!(space.place(UNIT, &Elsewhere::default()), Some(BASE));
+        assert_eq!(space.place(UNIT, &Elsewhere::NOTHING), Some(BASE));
         assert_eq!(
-            space.place(3 * UNIT, &Elsewhere::default()),
+            space.place(3 * UNIT, &Elsewhere::NOTHING),
             Some(BASE + UNIT)
         );
     }
@@ -321,7 +321,7 @@ mod tests {
         for _ in 0..5000 {
             if random() % 2 == 0 {
                 let length = 1 + random() % 5;
-                let placed = space.place(length * UNIT, &Elsewhere::default());
+                let placed = space.place(length * UNIT, &Elsewhere::NOTHING);
                 let fits = model
                     .windows(length as usize)
                     .any(|run| run.iter().all(|taken| !taken));
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(placed, [at(1), at(4), at(13), at(15), None, at(0)]);
         assert_eq!(space.place(UNIT, &elsewhere), at(11));
         assert_eq!(space.place(UNIT, &elsewhere), None);
-        assert_eq!(space.place(UNIT, &Elsewhere::default()), at(2));
+        assert_eq!(space.place(UNIT, &Elsewhere::NOTHING), at(2));
     }
 
     #[test]

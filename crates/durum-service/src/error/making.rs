@@ -43,6 +43,17 @@ impl Error {
         }
     }
 
+    /// The refusal of a heap over which nobody can go.
+    pub(crate) fn damaged_heap(file: &MediaFile, problem: &impl ToString) -> Error {
+        Error::Damaged {
+            file: file.path().to_owned(),
+            structure: "heap",
+            offset: 0,
+            problem: problem.to_string(),
+            cure: "`durum check` tells more; restore a copy of the store".into(),
+        }
+    }
+
     /// The refusal of a pool that must not be opened because of a log in quarantine.
     pub(crate) fn quarantined(store: &Path, pool: String, note: QuarantineNote) -> Error {
         Error::PoolQuarantined {

@@ -467,8 +467,7 @@ impl Embedded {
             }
         });
         let wanted = wanted.collect::<Result<Vec<Registered>>>()?;
-        let name = open.contents.pools.get(&pool).map(|pool| pool.name.clone());
-        Ok((name.unwrap_or_default(), writable, wanted))
+        Ok((open.contents.name_of(pool), writable, wanted))
     }
 
     pub(super) fn has_open(&self, open: &Open, pool: Uuid) -> bool {
@@ -506,13 +505,8 @@ impl Embedded {
         if wish != Wish::Look
             && let Some(note) = open.contents.quarantine_of(pool)
         {
-            let record = open.contents.pools.get(&pool);
-            let name = record.map(|record| record.name.clone());
-            return Err(Error::quarantined(
-                &self.host.path,
-                name.unwrap_or_default(),
-                note,
-            ));
+            let name = open.contents.name_of(pool);
+            return Err(Error::quarantined(&self.host.path, name, note));
         }
         open.refused
             .ensure_not(&self.host.path, &open.contents, pool)?;

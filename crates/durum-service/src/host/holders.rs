@@ -73,8 +73,7 @@ impl Open {
         if in_the_way.is_empty() {
             return Ok(());
         }
-        let name = self.contents.pools.get(&pool);
-        let name = name.map(|pool| pool.name.clone()).unwrap_or_default();
+        let name = self.contents.name_of(pool);
         Err(match in_the_way.contains(&client) {
             true => Error::PoolOpen {
                 name,

@@ -152,7 +152,7 @@ impl Embedded {
         let store = &self.host.path;
         let unmovable = |pool: Option<Uuid>, reason: String| Error::Unmovable {
             store: store.clone(),
-            pool: pool.map(|pool| named(open, pool)),
+            pool: pool.map(|pool| open.contents.name_of(pool)),
             reason,
         };
         for pool in open.contents.pools.keys() {
@@ -222,7 +222,7 @@ impl Embedded {
         let mut rewriter = Rewriter::new(&moves, &type_text, untyped_hold_no_pointers);
         let store = &self.host.path;
         for (uuid, record) in &stale {
-            let name = away.look(|open| named(open, record.owner))?;
+            let name = away.look(|open| open.contents.name_of(record.owner))?;
             let refused = |error| files::of_pool(error, store, &name);
             let file = files::open(store, *uuid, record, true).map_err(refused)?;
             let done = rewriter.rewrite(&file, &files::header_of(*uuid, record));
@@ -268,11 +268,6 @@ impl Embedded {
 
 fn is_in_the_way(elsewhere: &Elsewhere, record: &PuddleRecord) -> bool {
     record.kind.holds_objects() && elsewhere.meets(record.address, record.size)
-}
-
-fn named(open: &Open, pool: Uuid) -> String {
-    let pool = open.contents.pools.get(&pool);
-    pool.map(|pool| pool.name.clone()).unwrap_or_default()
 }
 
 fn has_unknown(unknown: Unknown) -> String {

@@ -133,12 +133,7 @@ impl Open {
     pub(super) fn ensure_not_renewed(&self, pool: Uuid) -> Result<()> {
         match self.renewed.contains(&pool) {
             true => Err(Error::PoolBusy {
-                name: self
-                    .contents
-                    .pools
-                    .get(&pool)
-                    .map(|pool| pool.name.clone())
-                    .unwrap_or_default(),
+                name: self.contents.name_of(pool),
             }),
             false => Ok(()),
         }

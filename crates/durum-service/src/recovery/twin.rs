@@ -19,7 +19,7 @@ use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
 use crate::model::{EngineKind, PuddleGrant};
-use crate::reading;
+use crate::reading::{self, HeapInFile};
 use crate::registry::contents::{Contents, PuddleRecord};
 
 /// Bytes compared at a time.
@@ -151,8 +151,8 @@ struct OpenPuddle {
 }
 
 impl OpenPuddle {
-    fn view(&self, copy: Copy) -> CopyView<'_> {
-        CopyView {
+    fn view(&self, copy: Copy) -> HeapInFile<'_> {
+        HeapInFile {
             file: &self.file,
             start: start(copy, &self.header),
         }
@@ -241,25 +241,11 @@ fn start(copy: Copy, header: &PuddleHeader) -> u64 {
     }
 }
 
-/// One of the two copies in a puddle's file.
-struct CopyView<'a> {
-    file: &'a MediaFile,
-    start: u64,
-}
-
-impl HeapBytes for CopyView<'_> {
-    type Error = Error;
-
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        reading::exact(self.file, self.start + offset, buffer, "reading a puddle")
-    }
-}
-
 /// Adds the writes that make a range of the other copy what it is in the whole one.
 fn plan_range(
     puddle: Uuid,
-    whole: &CopyView<'_>,
-    other: &CopyView<'_>,
+    whole: &HeapInFile<'_>,
+    other: &HeapInFile<'_>,
     range: Range<u64>,
     writes: &mut Vec<HomeWrite>,
 ) -> Result<()> {

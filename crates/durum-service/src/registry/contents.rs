@@ -316,6 +316,12 @@ impl Contents {
         Some((*uuid, self.pools.get(uuid)?))
     }
 
+    /// The name of a pool; empty where there is none.
+    pub(crate) fn name_of(&self, pool: Uuid) -> String {
+        let record = self.pools.get(&pool);
+        record.map(|pool| pool.name.clone()).unwrap_or_default()
+    }
+
     /// The puddles of a pool or client, in order of address.
     pub(crate) fn puddles_of(&self, owner: Uuid) -> Vec<(Uuid, PuddleRecord)> {
         let owned = self.owned_by(owner);
