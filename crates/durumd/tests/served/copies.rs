@@ -16,6 +16,7 @@ durum::describe!(Node as "served copies node" { value, next });
 
 fn fill(pool: &Pool) {
     let root = pool.root::<Node>().unwrap();
+    // SAFETY: what is allocated is written before it is published; this test alone uses the pool.
     pool.transaction(|tx| unsafe {
         let next = tx.alloc::<Node>()?;
         tx.add(next)?;
@@ -33,6 +34,7 @@ fn fill(pool: &Pool) {
 /// The value behind the root, which points back to it.
 fn value(pool: &Pool) -> u64 {
     let root = pool.root::<Node>().unwrap();
+    // SAFETY: `fill` wrote both nodes, and nothing changes them.
     unsafe {
         assert_eq!((*(*root).next).next, root);
         (*(*root).next).value
