@@ -8,6 +8,7 @@
 use durum_format::catalog::Catalog;
 use durum_format::consts::{GRANULE, UNIT};
 use durum_format::crc::{Crc, crc32c};
+use durum_format::export as manifests;
 use durum_format::extent::{self, HeapBytes, HeapError, Place};
 use durum_format::home::Answer;
 use durum_format::log::{self, LogArea, LogHeader, Plan, RangeWord, Salt, Write};
@@ -26,7 +27,7 @@ use zerocopy::IntoBytes;
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their corpora.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("puddle_header", puddle_header),
     ("heap", heap),
     ("log_bytes", log_bytes),
@@ -36,6 +37,7 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("types", types),
     ("catalog", catalog),
     ("registry", registry),
+    ("export", export),
     ("store", store),
     ("twin", twin),
 ];
@@ -538,6 +540,18 @@ pub fn registry(data: &[u8]) {
             let again = registry::parse(&folded).expect("what was written is accepted");
             assert_eq!(again.state, parsed.state);
             assert!(!again.is_torn && again.end == again.room.snapshot_end);
+        });
+    }
+}
+
+/// The manifest of an export: a whole file, and once more the text behind its first line, with a line that is right.
+pub fn export(data: &[u8]) {
+    let mut made = format!("durum export 1 {} {:#010x}\n", data.len(), crc32c(data)).into_bytes();
+    made.extend_from_slice(data);
+    for bytes in [data, &made] {
+        same_or_error(manifests::parse(bytes), |manifest| {
+            let encoded = manifest.encode().expect("what is accepted can be written");
+            assert_eq!(encoded, bytes);
         });
     }
 }

@@ -66,6 +66,19 @@ pub enum Command {
     /// Copy a closed store to new addresses, so that one process can open both
     #[command(after_help = "Example:\n  durum clone /mnt/pmem/store /mnt/pmem/copy")]
     Clone(Clone),
+    /// Write a pool to a directory, to be imported by another store, machine or user
+    #[command(
+        after_help = "Examples:\n  durum export /mnt/pmem/store words words.export\n  durum export durum:words words.export\n\n\
+        The pool is written as it is in memory, with the descriptors of its types. Nobody may write it meanwhile."
+    )]
+    Export(Export),
+    /// Take an exported pool into a store
+    #[command(
+        after_help = "Examples:\n  durum import words.export /mnt/pmem/store\n  durum import words.export /mnt/pmem/store --name copy --copy\n  \
+        durum import words.export durum:copy\n\n\
+        On the same file system the files become the store's, and the export is gone, unless --copy."
+    )]
+    Import(Import),
     /// Remove a pool, or a whole store
     #[command(
         after_help = "Examples:\n  durum rm /mnt/pmem/store words\n  durum rm /mnt/pmem/store --yes"
@@ -256,6 +269,42 @@ pub struct Clone {
     /// The first address of the copy's puddles, a multiple of 2 MiB [default: that of the source]
     #[arg(long, value_parser = number, value_name = "ADDRESS")]
     pub base: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The store, the pool in it, and the directory that is made; of a service durum:POOL and the directory
+    #[arg(num_args = 2..=3, required = true, value_names = ["STORE", "POOL", "PLACE"])]
+    pub paths: Vec<PathBuf>,
+    /// Export the pools that its pointers lead to with it, and those that theirs lead to
+    #[arg(long)]
+    pub with_referenced: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The directory that `durum export` made
+    pub place: PathBuf,
+    /// The store, or a service: durum:, or durum:NAME
+    pub store: PathBuf,
+    /// The pool's name here [default: that which it was exported with]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Leave the export as it is, and give the store copies of its files
+    #[arg(long)]
+    pub copy: bool,
+    /// Compare all contents with their sums now, not when each puddle is first used
+    #[arg(long)]
+    pub verify: bool,
+    /// Objects of unknown type hold no pointers
+    #[arg(long)]
+    pub untyped_hold_no_pointers: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -72,6 +72,8 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Gc(options) => commands::gc::run(options, out),
         Command::Recover(options) => commands::recover::run(options, out),
         Command::Clone(options) => commands::clone::run(options, out),
+        Command::Export(options) => commands::ship::export(options, out),
+        Command::Import(options) => commands::ship::import(options, out),
         Command::Rm(options) => commands::rm::run(options, out),
         Command::Chmod(options) => commands::rights::chmod(options, out),
         Command::Chown(options) => commands::rights::chown(options, out),

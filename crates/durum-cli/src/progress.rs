@@ -39,6 +39,8 @@ pub(crate) fn stages() -> Arc<ProgressFn> {
                     Stage::Logs => "logs",
                     Stage::Check => "checking",
                     Stage::Clone => "copying",
+                    Stage::Export => "exporting",
+                    Stage::Import => "importing",
                     Stage::Move => "moving",
                     _ => "working",
                 });

@@ -75,7 +75,8 @@ fn unknown_arguments_are_refused_and_help_is_not() {
     assert_eq!(durum(&["ls"]).code, 2);
     assert_eq!(durum::<&str>(&[]).code, 2);
     for command in [
-        "init", "ls", "stat", "inspect", "check", "recover", "clone", "rm", "demo",
+        "init", "ls", "stat", "inspect", "check", "recover", "clone", "export", "import", "rm",
+        "demo",
     ] {
         let help = succeeds(&[command, "--help"]);
         assert!(
@@ -717,6 +718,81 @@ fn a_clone_opens_beside_its_source() {
     };
     assert_eq!(values, [22, 22]);
     fails(&["clone", text(&source), text(&copy)], 2, "");
+}
+
+#[test]
+fn a_pool_is_exported_and_imported() {
+    let dir = scratch();
+    let [store, place, other] =
+        ["store", "things.export", "other"].map(|name| dir.path().join(name));
+    make_store(&store);
+    let before = contents(&store);
+    let report = succeeds(&["export", text(&store), "things", text(&place), "--json"]).json();
+    assert_eq!(report["pools"], serde_json::json!(["things"]));
+    assert_eq!(
+        (
+            report["objects"].as_u64(),
+            report["untyped_objects"].as_u64()
+        ),
+        (Some(8), Some(1))
+    );
+    assert_eq!(contents(&store), before, "the store is not changed");
+    fails(
+        &["export", text(&store), "things", text(&place)],
+        2,
+        "there already",
+    );
+    fails(
+        &["export", text(&store), "nothing", text(&other)],
+        2,
+        "no pool \"nothing\"",
+    );
+    fails(&["export", text(&store), text(&other)], 2, "name a pool");
+    fails(&["import", text(&place), text(&store)], 2, "things");
+    fails(&["import", text(&store), text(&store)], 3, "durum export");
+    // Its addresses are taken, and nobody knows of what one of its objects is.
+    let copy = [
+        "import",
+        text(&place),
+        text(&store),
+        "--name",
+        "copy",
+        "--copy",
+    ];
+    fails(&copy, 2, "--untyped-hold-no-pointers");
+    let promised = [&copy[..], &["--untyped-hold-no-pointers", "--json"]].concat();
+    let report = succeeds(&promised).json();
+    assert_eq!(
+        (report["moved"].as_u64(), report["puddles"].as_u64()),
+        (Some(1), Some(1))
+    );
+    assert!(report["copied"].is_string());
+    succeeds(&["init", text(&other)]);
+    let told = succeeds(&["import", text(&place), text(&other), "--verify"]).out;
+    assert!(told.contains("is the store's now"), "{told}");
+    assert!(!place.exists());
+    fails(&["check", text(&store)], 2, "durum recover");
+    let value = |store: &std::path::Path, name: &str| {
+        let store = Store::open(store, StoreOptions::new()).unwrap();
+        let pool = store.open_pool(name, PoolOptions::new()).unwrap();
+        let root = pool.root::<Root>().unwrap();
+        // SAFETY: the pool is open.
+        let value = unsafe { (*(*(*root).list).next).value };
+        drop(pool);
+        store.close().unwrap();
+        value
+    };
+    assert_eq!(
+        [
+            value(&store, "things"),
+            value(&store, "copy"),
+            value(&other, "things")
+        ],
+        [22; 3]
+    );
+    for path in [&store, &other] {
+        succeeds(&["check", text(path)]);
+    }
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub mod consts;
 pub mod crc;
 mod engine;
 pub mod error;
+pub mod export;
 pub mod extent;
 mod header;
 pub mod home;

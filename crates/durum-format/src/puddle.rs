@@ -279,6 +279,31 @@ pub fn parse_moved(
     }
 }
 
+/// As [`parse`], for a puddle whose header is being changed from `before` to `expected`: any of its bytes may be those
+/// of the one or of the other. Then it is `expected`.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_between(
+    bytes: &[u8],
+    file_len: u64,
+    before: &PuddleHeader,
+    expected: &PuddleHeader,
+) -> Result<PuddleHeader, FormatError> {
+    let (before, after) = (encode(before), encode(expected));
+    let mut whole = bytes.to_vec();
+    for ((found, before), after) in whole.iter_mut().zip(before).zip(after) {
+        if *found == before {
+            *found = after;
+        }
+    }
+    match whole.starts_with(&after) {
+        true => parse(&whole, file_len),
+        // Tells what is wrong with it as it is.
+        false => parse(bytes, file_len),
+    }
+}
+
 /// Reads and checks the header of a puddle whose file has `file_len` bytes. `bytes` begins with the file's first
 /// byte; 128 are needed, and where more of the first 1024 are given, the reserved ones among them are checked too.
 ///

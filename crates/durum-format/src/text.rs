@@ -103,18 +103,27 @@ pub(crate) fn decimal(word: &str) -> Option<u64> {
 
 /// Numbers as `"0x…"`: people compare them with addresses, and no JSON reader rounds them.
 pub(crate) mod hex {
+    use std::fmt::LowerHex;
+
     use serde::{Deserialize, Deserializer, Serializer};
 
     use super::parse_hex;
 
-    pub(crate) fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<N: LowerHex, S: Serializer>(
+        number: &N,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{number:#x}"))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    pub(crate) fn deserialize<'de, N: TryFrom<u64>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<N, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        parse_hex(&text).ok_or_else(|| {
-            serde::de::Error::custom(format!("{text:?} is no hex number below 2^64"))
+        let number = parse_hex(&text).and_then(|number| number.try_into().ok());
+        number.ok_or_else(|| {
+            let bits = 8 * size_of::<N>();
+            serde::de::Error::custom(format!("{text:?} is no hex number below 2^{bits}"))
         })
     }
 }

@@ -16,6 +16,7 @@ use common::{LogWriter, uuid};
 use durum_format::catalog::{
     Catalog, ClientRecord, Grant, GrantMode, PoolRecord, PuddleRecord, TypeRecord,
 };
+use durum_format::export::{ExportedPool, ExportedPuddle, Manifest};
 use durum_format::extent::{self, ExtentHeader, ExtentKind, SlabHeader};
 use durum_format::log::{EntryFlags, Order};
 use durum_format::log_space::{self, LogSpaceEntry};
@@ -234,6 +235,11 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             let texts = [text(&file), text(&record), text(&record)].join(&0);
             vec![[&file[..], &record].concat(), texts]
         }
+        "export" => {
+            let file = manifest().encode().unwrap();
+            let body = file.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+            vec![file.clone(), file[body..].to_vec()]
+        }
         "store" => vec![store_header().encode().unwrap().into_bytes()],
         "twin" => {
             let state = |stage| twin::State {
@@ -301,6 +307,31 @@ fn store_header() -> StoreHeader {
     }
 }
 
+/// A pool of one puddle.
+fn manifest() -> Manifest {
+    let pool = ExportedPool {
+        name: "pool".into(),
+        engine: EngineKind::Hybrid,
+        root_puddle: uuid(3),
+    };
+    let puddle = ExportedPuddle {
+        owner: uuid(2),
+        address: DEFAULT_BASE,
+        size: UNIT,
+        kind: PuddleKind::Data,
+        is_root: true,
+        sum: 0x1234,
+    };
+    Manifest {
+        store: store_header(),
+        pool: uuid(2),
+        pools: [(uuid(2), pool)].into(),
+        puddles: [(uuid(3), puddle)].into(),
+        types: [(type_id(TYPES[1]), TYPES[1].to_owned())].into(),
+        untyped_objects: 4,
+    }
+}
+
 /// A pool and a client with a log, a type, and a log in quarantine.
 fn registry() -> State {
     let mut state = State::new(store_header());
@@ -312,6 +343,7 @@ fn registry() -> State {
             kind,
             is_root: first == 3,
             is_stale: false,
+            origin: None,
         };
         Change::PutPuddle(uuid(first), record)
     };
@@ -328,6 +360,7 @@ fn registry() -> State {
                     gid: 100,
                     mode: 0o640,
                 }),
+                damage: None,
             },
         ),
         Change::PutClient(uuid(5)),

@@ -252,6 +252,11 @@ impl MediaFile {
         self.inner.len_at_opening
     }
 
+    /// Whether it is the same file, whatever its name.
+    pub fn is_same_file(&self, other: &MediaFile) -> bool {
+        self.inner.key == other.inner.key
+    }
+
     /// The path it was opened by; a later rename does not change it.
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -282,6 +287,18 @@ pub fn rename(from: &Path, to: &Path, site: Site) -> io::Result<()> {
     hook::file(
         || fs::rename(from, to),
         |active, ()| active.named(Name::Renamed { from, to }, site),
+    )
+}
+
+/// Gives a file a further name, which nothing may have. The name is durable after [`sync_dir`].
+///
+/// # Errors
+/// `AlreadyExists` if there is anything of that name; `CrossesDevices` for a name on another file system; otherwise as
+/// the system says. Nothing has changed then.
+pub fn link(from: &Path, to: &Path, site: Site) -> io::Result<()> {
+    hook::file(
+        || fs::hard_link(from, to),
+        |active, ()| active.named(Name::Linked { from, to }, site),
     )
 }
 

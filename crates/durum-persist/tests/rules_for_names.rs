@@ -133,6 +133,27 @@ fn renames_in_a_chain_show_the_file_once() {
 }
 
 #[test]
+fn a_link_is_a_name_of_its_own() {
+    let protocol = |dir: &Path| {
+        write_synced(&dir.join("a"), "1");
+        sync_dir(dir);
+        file::link(&dir.join("a"), &dir.join("b"), DATA).unwrap();
+        file::remove(&dir.join("a"), DATA).unwrap();
+    };
+    assert_eq!(
+        states(protocol),
+        set([&["a=1"], &["a=1", "b=1"], &["b=1"], &[]])
+    );
+    let synced = |dir: &Path| {
+        write_synced(&dir.join("a"), "1");
+        file::link(&dir.join("a"), &dir.join("b"), DATA).unwrap();
+        sync_dir(dir);
+        file::remove(&dir.join("a"), DATA).unwrap();
+    };
+    assert_eq!(states(synced), set([&["a=1", "b=1"], &["b=1"]]));
+}
+
+#[test]
 fn a_removed_name_may_come_back_until_the_directory_is_synced() {
     let remove = |dir: &Path| {
         write_synced(&dir.join("a"), "1");

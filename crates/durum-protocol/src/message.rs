@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use durum_format::puddle::PuddleKind;
 use durum_format::{EngineKind, Uuid};
 use durum_service::{
-    AddressRange, Garbage, LostFile, PoolSummary, PuddleOwner, PuddlePlace, RecoveryReport,
-    RefusedPool, StoreInfo, StrayFile, UsedElsewhere,
+    AddressRange, Garbage, ImportReport, LostFile, PoolSummary, PuddleOwner, PuddlePlace,
+    RecoveryReport, RefusedPool, StoreInfo, StrayFile, UsedElsewhere,
 };
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -30,8 +30,15 @@ pub const LOOK: u64 = 1;
 /// [`Request::FinishMoving`].
 pub const MOVE: u64 = 2;
 
+/// The service imports pools: [`Request::Manifest`], [`Request::BeginImport`], [`Request::GivePuddles`],
+/// [`Request::FinishImport`].
+pub const IMPORT: u64 = 4;
+
 /// All features of this version that there are.
-pub const FEATURES: u64 = LOOK | MOVE;
+pub const FEATURES: u64 = LOOK | MOVE | IMPORT;
+
+/// The most bytes of a manifest that a client sends: some fifty thousand puddles.
+pub const MANIFEST_MAX: usize = 16 << 20;
 
 /// The words with which a client begins.
 pub const GREETING: [u8; 8] = *b"durum-cl";
@@ -168,6 +175,23 @@ pub enum Request {
     Avoid(UsedElsewhere),
     MakeWay,
     FinishMoving,
+    /// The next part of the manifest of what is to be imported; one that `begins` forgets what came before.
+    Manifest {
+        begins: bool,
+        part: Vec<u8>,
+    },
+    /// To import what the manifest tells of.
+    BeginImport {
+        /// The new name of the pool that was asked for.
+        name: Option<String>,
+        untyped_hold_no_pointers: bool,
+    },
+    /// New files for these puddles of the export, for the client to fill.
+    GivePuddles {
+        puddles: Vec<Uuid>,
+    },
+    /// All files are filled.
+    FinishImport,
 }
 
 impl Request {
@@ -181,6 +205,10 @@ impl Request {
             Request::Occupied | Request::Avoid(_) | Request::MakeWay | Request::FinishMoving => {
                 MOVE
             }
+            Request::Manifest { .. }
+            | Request::BeginImport { .. }
+            | Request::GivePuddles { .. }
+            | Request::FinishImport => IMPORT,
             _ => 0,
         }
     }
@@ -286,6 +314,7 @@ pub enum Answer {
     Occupied(Vec<AddressRange>),
     /// So many puddles were rewritten.
     Rewritten(u64),
+    Imported(ImportReport),
 }
 
 /// What the service tells without being asked.

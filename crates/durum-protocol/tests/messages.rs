@@ -12,8 +12,8 @@ use durum_protocol::{
     Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Names, Note, Parts, Request, Welcome,
 };
 use durum_service::{
-    AddressRange, Error, ErrorKind, FileProblem, LostFile, PoolSummary, PuddlePlace, Rights,
-    StoreInfo, StrayFile, StrayKind, StrayState, UsedElsewhere,
+    AddressRange, Error, ErrorKind, FileProblem, ImportReport, LostFile, PoolSummary, PuddlePlace,
+    Rights, StoreInfo, StrayFile, StrayKind, StrayState, UsedElsewhere,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -99,6 +99,18 @@ fn requests() -> Vec<Request> {
         }),
         Request::MakeWay,
         Request::FinishMoving,
+        Request::Manifest {
+            begins: true,
+            part: vec![1, 2],
+        },
+        Request::BeginImport {
+            name: Some("copy".to_owned()),
+            untyped_hold_no_pointers: true,
+        },
+        Request::GivePuddles {
+            puddles: vec![UUID],
+        },
+        Request::FinishImport,
     ]
 }
 
@@ -186,6 +198,13 @@ fn answers() -> Vec<Answer> {
         Answer::Files(vec!["/store/quarantine/1".into()]),
         Answer::Occupied(vec![RANGE]),
         Answer::Rewritten(3),
+        Answer::Imported(ImportReport {
+            pools: vec!["words".to_owned()],
+            puddles: 3,
+            bytes: 6 << 20,
+            moved: 2,
+            copied: Some("by a service".to_owned()),
+        }),
         Answer::StrayFiles(vec![
             StrayFile {
                 file: "/store/notes".into(),

@@ -477,6 +477,8 @@ fn is_long(request: &Request) -> bool {
             | Request::AskToLeave { .. }
             | Request::MakeWay
             | Request::FinishMoving
+            | Request::GivePuddles { .. }
+            | Request::FinishImport
     )
 }
 

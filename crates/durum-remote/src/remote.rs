@@ -9,17 +9,22 @@ use std::time::Duration;
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
-use durum_protocol::message::ClientView;
+use durum_protocol::message::{ClientView, MANIFEST_MAX};
 use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
-    AddressRange, Error, ErrorKind, Garbage, GarbageOptions, LostFile, PoolGrant, PoolSpec,
-    PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport, RefusedPool, Result, Service, StoreInfo,
-    StrayFile, UsedElsewhere, random_uuid,
+    AddressRange, Error, ErrorKind, Export, Garbage, GarbageOptions, ImportOptions, ImportReport,
+    LostFile, PoolGrant, PoolSpec, PoolSummary, Progress, PuddleGrant, PuddleOwner, RecoveryReport,
+    RefusedPool, Result, Service, Stage, StoreInfo, StrayFile, UsedElsewhere, random_uuid,
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::connection::{Connection, Waiting, gone};
+
+/// Bytes of a manifest that are sent at once.
+const MANIFEST_PART: usize = 512 << 10;
+/// Files that are asked for at once: each is made with room for all of it.
+const GIVEN_AT_ONCE: usize = 16;
 
 /// How long the end and the recovery of a client may take that was killed.
 const RECOVERY_TIME: Duration = Duration::from_secs(20);
@@ -472,6 +477,57 @@ impl Service for Remote {
     fn finish_moving(&self) -> Result<u64> {
         match self.ask(&Request::FinishMoving)?.0 {
             Answer::Rewritten(puddles) => Ok(puddles),
+            _ => Err(self.strange()),
+        }
+    }
+
+    /// The files of the export are read by this process, and copied to files that the service makes: it follows no path
+    /// of ours, and nobody who has the export open has them.
+    fn import(&self, export: &Export, options: &ImportOptions) -> Result<ImportReport> {
+        let bytes = export.manifest_bytes();
+        if bytes.len() > MANIFEST_MAX {
+            return Err(Error::ImportRefused {
+                place: export.place().to_owned(),
+                reason: format!(
+                    "its manifest has {} bytes, and a service takes {MANIFEST_MAX} at most; import it to a store of this \
+                     program's own",
+                    bytes.len()
+                ),
+            });
+        }
+        for (number, part) in bytes.chunks(MANIFEST_PART).enumerate() {
+            self.done(&Request::Manifest {
+                begins: number == 0,
+                part: part.to_vec(),
+            })?;
+        }
+        self.done(&Request::BeginImport {
+            name: options.name.clone(),
+            untyped_hold_no_pointers: options.untyped_hold_no_pointers,
+        })?;
+        let puddles: Vec<Uuid> = export.manifest().puddles.keys().copied().collect();
+        let (mut done, total) = (0, puddles.len() as u64);
+        for some in puddles.chunks(GIVEN_AT_ONCE) {
+            let request = Request::GivePuddles {
+                puddles: some.to_vec(),
+            };
+            let (Answer::Files(paths), files) = self.ask(&request)? else {
+                return Err(self.strange());
+            };
+            if (paths.len(), files.len()) != (some.len(), some.len()) {
+                return Err(self.strange());
+            }
+            for ((puddle, path), descriptor) in some.iter().zip(paths).zip(files) {
+                export.copy_to(*puddle, &received(descriptor, path)?)?;
+                done += 1;
+                Progress::tell(&options.progress, Stage::Import, done, total);
+            }
+        }
+        match self.ask(&Request::FinishImport)?.0 {
+            Answer::Imported(report) => Ok(ImportReport {
+                copied: Some("a service keeps files of its own".to_owned()),
+                ..report
+            }),
             _ => Err(self.strange()),
         }
     }

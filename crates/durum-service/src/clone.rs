@@ -5,42 +5,27 @@
 //! directory beside its place and appears by one rename, whole.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use durum_format::Uuid;
-use durum_format::extent::{self, UNTYPED};
-use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader, PuddleKind};
+use durum_format::puddle::PuddleHeader;
 use durum_format::store::StoreHeader;
-use durum_format::twin::SEAL_SIZE;
-use durum_format::types::{Descriptor, Registry as Types};
 use durum_persist::Site;
-use durum_persist::file::{self, MediaFile};
+use durum_persist::file;
 
-use crate::descriptors::register;
-use crate::directory::{absolute, not_made, parent};
+use crate::copying::{self, Objects, Source};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, grown};
 use crate::host::CreateOptions;
 use crate::host::create::{check_options, draw, fill};
-use crate::host::open::validate;
-use crate::identity;
 use crate::inspect::ReadOnlyStore;
-use crate::liveness;
 use crate::model::{Progress, ProgressFn, Stage};
 use crate::names;
-use crate::reading;
-use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::{Contents, PoolRecord, PuddleRecord};
-use crate::roles;
 use crate::space::{Elsewhere, Space};
-use crate::translate;
-
-/// Bytes written at a time; runs of zeros of this size are left out, because a new puddle is zero.
-const CHUNK_BYTES: usize = 64 << 10;
 
 const COPY: Site = Site("cloned puddle");
 const PLACE: Site = Site("clone's place");
@@ -93,25 +78,14 @@ pub struct CloneReport {
 /// `PoolQuarantined`; damage of the source; `Options`, `StorageFull`, `Io`. The source is never changed, and the target
 /// is not there then.
 pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Result<CloneReport> {
-    let source = absolute(source)?;
-    let identity = identity::read(&source)?;
-    let _lock = liveness::share(&source)?;
-    let contents = validate(&source, &identity)?.contents;
-    ensure_nothing_kept(&source, &contents, "cloned")?;
-    contents.ensure_rewritten(&source)?;
-    if !contents.is_clean() {
-        return Err(Error::StoreDirty { path: source });
-    }
-    for (uuid, pool) in &contents.pools {
-        if let Some(note) = contents.quarantine_of(*uuid) {
-            return Err(Error::quarantined(&source, pool.name.clone(), note));
+    copying::of_closed(source, "cloned", |contents, from| {
+        for (uuid, pool) in &contents.pools {
+            if let Some(note) = contents.quarantine_of(*uuid) {
+                return Err(Error::quarantined(source, pool.name.clone(), note));
+            }
         }
-    }
-    let from = Source {
-        open: &|uuid, record| files::open(&source, uuid, record, false),
-        type_text: &|_| Ok(None), // The registry has all that are registered.
-    };
-    place_at(target, &contents, &from, options)
+        place_at(target, contents, from, options)
+    })
 }
 
 /// Copies the pools of a store that a service serves, or the one of this name, to a store at `target`, as
@@ -125,24 +99,9 @@ pub fn clone_served(
     target: &Path,
     options: &CloneOptions,
 ) -> Result<CloneReport> {
-    if let Some((_, error)) = reader.hold(pool)?.into_iter().next() {
-        return Err(error);
-    }
-    let reader = &*reader;
-    let contents = reader.contents().only(reader.name(), pool)?;
-    let from = Source {
-        open: &|uuid, record| reader.file(uuid, record),
-        type_text: &|id| reader.type_text(id),
-    };
-    place_at(target, &contents, &from, options)
-}
-
-/// Where a copy comes from.
-struct Source<'s> {
-    /// Opens the file of a puddle.
-    open: &'s dyn Fn(Uuid, &PuddleRecord) -> Result<MediaFile>,
-    /// The text of a type that the registry, as far as it was told, does not have.
-    type_text: &'s dyn Fn(u64) -> Result<Option<String>>,
+    copying::of_served(reader, pool, |contents, from| {
+        place_at(target, contents, from, options)
+    })
 }
 
 fn place_at(
@@ -156,39 +115,7 @@ fn place_at(
             path: target.to_owned(),
         });
     }
-    let place = hidden_place(target)?;
-    file::create_dir(&place, PLACE).map_err(|error| not_made(target, error))?;
-    let made = make(contents, from, &place, options).and_then(|report| {
-        move_into_place(&place, target)?;
-        Ok(report)
-    });
-    if made.is_err() {
-        // Should this fail as well, the hidden directory stays; it is no store's.
-        let _ = fs::remove_dir_all(&place);
-    }
-    made
-}
-
-/// A name beside the target that nobody uses.
-fn hidden_place(target: &Path) -> Result<PathBuf> {
-    let Some(name) = target.file_name() else {
-        return Err(Error::Options {
-            reason: format!("{} names no directory to be made", target.display()),
-        });
-    };
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".durum-clone-{:016x}", names::random_u64()?));
-    Ok(target.with_file_name(hidden))
-}
-
-fn move_into_place(place: &Path, target: &Path) -> Result<()> {
-    let parent = parent(target);
-    // ORDER: every file and name of the clone is durable before its own name is (`make`); else a crash leaves a clone
-    // that is not whole.
-    file::rename(place, target, PLACE)
-        .map_err(|error| Error::io("moving the clone into its place", target, error))?;
-    files::sync_dir(parent, PLACE)
+    copying::appear(target, PLACE, |place| make(contents, from, place, options))
 }
 
 fn make(
@@ -225,17 +152,13 @@ fn make(
         spaces.push(beside.beginning_at(new_identity.start));
     }
     let moves = Moves::draw(place, identity, spaces, contents)?;
-    let mut types = Types::new();
-    for (id, text) in &contents.types {
-        register(&mut types, *id, text)?;
-    }
+    let objects = Objects::of(&contents.types)?;
     let directory = place.join(PUDDLE_DIRECTORY);
     file::create_dir(&directory, COPY)
         .map_err(|error| grown("making a directory", &directory, 0, error))?;
     let mut copier = Copier {
         moves: &moves,
-        types,
-        learned: BTreeMap::new(),
+        objects,
         report: CloneReport::default(),
     };
     let total = moves.by_address.len() as u64;
@@ -243,9 +166,16 @@ fn make(
         copier.copy(from, place, step, contents)?;
         Progress::tell(&options.progress, Stage::Clone, done, total);
     }
-    let contents = moves.translate(contents, copier.learned, empty);
+    let Objects { learned, seen, .. } = copier.objects;
+    let contents = moves.translate(contents, learned, empty);
     drop(fill(place, &new_identity, &contents)?);
-    Ok(copier.report)
+    Ok(CloneReport {
+        objects: seen.objects,
+        untyped_objects: seen.untyped_objects,
+        untyped_bytes: seen.untyped_bytes,
+        unknown_types: seen.unknown_types,
+        ..copier.report
+    })
 }
 
 /// Where each puddle goes.
@@ -363,9 +293,7 @@ impl Moves {
 
 struct Copier<'a> {
     moves: &'a Moves,
-    types: Types,
-    /// Types that the registry was not told to have, and objects do.
-    learned: BTreeMap<u64, String>,
+    objects: Objects,
     report: CloneReport,
 }
 
@@ -380,119 +308,31 @@ impl Copier<'_> {
         let Some(record) = contents.puddles.get(&step.old) else {
             return Ok(());
         };
+        let (moves, report) = (self.moves, &mut self.report);
         let from = (source.open)(step.old, record)?;
-        let mut bytes = reading::bytes(&from, 0, record.size)?;
         let old_header = files::header_of(step.old, record);
-        let mut objects = Vec::new();
-        for object in extent::objects(bytes.as_slice(), &old_header) {
-            objects.push(object.map_err(|error| Error::damaged_heap(&from, &error))?);
-        }
-        for object in objects {
-            self.report.objects += 1;
-            self.learn(source, object.type_id)?;
-            let start = usize::try_from(object.offset).unwrap_or(usize::MAX);
-            let end = start.saturating_add(usize::try_from(object.size).unwrap_or(usize::MAX));
-            match self.types.by_id(object.type_id) {
-                Some(descriptor) => {
-                    if let Some(object) = bytes.get_mut(start..end) {
-                        let report = &mut self.report;
-                        translate_object(
-                            self.moves,
-                            report,
-                            descriptor,
-                            object,
-                            (from.path(), start as u64),
-                        )?;
-                    }
-                }
-                None if object.type_id == UNTYPED => {
-                    self.report.untyped_objects += 1;
-                    self.report.untyped_bytes += object.size;
-                }
-                None => *self.report.unknown_types.entry(object.type_id).or_default() += 1,
+        let bytes = self.objects.read(source, &from, &old_header, |address| {
+            if !moves.concerns(address) {
+                return None;
             }
-        }
-        if step.header.kind == PuddleKind::Twin && step.header.is_root {
-            // Seals are about addresses, and both copies of a clone are whole.
-            let header = usize::try_from(puddle::header_size(record.size)).unwrap_or(usize::MAX);
-            if let Some(seals) = bytes.get_mut(header - 2 * SEAL_SIZE..header) {
-                seals.fill(0);
+            let translated = moves.translate_address(address);
+            match translated {
+                Some(_) => report.pointers += 1,
+                None => report.pointers_to_nowhere += 1,
             }
-        }
-        self.report.puddles += 1;
-        self.write(place, &step.header, &bytes)
-    }
-
-    /// Asks for a type that is not known. Without it, pointers of its objects would lead into the source.
-    fn learn(&mut self, source: &Source<'_>, id: u64) -> Result<()> {
-        let is_known = id == UNTYPED
-            || self.types.by_id(id).is_some()
-            || self.report.unknown_types.contains_key(&id);
-        if !is_known && let Some(text) = (source.type_text)(id)? {
-            register(&mut self.types, id, &text)?;
-            self.learned.insert(id, text);
-        }
-        Ok(())
-    }
-
-    fn write(&self, place: &Path, header: &PuddleHeader, bytes: &[u8]) -> Result<()> {
-        let to = files::create(place, header)?;
-        let failed = |error| grown("writing a cloned puddle", to.path(), header.size, error);
-        let immutable = usize::try_from(IMMUTABLE_SIZE).unwrap_or(usize::MAX);
-        let mut offset = immutable;
-        while let Some(rest) = bytes.get(offset..).filter(|rest| !rest.is_empty()) {
-            // Up to the next multiple, so that only the first chunk is shorter.
-            let length = (CHUNK_BYTES - offset % CHUNK_BYTES).min(rest.len());
-            let (chunk, _) = rest.split_at(length);
-            if chunk.iter().any(|byte| *byte != 0) {
-                // The source is clean: the main copy is whole, and all copies are to be the same.
-                for copy in 0..header.kind.copies() {
-                    let start = copy * header.size;
-                    to.write_all_at(chunk, start + offset as u64)
-                        .map_err(failed)?;
-                }
-            }
-            offset += length;
-        }
+            translated
+        })?;
+        report.puddles += 1;
+        let to = files::create(place, &step.header)?;
+        copying::write(&to, &step.header, &bytes)?;
         // ORDER: all puddles are durable before the clone appears in its place.
-        to.sync(COPY).map_err(failed)
+        to.sync(COPY).map_err(|error| {
+            grown(
+                "writing a cloned puddle",
+                to.path(),
+                step.header.size,
+                error,
+            )
+        })
     }
-}
-
-/// Makes the pointers of an object lead into the clone, and what means nothing to the next program zero.
-fn translate_object(
-    moves: &Moves,
-    report: &mut CloneReport,
-    descriptor: &Descriptor,
-    object: &mut [u8],
-    place: (&Path, u64),
-) -> Result<()> {
-    if roles::is_husk(descriptor, object) {
-        return Ok(());
-    }
-    let mut volatile = Vec::new();
-    let fits = descriptor.visit_volatile(object, |part| volatile.push(part));
-    if fits.is_err() {
-        // What does not fit holds no pointers, and `check` does not look at it: it is copied as it is.
-        volatile.clear();
-    }
-    translate::pointers(descriptor, object, place, |address| {
-        if !moves.concerns(address) {
-            return None;
-        }
-        let translated = moves.translate_address(address);
-        match translated {
-            Some(_) => report.pointers += 1,
-            None => report.pointers_to_nowhere += 1,
-        }
-        translated
-    })?;
-    for part in volatile {
-        let [start, size] =
-            [part.offset, part.size].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
-        if let Some(part) = object.get_mut(start..start.saturating_add(size)) {
-            part.fill(0);
-        }
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 //! A message names the file, the offset where there is one, what was expected and found, and the cure.
 //! Operations that return an error leave the store as it was, unless the variant says otherwise.
 
+mod kind;
 mod making;
 
 use std::borrow::Cow;
@@ -10,32 +11,16 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use durum_format::error::{Fault, FormatError};
+use durum_format::error::FormatError;
 
 use crate::model::quoted;
 use crate::wording::{at, begins_at, cure_of_conflict, holder, of_pool};
 use crate::wording::{shown, some_of, user_of_range};
 
+pub use kind::ErrorKind;
+
 /// The result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Who can act on an error. The command's exit codes follow these groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ErrorKind {
-    /// The program called in a way it must not: a bug in the caller.
-    Caller,
-    /// The input was refused: a name, a path, a store that is busy or already there (exit code 2).
-    User,
-    /// Data on the media is damaged or was quarantined (exit code 3).
-    Data,
-    /// The system refused: I/O, permission, a full disk.
-    System,
-}
-
-/// Whether the file is the one by which a directory counts as a store.
-fn is_identity(file: &Path) -> bool {
-    file.file_name() == Some(durum_format::store::FILE_NAME.as_ref())
-}
 
 fn cure_of_missing(path: &Path, can_be_made: bool) -> String {
     match can_be_made {
@@ -279,6 +264,30 @@ pub enum Error {
         /// The pool that keeps it from that, where it is one.
         pool: Option<String>,
         /// Why, and what to do, as a clause.
+        reason: String,
+    },
+    /// Something has the name of an export that was to be made.
+    #[error("{place} is there already; name a place where nothing is yet", place = .place.display())]
+    ExportExists {
+        /// The name.
+        place: PathBuf,
+    },
+    /// Pointers of a pool that was to be exported lead to other pools.
+    #[error("pool \"{pool}\" cannot be exported alone: {pointers} of its pointers lead to {others}; export those with it (--with-referenced)", others = quoted(others))]
+    PointersLeave {
+        /// The pool's name.
+        pool: String,
+        /// How many there are.
+        pointers: u64,
+        /// The names of the pools that they lead to.
+        others: Vec<String>,
+    },
+    /// What lies there cannot be imported so.
+    #[error("{place} is not imported: {reason}", place = .place.display())]
+    ImportRefused {
+        /// The export.
+        place: PathBuf,
+        /// Why, with what to do.
         reason: String,
     },
     /// The store was moved to other addresses, and not all its pointers are rewritten. Nothing was changed.
@@ -534,67 +543,5 @@ pub enum Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-impl Error {
-    /// Who can act on this error.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Error::Closed { .. }
-            | Error::ClientUnknown { .. }
-            | Error::Forked { .. }
-            | Error::PoolNotOpen { .. }
-            | Error::PoolOpen { .. }
-            | Error::PuddleUnknown { .. }
-            | Error::PuddleRefused { .. }
-            | Error::PuddleSize { .. }
-            | Error::TypeRefused { .. } => ErrorKind::Caller,
-            Error::StoreMissing { .. }
-            | Error::StoreExists { .. }
-            | Error::StoreBusy { .. }
-            | Error::StoreServed { .. }
-            | Error::StoreDirty { .. }
-            | Error::PoolBusy { .. }
-            | Error::ModeRefused { .. }
-            | Error::PoolMissing { .. }
-            | Error::PoolExists { .. }
-            | Error::PoolName { .. }
-            | Error::Options { .. }
-            | Error::AddressConflict { .. }
-            | Error::Unmovable { .. }
-            | Error::StoreMoving { .. }
-            | Error::AddressesExhausted { .. }
-            | Error::NothingKept { .. }
-            | Error::PoolNotQuarantined { .. }
-            | Error::PoolWaits { .. }
-            | Error::GarbageUnjudged { .. } => ErrorKind::User,
-            Error::Told { kind, .. } => *kind,
-            Error::Format { file, source, .. } => match source.fault() {
-                // A store of ours whose other files are foreign was damaged.
-                Fault::Foreign if !is_identity(file) => ErrorKind::Data,
-                Fault::Foreign | Fault::OtherVersion => ErrorKind::User,
-                Fault::Damaged => ErrorKind::Data,
-            },
-            Error::PathRefused { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied => ErrorKind::System,
-                _ => ErrorKind::User,
-            },
-            Error::Damaged { .. }
-            | Error::FileMissing { .. }
-            | Error::NotAFile { .. }
-            | Error::RegistryOlder { .. }
-            | Error::PoolQuarantined { .. }
-            | Error::PoolRefused { .. }
-            | Error::PartsKept { .. }
-            | Error::GarbageDamaged { .. } => ErrorKind::Data,
-            Error::NotPermitted { .. }
-            | Error::QuotaExceeded { .. }
-            | Error::StorageFull { .. }
-            | Error::AddressSpace { .. }
-            | Error::ServiceGone { .. }
-            | Error::Io { .. }
-            | Error::Poisoned { .. } => ErrorKind::System,
-        }
     }
 }

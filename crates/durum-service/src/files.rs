@@ -6,9 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use durum_format::error::FormatError;
 use durum_format::puddle::PuddleKind;
 use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
-use durum_format::registry::PuddleRecord;
+use durum_format::registry::{Origin, PuddleRecord};
 use durum_format::{UNIT, Uuid};
 use durum_persist::Site;
 use durum_persist::beneath::Directory;
@@ -186,6 +187,15 @@ pub(crate) fn header_of(uuid: Uuid, record: &PuddleRecord) -> PuddleHeader {
     }
 }
 
+/// What the header of a puddle says that was imported and is as it came.
+pub(crate) fn header_before(record: &PuddleRecord, origin: &Origin) -> PuddleHeader {
+    PuddleHeader {
+        owner: origin.owner,
+        address: origin.address,
+        ..header_of(origin.uuid, record)
+    }
+}
+
 /// What the registry has to say of a puddle with this header.
 pub(crate) fn record_of(header: &PuddleHeader) -> PuddleRecord {
     PuddleRecord {
@@ -195,6 +205,7 @@ pub(crate) fn record_of(header: &PuddleHeader) -> PuddleRecord {
         kind: header.kind,
         is_root: header.is_root,
         is_stale: false,
+        origin: None,
     }
 }
 
@@ -203,19 +214,31 @@ pub(crate) fn record_of(header: &PuddleHeader) -> PuddleRecord {
 /// On an error nothing is left behind.
 pub(crate) fn create(store: &Path, header: &PuddleHeader) -> Result<MediaFile> {
     let path = puddle_path(store, header.uuid);
-    let file = MediaFile::create_new(&path)
-        .map_err(|error| grown("creating a puddle", &path, header.file_size(), error))?;
-    let made = fill(&file, header).and_then(|()| {
-        // ORDER: the name is durable before the registry names the puddle; else a crash leaves a registered
-        // puddle without a file.
-        file::sync_dir(&store.join(PUDDLE_DIRECTORY), CREATION_NAME)
-    });
-    match made {
+    let file = create_at(&path, header)?;
+    // ORDER: the name is durable before the registry names the puddle; else a crash leaves a registered
+    // puddle without a file.
+    match file::sync_dir(&store.join(PUDDLE_DIRECTORY), CREATION_NAME) {
         Ok(()) => Ok(file),
         Err(error) => {
             // Should this fail as well, the file is an orphan and goes at the next open.
             let _ = file::remove(&path, REMOVAL);
             Err(grown("making a puddle", &path, header.file_size(), error))
+        }
+    }
+}
+
+/// As [`create`], with any name, which is not durable yet.
+pub(crate) fn create_at(path: &Path, header: &PuddleHeader) -> Result<MediaFile> {
+    let failed = |operation| {
+        let size = header.file_size();
+        move |error| grown(operation, path, size, error)
+    };
+    let file = MediaFile::create_new(path).map_err(failed("creating a puddle"))?;
+    match fill(&file, header) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            let _ = file::remove(path, REMOVAL);
+            Err(failed("making a puddle")(error))
         }
     }
 }
@@ -284,9 +307,22 @@ fn ensure_opened(file: &MediaFile, uuid: Uuid, record: &PuddleRecord) -> Result<
 fn ensure_header(file: &MediaFile, length: u64, uuid: Uuid, record: &PuddleRecord) -> Result<()> {
     let cure = role_of(record).cure;
     let expected = header_of(uuid, record);
-    let found = match record.is_stale {
-        true => stale_header_in(file, length, &expected, cure)?,
-        false => header_in(file, length, cure)?,
+    // What came by an import says what it was there until its contents were looked at, and then the one or the other.
+    let (expected, found) = match (record.is_stale, record.origin) {
+        (false, _) => (expected, header_in(file, length, cure, puddle::parse)?),
+        (true, None) => {
+            let moved = |head: &[u8], length| puddle::parse_moved(head, length, &expected);
+            (expected, header_in(file, length, cure, moved)?)
+        }
+        (true, Some(origin)) => {
+            let before = header_before(record, &origin);
+            let between =
+                |head: &[u8], length| puddle::parse_between(head, length, &before, &expected);
+            match origin.sum {
+                Some(_) => (before, header_in(file, length, cure, puddle::parse)?),
+                None => (expected, header_in(file, length, cure, between)?),
+            }
+        }
     };
     if found != expected {
         return Err(Error::Damaged {
@@ -352,28 +388,18 @@ fn length_of(file: &MediaFile) -> Result<u64> {
         .map_err(|error| Error::io("stat of a puddle", file.path(), error))
 }
 
-/// Reads and validates the immutable part of a puddle file's header.
-fn header_in(file: &MediaFile, length: u64, cure: &'static str) -> Result<PuddleHeader> {
-    let path = file.path();
-    let mut buffer = [0; IMMUTABLE_SIZE as usize];
-    let head = &mut buffer[..length.min(IMMUTABLE_SIZE) as usize];
-    reading::exact(file, 0, head, "reading a puddle header")?;
-    puddle::parse(head, length).map_err(|source| Error::format(path, 0, source, cure))
-}
-
-/// As [`header_in`], for a puddle that was moved and may not say so yet, or with half of its header.
-fn stale_header_in(
+/// Reads the immutable part of a puddle file's header, and has `parse` validate it.
+fn header_in(
     file: &MediaFile,
     length: u64,
-    expected: &PuddleHeader,
     cure: &'static str,
+    parse: impl FnOnce(&[u8], u64) -> Result<PuddleHeader, FormatError>,
 ) -> Result<PuddleHeader> {
     let path = file.path();
     let mut buffer = [0; IMMUTABLE_SIZE as usize];
     let head = &mut buffer[..length.min(IMMUTABLE_SIZE) as usize];
     reading::exact(file, 0, head, "reading a puddle header")?;
-    puddle::parse_moved(head, length, expected)
-        .map_err(|source| Error::format(path, 0, source, cure))
+    parse(head, length).map_err(|source| Error::format(path, 0, source, cure))
 }
 
 /// Removes a puddle's file after its registration is durably gone.
@@ -499,6 +525,7 @@ mod tests {
             kind: pool.root.kind,
             is_root: true,
             is_stale: false,
+            origin: None,
         };
         let puddles = Puddles::of(&path).unwrap();
         puddles.open(pool.root.uuid, &record, false).unwrap();

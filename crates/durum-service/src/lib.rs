@@ -25,12 +25,15 @@
 
 mod check;
 mod clone;
+mod copying;
 mod descriptors;
 mod directory;
 mod error;
+mod export;
 mod files;
 mod host;
 mod identity;
+mod import;
 mod inspect;
 mod liveness;
 mod lock;
@@ -50,6 +53,7 @@ mod service;
 mod space;
 mod sparse;
 mod strays;
+mod sums;
 mod translate;
 mod unregistered;
 mod wording;
@@ -64,7 +68,9 @@ pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
 pub use durum_format::registry::Rights;
 pub use error::{Error, ErrorKind, Result};
-pub use host::{CreateOptions, Embedded, Ended, Host, OpenOptions};
+pub use export::{ExportOptions, ExportReport, export, export_served};
+pub use host::{CreateOptions, Embedded, Ended, Host, Importing, OpenOptions};
+pub use import::{Export, ImportOptions, ImportReport};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use liveness::{Life, Liveness, Watched};
 pub use model::{

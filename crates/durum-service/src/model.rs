@@ -277,7 +277,7 @@ pub struct Progress {
 
 impl Progress {
     /// Tells whoever wants to know.
-    pub(crate) fn tell(to: &Option<Arc<ProgressFn>>, stage: Stage, done: u64, total: u64) {
+    pub fn tell(to: &Option<Arc<ProgressFn>>, stage: Stage, done: u64, total: u64) {
         if let Some(progress) = to {
             progress(Progress { stage, done, total });
         }
@@ -296,6 +296,10 @@ pub enum Stage {
     Check,
     /// Puddles are rewritten (steps are puddles).
     Clone,
+    /// Puddles are exported (steps are puddles).
+    Export,
+    /// Puddles are imported (steps are puddles).
+    Import,
     /// Pointers are rewritten in puddles that may lead to where others were (steps are puddles).
     Move,
 }

@@ -33,7 +33,7 @@ pub(crate) type Moves = BTreeMap<u64, AddressRange>;
 fn translated(moves: &Moves, address: u64) -> Option<u64> {
     let (from, to) = moves.range(..=address).next_back()?;
     let offset = address - from;
-    (offset < to.size).then(|| to.address + offset)
+    (offset < to.size && *from != to.address).then(|| to.address + offset)
 }
 
 /// What is needed to rewrite puddles.

@@ -39,10 +39,23 @@ impl ReadOnlyStore {
     /// # Errors
     /// Those of the service.
     pub fn of(service: Arc<dyn Service>) -> Result<ReadOnlyStore> {
+        ReadOnlyStore::held(service, true)
+    }
+
+    /// As [`ReadOnlyStore::of`], for a client that goes on: this gives back the pools that it holds.
+    ///
+    /// # Errors
+    /// Those of the service.
+    pub fn beside(service: Arc<dyn Service>) -> Result<ReadOnlyStore> {
+        ReadOnlyStore::held(service, false)
+    }
+
+    fn held(service: Arc<dyn Service>, ends_client: bool) -> Result<ReadOnlyStore> {
         let info = service.info();
         let refused = service.refused_pools()?;
         let held = Held {
             service,
+            ends_client,
             pools: Mutex::default(),
         };
         let contents = held.contents()?;
@@ -54,6 +67,8 @@ impl ReadOnlyStore {
 /// Pools that a client of a service has open for reading.
 struct Held {
     service: Arc<dyn Service>,
+    /// The client ends with this.
+    ends_client: bool,
     pools: Mutex<BTreeMap<Uuid, PoolGrant>>,
 }
 
@@ -129,7 +144,14 @@ impl Source for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Err(error) = self.service.close() {
+        let pools: Vec<Uuid> = self.pools().keys().copied().collect();
+        let closed = match self.ends_client {
+            true => self.service.close(),
+            false => pools
+                .iter()
+                .try_for_each(|pool| self.service.close_pool(*pool)),
+        };
+        if let Err(error) = closed {
             tracing::debug!(%error, "a reader of a store could not end in order");
         }
     }

@@ -6,6 +6,7 @@ use durum_persist::file::MediaFile;
 
 use crate::check::{Garbage, GarbageOptions};
 use crate::error::Result;
+use crate::import::{Export, ImportOptions, ImportReport};
 use crate::model::{
     AddressRange, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport,
     RefusedPool, StoreInfo, UsedElsewhere,
@@ -252,6 +253,16 @@ pub trait Service: Send + Sync {
     /// `NotPermitted` for all but the owner of all their pools, root and the service's own user; what is wrong with a
     /// file of a pool: others may have been rewritten.
     fn finish_moving(&self) -> Result<u64>;
+
+    /// Makes the pools of an export the client's own pools. They are durable on return, all or none. Their puddles have
+    /// the addresses that they had, where these are free. Contents are compared with their sums, and pointers
+    /// rewritten, before each is opened next (Puddles, EuroSys'24, §3.5).
+    ///
+    /// # Errors
+    /// `PoolExists`, `PoolName`; `ImportRefused`; `Format`, `Damaged`, `FileMissing` for files of the export that are
+    /// not what its manifest says; `TypeRefused`, `AddressesExhausted`, `QuotaExceeded`, `StorageFull`. Nothing has
+    /// changed, neither here nor there.
+    fn import(&self, export: &Export, options: &ImportOptions) -> Result<ImportReport>;
 
     /// Has `tell` called once the service knows this client no more, because it took it for gone: its pools were
     /// recovered, and may be another's. Whatever the client writes from then on is lost, or torn. A service in this

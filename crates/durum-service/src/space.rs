@@ -164,6 +164,15 @@ impl Elsewhere {
         Elsewhere(ranges)
     }
 
+    /// The same, and some ranges more.
+    pub(crate) fn with(self, more: impl IntoIterator<Item = AddressRange>) -> Elsewhere {
+        let ranges = self.0.into_iter().map(|range| AddressRange {
+            address: range.start,
+            size: range.end - range.start,
+        });
+        Elsewhere::of(&ranges.chain(more).collect::<Vec<_>>())
+    }
+
     /// The one of the ranges that any of `length` bytes from `address` on is in.
     fn met(&self, address: u64, length: u64) -> Option<&Range<u64>> {
         let behind = self.0.partition_point(|range| range.end <= address);

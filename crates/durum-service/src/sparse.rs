@@ -2,12 +2,14 @@
 
 use std::io;
 
+use durum_persist::Site;
 use durum_persist::file::MediaFile;
 use memmap2::{Advice, MmapMut};
 use rustix::fs::SeekFrom;
 use zerocopy::IntoBytes;
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::reading;
 
 /// Bytes of a large page.
@@ -91,6 +93,32 @@ pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
         };
     }
     Ok(true)
+}
+
+/// Makes room for `size` bytes in an empty file, and copies what was written of another one into it. Not synced.
+///
+/// The two share no blocks, where a file system could do that: the first store to a shared one needs a new one, and who
+/// stores to mapped memory could not be told that there is none left.
+pub(crate) fn copy(from: &MediaFile, to: &MediaFile, size: u64, site: Site) -> Result<()> {
+    let failed = |error| files::grown("copying a puddle", to.path(), size, error);
+    to.allocate(size, site).map_err(failed)?;
+    copy_written(from, to, size)
+}
+
+/// As [`copy`], into a file that has room for it and is zero.
+pub(crate) fn copy_written(from: &MediaFile, to: &MediaFile, size: u64) -> Result<()> {
+    const PART_BYTES: u64 = 1 << 20;
+    let failed = |error| files::grown("copying a puddle", to.path(), size, error);
+    let mut at = 0;
+    while at < size {
+        let length = PART_BYTES.min(size - at);
+        let read = written(from, at, length)?;
+        if !read.written().is_empty() {
+            to.write_all_at(read.written(), at).map_err(failed)?;
+        }
+        at += length;
+    }
+    Ok(())
 }
 
 /// A part of a file, in memory.

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use durum_service::{CreateOptions, OpenOptions, PoolSpec, PoolSummary, RecoveryReport, StoreInfo};
+use durum_service::{
+    CreateOptions, Export, ExportOptions, ExportReport, ImportOptions, ImportReport, OpenOptions,
+    PoolSpec, PoolSummary, ReadOnlyStore, RecoveryReport, StoreInfo, export_served,
+};
 
 use crate::engine;
 use crate::error::{Error, Result};
@@ -218,6 +221,61 @@ impl Store {
             }
             other => other,
         }
+    }
+
+    /// Exports a pool that nobody has open for writing: makes a directory `place`, which must not exist yet, with the
+    /// pool as it is in memory and the descriptors of its types (Puddles, EuroSys'24, §3.5). It is durable when this
+    /// returns.
+    ///
+    /// ```
+    /// use durum::{ExportOptions, ImportOptions, PoolOptions, Store, StoreOptions};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = |name: &str| directory.path().join(name);
+    /// let store = Store::create(path("store"), StoreOptions::default())?;
+    /// drop(store.create_pool("words", PoolOptions::default())?);
+    /// store.export_pool("words", path("words.export"), &ExportOptions::default())?;
+    ///
+    /// let other = Store::create(path("other"), StoreOptions::default())?;
+    /// let report = other.import(path("words.export"), &ImportOptions::default())?;
+    /// assert_eq!(report.pools, ["words"]);
+    /// let words = other.open_pool("words", PoolOptions::default())?;
+    /// # drop(words);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `PoolMissing`; `PoolOpen` where this program has it open, `PoolBusy` where another one writes it;
+    /// `PointersLeave` where pointers lead to other pools, unless [`ExportOptions::with_referenced`]; `ExportExists`,
+    /// `StorageFull` and others. Nothing is left behind.
+    pub fn export_pool(
+        &self,
+        name: &str,
+        place: impl AsRef<Path>,
+        options: &ExportOptions,
+    ) -> Result<ExportReport> {
+        self.check()?;
+        let _one_at_a_time = locked(&self.inner.opening);
+        // A pool whose last handle is just going is waited for; an open one is refused by the service.
+        self.inner.find_open_pool(name);
+        let mut reader = ReadOnlyStore::beside(self.inner.service.clone())?;
+        Ok(export_served(&mut reader, name, place.as_ref(), options)?)
+    }
+
+    /// Imports what [`Store::export_pool`] has exported, from wherever it came: as pools of the same names, or under
+    /// another one. They are durable when this returns. On the same file system the export's files become the store's
+    /// and the export is gone, unless [`ImportOptions::copies`]: that takes as long for 16 bytes as for 16 MiB.
+    ///
+    /// Each puddle's contents are compared with their sums before it is first mapped, and its pointers rewritten, where
+    /// it could not have its addresses here.
+    ///
+    /// # Errors
+    /// `PoolExists`; `ImportRefused`, `Format`, `Damaged`, `FileMissing` for what is no whole export, `StorageFull` and
+    /// others. Nothing has changed, neither here nor there.
+    pub fn import(&self, place: impl AsRef<Path>, options: &ImportOptions) -> Result<ImportReport> {
+        self.check()?;
+        let export = Export::open(place.as_ref())?;
+        let neighbours = &self.inner.neighbours;
+        Ok(neighbours.place(|service| service.import(&export, options))?)
     }
 
     /// Gives back what this thread keeps for its transactions: a log, and slabs that it allocates in; as when it ends.

@@ -66,6 +66,13 @@ impl Deed {
                     whom: Some(*client),
                 });
             }
+            Request::FinishImport => {
+                return Some(Deed {
+                    event: "imported",
+                    pool: None,
+                    whom: None,
+                });
+            }
             Request::MakeWay => {
                 return Some(Deed {
                     event: "moved out of the way",

@@ -17,6 +17,7 @@ mod sandbox;
 mod serve;
 mod service;
 mod session;
+mod shipment;
 mod socket_files;
 mod sockets;
 mod watchdog;

@@ -24,6 +24,7 @@ use crate::metrics;
 use crate::options::{BELL_TIME, GREETING_TIME, SENDING_TIME};
 use crate::quotas::Taken;
 use crate::service::{Service, refused};
+use crate::shipment::Shipment;
 
 /// A client's connection, after it has said that it holds its lock.
 pub(crate) struct Session {
@@ -35,6 +36,7 @@ pub(crate) struct Session {
     caller: Caller,
     /// Of the descriptors that the client has not taken yet, as far as is known.
     sent: Vec<Taken>,
+    shipment: Shipment,
     has_ended: bool,
 }
 
@@ -142,6 +144,7 @@ impl Session {
                     line,
                     turn,
                     sent: Vec::new(),
+                    shipment: Shipment::default(),
                     has_ended: false,
                 })
             }
@@ -229,9 +232,9 @@ impl Session {
             | Request::LookAtPool { .. }
             | Request::CreatePuddle { .. }
             | Request::ReopenPuddle { .. } => 1,
-            Request::OpenPuddles { puddles, .. } | Request::OpenLogs { logs: puddles } => {
-                puddles.len() as u64
-            }
+            Request::OpenPuddles { puddles, .. }
+            | Request::OpenLogs { logs: puddles }
+            | Request::GivePuddles { puddles } => puddles.len() as u64,
             _ => 0,
         };
         let Service {
@@ -396,6 +399,17 @@ impl Session {
             Request::Avoid(used) => done(client.avoid(&used)),
             Request::MakeWay => done(client.make_way()),
             Request::FinishMoving => alone(Answer::Rewritten(client.finish_moving()?)),
+            Request::Manifest { begins, part } => done(self.shipment.manifest(begins, &part)),
+            Request::BeginImport {
+                name,
+                untyped_hold_no_pointers,
+            } => done(self.shipment.begin(client, name, untyped_hold_no_pointers)),
+            Request::GivePuddles { puddles } => {
+                let files = self.shipment.give(&puddles)?;
+                let paths = files.iter().map(|file| file.path().to_owned());
+                Ok((Answer::Files(paths.collect()), files))
+            }
+            Request::FinishImport => alone(Answer::Imported(self.shipment.finish()?)),
             Request::SetMode { name, mode } => done(client.set_mode(&name, mode)),
             Request::SetOwner { name, uid, gid } => done(client.set_owner(&name, uid, gid)),
             Request::Clients => alone(Answer::Clients(self.service.clients.list(&self.caller))),
@@ -509,6 +523,9 @@ fn name_of(request: &Request) -> String {
         Request::CreatePuddle { .. } => "a new puddle".to_owned(),
         Request::OpenPuddles { .. } | Request::ReopenPuddle { .. } => "files of puddles".to_owned(),
         Request::FindGarbage { .. } => "a search for garbage".to_owned(),
+        Request::BeginImport { .. } | Request::GivePuddles { .. } | Request::FinishImport => {
+            "pools that are imported".to_owned()
+        }
         Request::MakeWay | Request::FinishMoving => "the store to be moved".to_owned(),
         Request::AskToLeave { client, .. } => format!("the end of client {client}"),
         _ => "an answer".to_owned(),

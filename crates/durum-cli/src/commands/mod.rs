@@ -9,5 +9,6 @@ pub(crate) mod ls;
 pub(crate) mod recover;
 pub(crate) mod rights;
 pub(crate) mod rm;
+pub(crate) mod ship;
 pub(crate) mod stat;
 mod state;

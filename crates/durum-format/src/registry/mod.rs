@@ -11,7 +11,10 @@ pub(crate) mod validate;
 
 pub use record::encode_changes;
 pub use rights::Rights;
-pub use state::{AddressRange, Change, Kept, PoolRecord, PuddleRecord, QuarantinedLog, State};
+pub use state::{
+    AddressRange, Change, Damage, Import, Kept, Origin, PoolRecord, PuddleRecord, QuarantinedLog,
+    State,
+};
 
 use std::collections::BTreeMap;
 
@@ -32,7 +35,7 @@ pub const VERSION: u32 = VERSION_MOVES;
 pub const VERSION_MIN: u32 = 1;
 /// The oldest version that it writes: every file that says no more is of this one, and older builds read it.
 pub const VERSION_RIGHTS: u32 = 2;
-/// The version of files that tell of puddles which are being moved.
+/// The version of files that tell of puddles which are being moved, or were imported and are as they came.
 pub const VERSION_MOVES: u32 = 3;
 /// A snapshot, its first line included, is never longer: more than a million puddles.
 pub const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;

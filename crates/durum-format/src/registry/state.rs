@@ -25,6 +25,19 @@ pub struct PoolRecord {
     /// Whose it is. Where nothing is said, it is the store directory's owner's and group's, and private.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<Rights>,
+    /// What is wrong with it, so that nobody opens it: a puddle of it is not what was exported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<Damage>,
+}
+
+/// Why a pool that was imported must not be opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Damage {
+    /// The puddle with which something is wrong.
+    pub puddle: Uuid,
+    /// What that is.
+    pub reason: String,
 }
 
 /// A puddle: what its header says too.
@@ -47,6 +60,40 @@ pub struct PuddleRecord {
     /// ([`State::moves`]).
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_stale: bool,
+    /// What it was before it was imported, until that is over. Such a one is stale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// What a puddle was in the store that it was exported from. Its header says so until it is rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// The import that it came by: where its pointers lead now ([`State::imports`]).
+    pub import: Uuid,
+    /// Its name.
+    pub uuid: Uuid,
+    /// Its pool.
+    pub owner: Uuid,
+    /// Where it was mapped.
+    #[serde(with = "hex")]
+    pub address: u64,
+    /// What its contents have to [sum up](crate::export::sum) to. Absent once they were looked at: from then on
+    /// they may be partly rewritten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum: Option<u32>,
+}
+
+/// Pools that were imported together, until all their puddles are rewritten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Import {
+    /// Where puddles were, in the store that they were exported from or since, and where they are now.
+    #[serde(with = "by_hex")]
+    pub moves: BTreeMap<u64, AddressRange>,
+    /// Who imported them says that objects of unknown type hold no pointers.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub untyped_hold_no_pointers: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
@@ -133,6 +180,9 @@ pub struct State {
     /// is stale.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "by_hex")]
     pub moves: BTreeMap<u64, AddressRange>,
+    /// Imports of which puddles are as they came.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub imports: BTreeMap<Uuid, Import>,
 }
 
 /// One step of a commit.
@@ -183,6 +233,8 @@ pub enum Change {
     RemoveMark(Uuid, Uuid),
     /// What was at an address is somewhere else now.
     PutMove(#[serde(with = "hex")] u64, AddressRange),
+    /// Pools were imported, or something else is said of that.
+    PutImport(Uuid, Import),
 }
 
 impl State {
@@ -204,14 +256,20 @@ impl State {
             quarantine: BTreeMap::new(),
             marks: BTreeSet::new(),
             moves: BTreeMap::new(),
+            imports: BTreeMap::new(),
         }
     }
 
     /// Applies the changes of one commit.
     pub fn commit(&mut self, changes: &[Change]) {
         let mut gone = BTreeSet::new();
+        let mut imports = BTreeSet::new();
         for change in changes {
             match change {
+                Change::PutPuddle(puddle, _) | Change::RemovePuddle(puddle) => {
+                    let before = self.puddles.get(puddle).and_then(|puddle| puddle.origin);
+                    imports.extend(before.map(|origin| origin.import));
+                }
                 Change::RemoveClient(client) => _ = gone.insert(*client),
                 Change::RemoveQuarantine(puddle) => {
                     gone.extend(self.quarantine.get(puddle).map(|log| log.client));
@@ -225,8 +283,13 @@ impl State {
                 self.users.remove(&client);
             }
         }
-        if !self.moves.is_empty() && !self.has_stale() {
+        if !self.moves.is_empty() && !self.has_moved() {
             self.moves.clear();
+        }
+        for import in imports {
+            if !self.has_imported(import) {
+                self.imports.remove(&import);
+            }
         }
         self.sequence = self.sequence.wrapping_add(1);
     }
@@ -260,6 +323,7 @@ impl State {
             Change::PutMark(pool, client) => _ = self.marks.insert((*pool, *client)),
             Change::RemoveMark(pool, client) => _ = self.marks.remove(&(*pool, *client)),
             Change::PutMove(from, to) => _ = self.moves.insert(*from, *to),
+            Change::PutImport(uuid, import) => _ = self.imports.insert(*uuid, import.clone()),
         }
     }
 
@@ -273,16 +337,28 @@ impl State {
     pub(super) fn version_needed(&self) -> u32 {
         let mut pools = self.pools.values();
         let has_rights = !self.users.is_empty() || pools.any(|pool| pool.rights.is_some());
-        match (self.moves.is_empty(), has_rights) {
-            (false, _) => VERSION_MOVES,
-            (true, true) => VERSION_RIGHTS,
-            (true, false) => VERSION_MIN,
+        let mut pools = self.pools.values();
+        let is_moving = !self.moves.is_empty() || !self.imports.is_empty();
+        match (
+            is_moving || pools.any(|pool| pool.damage.is_some()),
+            has_rights,
+        ) {
+            (true, _) => VERSION_MOVES,
+            (false, true) => VERSION_RIGHTS,
+            (false, false) => VERSION_MIN,
         }
     }
 
-    /// Whether pointers in any puddle may lead to where another one was.
-    pub fn has_stale(&self) -> bool {
-        self.puddles.values().any(|puddle| puddle.is_stale)
+    /// Whether pointers in any puddle may lead to where another one of the store was.
+    pub(super) fn has_moved(&self) -> bool {
+        let mut puddles = self.puddles.values();
+        puddles.any(|puddle| puddle.is_stale && puddle.origin.is_none())
+    }
+
+    /// Whether any puddle of an import is as it came.
+    fn has_imported(&self, import: Uuid) -> bool {
+        let mut origins = self.puddles.values().filter_map(|puddle| puddle.origin);
+        origins.any(|origin| origin.import == import)
     }
 
     /// Whether every client has ended in order: no log is left to replay.
@@ -308,7 +384,8 @@ impl Change {
     /// The oldest version in whose files it can stand.
     pub fn version_needed(&self) -> u32 {
         match self {
-            Change::PutMove(..) => VERSION_MOVES,
+            Change::PutMove(..) | Change::PutImport(..) => VERSION_MOVES,
+            Change::PutPool(_, pool) if pool.damage.is_some() => VERSION_MOVES,
             Change::PutPuddle(_, puddle) if puddle.is_stale => VERSION_MOVES,
             Change::PutUser(..) => VERSION_RIGHTS,
             Change::PutPool(_, pool) if pool.rights.is_some() => VERSION_RIGHTS,
@@ -318,7 +395,7 @@ impl Change {
 }
 
 /// What is found by numbers, which are keys in hex.
-mod by_hex {
+pub(crate) mod by_hex {
     use std::collections::BTreeMap;
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -328,14 +405,14 @@ mod by_hex {
     #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     struct Key(#[serde(with = "hex")] u64);
 
-    pub(super) fn serialize<V: Serialize, S: Serializer>(
+    pub(crate) fn serialize<V: Serialize, S: Serializer>(
         values: &BTreeMap<u64, V>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_map(values.iter().map(|(number, value)| (Key(*number), value)))
     }
 
-    pub(super) fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<BTreeMap<u64, V>, D::Error> {
         let values = <BTreeMap<Key, V>>::deserialize(deserializer)?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::STRUCTURE;
 use super::state::{PuddleRecord, State};
 use crate::Uuid;
-use crate::consts::UNIT;
+use crate::consts::{ADDRESS_END, UNIT};
 use crate::error::FormatError;
 use crate::puddle::PuddleKind;
 use crate::types::Descriptor;
@@ -122,6 +122,26 @@ impl State {
     }
 
     fn check_moves(&self) -> Result<(), FormatError> {
+        let of_imports = self.imports.values().flat_map(|import| &import.moves);
+        for (from, to) in of_imports {
+            let fits = |address: u64| {
+                address.is_multiple_of(UNIT)
+                    && address > 0
+                    && address < ADDRESS_END
+                    && to.size <= ADDRESS_END - address
+            };
+            if to.size == 0 || !to.size.is_multiple_of(UNIT) || !fits(*from) || !fits(to.address) {
+                refuse(format!(
+                    "imports: {:#x} bytes from {from:#x} to {:#x} are no multiples of 2 MiB below 2^47",
+                    to.size, to.address
+                ))?;
+            }
+        }
+        for import in self.imports.values() {
+            let moves = import.moves.iter();
+            let former = moves.map(|(from, to)| (Uuid([0; 16]), *from, to.size));
+            check_apart(STRUCTURE, former)?;
+        }
         for (from, to) in &self.moves {
             let is_place =
                 |address: u64| address.is_multiple_of(UNIT) && self.is_in_range(address, to.size);
@@ -141,12 +161,34 @@ impl State {
         if let Some((uuid, _)) = puddles.find(|(_, record)| is_wrong(record)) {
             refuse(format!("puddle {uuid} is stale, and holds no objects"))?;
         }
-        match self.has_stale() == self.moves.is_empty() {
-            true => {
-                refuse("a puddle is stale and none was moved, or the other way round".to_owned())
-            }
-            false => Ok(()),
+        if self.has_moved() == self.moves.is_empty() {
+            refuse("a puddle is stale and none was moved, or the other way round".to_owned())?;
         }
+        self.check_imports()
+    }
+
+    fn check_imports(&self) -> Result<(), FormatError> {
+        let mut named = HashSet::new();
+        for (uuid, record) in &self.puddles {
+            let Some(origin) = record.origin else {
+                continue;
+            };
+            let import = self.imports.get(&origin.import);
+            let at = import.and_then(|import| import.moves.get(&origin.address));
+            let is_its =
+                at.is_some_and(|to| (to.address, to.size) == (record.address, record.size));
+            if !record.is_stale || !is_its || origin.uuid.is_nil() || origin.owner.is_nil() {
+                refuse(format!(
+                    "puddle {uuid} was imported from {:#x}, and the import does not say so, or it is not stale",
+                    origin.address
+                ))?;
+            }
+            named.insert(origin.import);
+        }
+        if let Some(import) = self.imports.keys().find(|import| !named.contains(*import)) {
+            refuse(format!("import {import} has no puddles"))?;
+        }
+        Ok(())
     }
 
     fn check_pools(&self) -> Result<(), FormatError> {
@@ -165,6 +207,17 @@ impl State {
             }
             if !names.insert(name) {
                 refuse(format!("two pools are named {name:?}"))?;
+            }
+            let damaged = pool.damage.as_ref().map(|damage| damage.puddle);
+            let is_its = |puddle| {
+                self.puddles
+                    .get(&puddle)
+                    .is_some_and(|of| of.owner == *uuid)
+            };
+            if damaged.is_some_and(|puddle| !is_its(puddle)) {
+                refuse(format!(
+                    "pool {name:?} is damaged in a puddle that is none of it"
+                ))?;
             }
             let root = self.puddles.get(&pool.root_puddle);
             if !root.is_some_and(|root| root.is_root && root.owner == *uuid) {

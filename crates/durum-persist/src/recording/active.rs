@@ -23,6 +23,7 @@ use crate::key::FileKey;
 pub(crate) enum Name<'a> {
     DirCreated { path: &'a Path },
     Renamed { from: &'a Path, to: &'a Path },
+    Linked { from: &'a Path, to: &'a Path },
     Removed { path: &'a Path },
 }
 

@@ -104,6 +104,7 @@ impl Event {
             | EventKind::Synced { site, .. }
             | EventKind::DirCreated { site, .. }
             | EventKind::Renamed { site, .. }
+            | EventKind::Linked { site, .. }
             | EventKind::Removed { site, .. }
             | EventKind::DirSynced { site, .. } => Some(site),
             _ => None,
@@ -216,6 +217,15 @@ pub enum EventKind {
         /// The old path.
         from: PathBuf,
         /// The new path.
+        to: PathBuf,
+        /// What for.
+        site: Site,
+    },
+    /// A file got a further name.
+    Linked {
+        /// A path that it had.
+        from: PathBuf,
+        /// The further one.
         to: PathBuf,
         /// What for.
         site: Site,

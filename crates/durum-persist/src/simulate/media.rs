@@ -132,6 +132,7 @@ impl<'t> Media<'t> {
             }
             EventKind::DirCreated { path, .. } => self.names.create_dir(path)?,
             EventKind::Renamed { from, to, .. } => self.names.rename(from, to)?,
+            EventKind::Linked { from, to, .. } => self.names.link(from, to)?,
             EventKind::Removed { path, .. } => self.names.remove(path)?,
             EventKind::DirSynced { path, .. } => {
                 let hash = &mut self.hash;

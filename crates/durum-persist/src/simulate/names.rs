@@ -107,6 +107,12 @@ impl Names {
         Ok(())
     }
 
+    pub(super) fn link(&mut self, from: &Path, to: &Path) -> Result<(), String> {
+        let node = self.present(&self.place(from)?);
+        let node = node.ok_or_else(|| format!("nothing to link at {}", from.display()))?;
+        self.change(to, Some(node))
+    }
+
     fn next_change(&mut self) -> u64 {
         self.next += 1;
         self.next

@@ -16,6 +16,7 @@ use crate::check::{Garbage, GarbageOptions};
 use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
+use crate::import::{Export, ImportOptions, ImportReport};
 use crate::model::{
     AddressRange, EngineKind, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
     RecoveryReport, RefusedPool, StoreInfo, UsedElsewhere,
@@ -73,6 +74,16 @@ impl Embedded {
             host,
             id,
             caller,
+            is_alone: false,
+        }
+    }
+
+    /// Another handle of the same client, with which nothing ends.
+    pub(super) fn another(&self) -> Embedded {
+        Embedded {
+            host: self.host.clone(),
+            id: self.id,
+            caller: self.caller.clone(),
             is_alone: false,
         }
     }
@@ -405,6 +416,10 @@ impl Service for Embedded {
 
     fn finish_moving(&self) -> Result<u64> {
         self.refresh_all()
+    }
+
+    fn import(&self, export: &Export, options: &ImportOptions) -> Result<ImportReport> {
+        self.take_in(export, options)
     }
 
     fn close(&self) -> Result<()> {

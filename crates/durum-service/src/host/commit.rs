@@ -386,7 +386,7 @@ impl Away<'_> {
     }
 
     /// Looks at the open store again.
-    pub(super) fn look<T>(&self, look: impl FnOnce(&Open) -> T) -> Result<T> {
+    pub(super) fn look<T>(&self, look: impl FnOnce(&mut Open) -> T) -> Result<T> {
         Ok(look(self.0.state().open(&self.0.path)?))
     }
 

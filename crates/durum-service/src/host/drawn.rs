@@ -52,6 +52,7 @@ impl Embedded {
                 engine: spec.engine,
                 root_puddle: uuid,
                 rights: Some(rights),
+                damage: None,
             };
             let mut changes = self.enter(open);
             changes.push(Change::PutPool(pool, record));

@@ -14,6 +14,8 @@ pub(crate) mod create;
 mod drawn;
 mod gone;
 mod holders;
+mod imported;
+mod importing;
 mod looking;
 mod moving;
 pub(crate) mod open;
@@ -51,6 +53,7 @@ use crate::space::{OpenHere, Space};
 pub use client::Embedded;
 use commit::{Durable, Group};
 pub use gone::Ended;
+pub use importing::Importing;
 use moving::InUse;
 use puddles::Registered;
 
@@ -154,6 +157,8 @@ struct Open {
     rewriting: BTreeSet<Uuid>,
     /// Where puddles were, and are: as the registry says.
     moves: Arc<Moves>,
+    /// The same of imports, once somebody has asked.
+    import_moves: BTreeMap<Uuid, Arc<Moves>>,
     /// Where puddles were: these addresses stay taken until nothing points there, durably.
     former: Vec<u64>,
     /// What clients have said of the addresses of their processes.
@@ -302,6 +307,7 @@ impl Open {
             }),
             unlinked: contents.removing.iter().copied().collect(),
             moves: Arc::new(contents.moves.clone()),
+            import_moves: BTreeMap::new(),
             former: contents.moves.keys().copied().collect(),
             contents,
             group: Group::default(),

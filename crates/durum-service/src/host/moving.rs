@@ -21,7 +21,7 @@ use crate::model::{Progress, Stage as Step, UsedElsewhere};
 use crate::names;
 use crate::reading;
 use crate::recovery::{apply, plan_twin};
-use crate::registry::contents::{AddressRange, Change, PuddleRecord, rewritten};
+use crate::registry::contents::{AddressRange, Change, Import, PuddleRecord, rewritten};
 use crate::rewrite::{Moves, Rewriter, Stopped, Unknown};
 use crate::space::{Elsewhere, Space, random_start};
 
@@ -65,7 +65,11 @@ impl Embedded {
     /// Decides where everything goes that is in the way, in an undisturbed store. Durable on return; nothing is
     /// rewritten yet.
     fn move_away(&self, open: &mut Open) -> Result<()> {
-        let elsewhere = &open.in_use_of(self.id).elsewhere.clone();
+        let in_use = open.in_use_of(self.id).elsewhere.clone();
+        // Pointers that nobody has rewritten yet may say where an imported puddle was.
+        let imports = open.contents.imports.values();
+        let former = imports.flat_map(|import| ranges_of(&import.moves));
+        let elsewhere = &in_use.clone().with(former);
         let store = &self.host.path;
         let puddles = open.contents.puddles.iter();
         let holds_objects = puddles.filter(|(_, record)| record.kind.holds_objects());
@@ -73,11 +77,12 @@ impl Embedded {
             .map(|(uuid, record)| (*uuid, *record))
             .collect();
         let mut moving: Vec<Registered> = all.clone();
-        moving.retain(|(_, record)| is_in_the_way(elsewhere, record));
+        moving.retain(|(_, record)| is_in_the_way(&in_use, record));
         moving.sort_unstable_by_key(|(_, record)| record.address);
         self.ensure_movable(open, &all)?;
         for pool in open.contents.pools.keys() {
             if is_twin(&open.contents, *pool)
+                && !open.contents.is_as_it_came(*pool)
                 && let Err(error) = settle_twin(store, open, *pool)
             {
                 of_data(
@@ -112,9 +117,13 @@ impl Embedded {
         })?;
         let mut changes = Vec::new();
         let mut moved = BTreeSet::new();
+        let mut imports = open.contents.imports.clone();
         for ((uuid, record), address) in moving.iter().zip(places) {
             let size = record.size;
             let to = AddressRange { address, size };
+            for import in imports.values_mut() {
+                goes_on(import, record, to);
+            }
             // Where it was before goes on to where it is now: a pointer that nobody has rewritten yet may say either.
             let earlier = open.contents.moves.iter();
             let earlier = earlier.filter(|(_, at)| (at.address, at.size) == (record.address, size));
@@ -135,6 +144,8 @@ impl Embedded {
             };
             changes.push(Change::PutPuddle(*uuid, record));
         }
+        let imports = imports.into_iter();
+        changes.extend(imports.map(|(uuid, import)| Change::PutImport(uuid, import)));
         changes.push(Change::Cursor(space.cursor()));
         // ORDER: where things are is durable before anything is rewritten; else a crash leaves pointers to places that
         // nobody knows.
@@ -144,6 +155,7 @@ impl Embedded {
         open.former.extend(former);
         open.space = space;
         open.moves = Arc::new(open.contents.moves.clone());
+        open.import_moves.clear();
         Ok(())
     }
 
@@ -214,30 +226,31 @@ impl Embedded {
             away: &away,
             puddles: stale.iter().map(|(uuid, _)| *uuid).collect(),
         };
-        let (moves, untyped_hold_no_pointers) = away.look(|open| {
-            let in_use = open.in_use_of(self.id);
-            (open.moves.clone(), in_use.untyped_hold_no_pointers)
-        })?;
+        let stale = &self.host.look_at_imported(&away, stale)?;
         let type_text = |id| away.look(|open| open.contents.types.get(&id).cloned());
-        let mut rewriter = Rewriter::new(&moves, &type_text, untyped_hold_no_pointers);
         let store = &self.host.path;
-        for (uuid, record) in &stale {
-            let name = away.look(|open| open.contents.name_of(record.owner))?;
-            let refused = |error| files::of_pool(error, store, &name);
-            let file = files::open(store, *uuid, record, true).map_err(refused)?;
-            let done = rewriter.rewrite(&file, &files::header_of(*uuid, record));
-            done.map_err(|stopped| match stopped {
-                Stopped::Error(error) => refused(error),
-                Stopped::Unknown(unknown) => Error::Unmovable {
-                    store: store.clone(),
-                    pool: Some(name.clone()),
-                    reason: has_unknown(unknown),
-                },
-            })?;
+        let imports: BTreeSet<Option<Uuid>> = stale.iter().map(import_of).collect();
+        for import in imports {
+            let (moves, untyped_hold_no_pointers) = away.look(|open| open.debt(import, self.id))?;
+            let mut rewriter = Rewriter::new(&moves, &type_text, untyped_hold_no_pointers);
+            for (uuid, record) in stale.iter().filter(|puddle| import_of(puddle) == import) {
+                let name = away.look(|open| open.contents.name_of(record.owner))?;
+                let refused = |error| files::of_pool(error, store, &name);
+                let file = files::open(store, *uuid, record, true).map_err(refused)?;
+                let done = rewriter.rewrite(&file, &files::header_of(*uuid, record));
+                done.map_err(|stopped| match stopped {
+                    Stopped::Error(error) => refused(error),
+                    Stopped::Unknown(unknown) => Error::Unmovable {
+                        store: store.clone(),
+                        pool: Some(name.clone()),
+                        reason: has_unknown(unknown),
+                    },
+                })?;
+            }
         }
         away.request(|open| {
             let mut changes = Vec::new();
-            for (uuid, _) in &stale {
+            for (uuid, _) in stale {
                 if let Some(record) = open.contents.puddles.get(uuid) {
                     changes.push(Change::PutPuddle(*uuid, rewritten(record)));
                 }
@@ -263,6 +276,36 @@ impl Embedded {
             Progress::tell(&self.host.listener.0, Step::Move, done, total);
         }
         Ok(total)
+    }
+}
+
+/// The import that a puddle came by, if it is as it came.
+fn import_of((_, record): &Registered) -> Option<Uuid> {
+    record.origin.map(|origin| origin.import)
+}
+
+/// Where puddles were.
+pub(super) fn ranges_of(moves: &Moves) -> impl Iterator<Item = AddressRange> + '_ {
+    moves.iter().map(|(from, to)| AddressRange {
+        address: *from,
+        size: to.size,
+    })
+}
+
+/// A puddle goes to `to`: what is imported with it and not rewritten yet has to find it there.
+fn goes_on(import: &mut Import, record: &PuddleRecord, to: AddressRange) {
+    let here = AddressRange {
+        address: record.address,
+        size: record.size,
+    };
+    let earlier = import.moves.values_mut().filter(|at| **at == here);
+    let mut leads_there = false;
+    for at in earlier {
+        *at = to;
+        leads_there = true;
+    }
+    if leads_there {
+        import.moves.insert(here.address, to);
     }
 }
 
@@ -375,6 +418,23 @@ impl Open {
             untyped_hold_no_pointers: false,
         };
         self.in_use.get(&client).unwrap_or(&NOTHING)
+    }
+
+    /// Where things are now that a stale puddle may point to, of one import or of the store; and whether objects of
+    /// unknown type hold no pointers.
+    fn debt(&mut self, import: Option<Uuid>, client: Uuid) -> (Arc<Moves>, bool) {
+        let promised = self.in_use_of(client).untyped_hold_no_pointers;
+        let of_import =
+            import.and_then(|import| Some((import, self.contents.imports.get(&import)?)));
+        let Some((uuid, import)) = of_import else {
+            return (self.moves.clone(), promised);
+        };
+        let moves = self.import_moves.entry(uuid);
+        let moves = moves.or_insert_with(|| Arc::new(import.moves.clone()));
+        // Where all are where they were, there is nothing to know.
+        let has_moved = moves.iter().any(|(from, to)| *from != to.address);
+        let promised = promised || import.untyped_hold_no_pointers || !has_moved;
+        (moves.clone(), promised)
     }
 
     /// Where puddles are, in order, as few ranges as possible.

@@ -156,6 +156,17 @@ impl Embedded {
 
     /// Refuses a puddle that is more than its user may have. One of a pool counts for the pool's owner, whoever asks.
     pub(super) fn ensure_room(&self, open: &Open, owner: Option<&Rights>, size: u64) -> Result<()> {
+        self.ensure_room_for(open, owner, 1, size)
+    }
+
+    /// As [`Embedded::ensure_room`], for `puddles` which together have `size` bytes.
+    pub(super) fn ensure_room_for(
+        &self,
+        open: &Open,
+        owner: Option<&Rights>,
+        puddles: u64,
+        size: u64,
+    ) -> Result<()> {
         let Some(caller) = self.bounded() else {
             return Ok(());
         };
@@ -165,7 +176,7 @@ impl Embedded {
         };
         let usage = || open.contents.usage_of(uid, &self.host.directory);
         let quotas = &self.host.quotas;
-        quotas.check(uid, Quota::Puddles, 1, || usage().puddles)?;
+        quotas.check(uid, Quota::Puddles, puddles, || usage().puddles)?;
         quotas.check(uid, bytes, size, || match owner {
             Some(_) => usage().bytes,
             None => usage().log_bytes,

@@ -26,7 +26,7 @@ impl Embedded {
     pub(super) fn read(&self, name: &str, wish: Wish) -> Result<PoolGrant> {
         let openable = |open: &Open| {
             let found = self.openable(open, name, wish)?;
-            let is_quarantined = open.contents.marks_of(found.0).next().is_some();
+            let is_quarantined = open.contents.quarantine_of(found.0).is_some();
             Ok((found, is_quarantined))
         };
         loop {

@@ -20,9 +20,6 @@ use crate::unregistered;
 const COPY: Site = Site("copy of a puddle");
 const COPY_NAME: Site = Site("name of a puddle's copy");
 
-/// Bytes that are copied at once.
-const PART_BYTES: u64 = 1 << 20;
-
 impl Embedded {
     /// As [`Service::revoke_pool`](crate::Service::revoke_pool).
     pub(super) fn revoke(&self, name: &str) -> Result<()> {
@@ -84,8 +81,9 @@ fn renew(store: &Path, (uuid, record): &Registered) -> Result<()> {
     let made = MediaFile::create_new(&path)
         .map_err(failed)
         .and_then(|new| {
-            new.allocate(size, COPY).map_err(failed)?;
-            copy(&old, &new, size)?;
+            // Whoever has a descriptor of the old file may change it meanwhile: what it could do to the pool before it
+            // can do until then.
+            sparse::copy(&old, &new, size, COPY)?;
             // ORDER: the copy is durable before it has the name; else a crash leaves the pool a torn one.
             new.sync(COPY).map_err(failed)
         })
@@ -96,22 +94,6 @@ fn renew(store: &Path, (uuid, record): &Registered) -> Result<()> {
         // Gives the room back. Should this fail as well, the next opener removes it.
         let _ = file::remove(&path, COPY);
     })
-}
-
-/// Copies what was written. Whoever has a descriptor of the old file may change it meanwhile: what it could do to the
-/// pool before it can do until then.
-fn copy(old: &MediaFile, new: &MediaFile, size: u64) -> Result<()> {
-    let mut at = 0;
-    while at < size {
-        let length = PART_BYTES.min(size - at);
-        let read = sparse::written(old, at, length)?;
-        if !read.written().is_empty() {
-            new.write_all_at(read.written(), at)
-                .map_err(|error| files::grown("copying a puddle", new.path(), size, error))?;
-        }
-        at += length;
-    }
-    Ok(())
 }
 
 /// Nobody opens the pool, until this is dropped.

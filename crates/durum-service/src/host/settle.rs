@@ -63,7 +63,8 @@ impl Host {
         self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             may(open, pool)?;
-            let (changes, freed) = open.contents.unmarking_of(pool);
+            let (mut changes, freed) = open.contents.unmarking_of(pool);
+            changes.extend(open.contents.accepting_of(pool));
             if changes.is_empty() {
                 return Err(self.not_quarantined(open, pool, name));
             }
@@ -83,6 +84,11 @@ impl Host {
             let pool = self.pool_named(&open.contents, name)?;
             may(open, pool)?;
             let clients: Vec<Uuid> = open.contents.marks_of(pool).collect();
+            if let Some(undamaged) = open.contents.undamaged(pool) {
+                // Its puddles are looked at again when it is opened.
+                open.commit(Commit::removal(vec![undamaged]))?;
+                return Ok(RecoveryReport::default());
+            }
             if clients.is_empty() {
                 return Err(self.not_quarantined(open, pool, name));
             }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use durum_format::Uuid;
 use durum_format::registry::State;
 pub(crate) use durum_format::registry::{
-    AddressRange, Change, Kept, PoolRecord, PuddleRecord, QuarantinedLog, Rights,
+    AddressRange, Change, Damage, Import, Kept, Origin, PoolRecord, PuddleRecord, QuarantinedLog,
+    Rights,
 };
 use durum_format::store::StoreHeader;
 
@@ -45,8 +46,18 @@ pub(crate) struct Usage {
 pub(crate) fn rewritten(record: &PuddleRecord) -> PuddleRecord {
     PuddleRecord {
         is_stale: false,
+        origin: None,
         ..*record
     }
+}
+
+/// What is said of an imported puddle once its contents were looked at.
+pub(crate) fn looked_at(record: &PuddleRecord) -> PuddleRecord {
+    let origin = record.origin.map(|origin| Origin {
+        sum: None,
+        ..origin
+    });
+    PuddleRecord { origin, ..*record }
 }
 
 /// Where a puddle is found among those of its owner.
@@ -300,7 +311,7 @@ impl Contents {
     /// # Errors
     /// `StoreMoving`.
     pub(crate) fn ensure_rewritten(&self, store: &Path) -> Result<()> {
-        if self.moves.is_empty() {
+        if self.moves.is_empty() && self.imports.is_empty() {
             return Ok(());
         }
         let stale = self.puddles.values().filter(|record| record.is_stale);
@@ -320,6 +331,13 @@ impl Contents {
     pub(crate) fn name_of(&self, pool: Uuid) -> String {
         let record = self.pools.get(&pool);
         record.map(|pool| pool.name.clone()).unwrap_or_default()
+    }
+
+    /// Whether a pool was imported, and nobody has opened it yet.
+    pub(crate) fn is_as_it_came(&self, pool: Uuid) -> bool {
+        let root = self.pools.get(&pool).map(|pool| pool.root_puddle);
+        let root = root.and_then(|root| self.puddles.get(&root));
+        root.is_some_and(|root| root.origin.is_some())
     }
 
     /// The puddles of a pool or client, in order of address.
@@ -408,6 +426,13 @@ impl Contents {
 
     /// Why a pool must not be opened.
     pub(crate) fn quarantine_of(&self, pool: Uuid) -> Option<QuarantineNote> {
+        let record = self.pools.get(&pool)?;
+        if let Some(damage) = &record.damage {
+            return Some(QuarantineNote {
+                log: PathBuf::from(files::relative_path(damage.puddle, false)),
+                reason: damage.reason.clone(),
+            });
+        }
         let client = self.marks_of(pool).next()?;
         let mut logs = self.quarantine.iter();
         let (puddle, log) = logs.find(|(_, log)| log.client == client)?;
@@ -441,6 +466,30 @@ impl Contents {
             }
         }
         (changes, freed)
+    }
+
+    /// The change that makes a pool openable again that was imported and is damaged, if it is one.
+    pub(crate) fn undamaged(&self, pool: Uuid) -> Option<Change> {
+        let record = self.pools.get(&pool)?;
+        record.damage.as_ref()?;
+        let record = PoolRecord {
+            damage: None,
+            ..record.clone()
+        };
+        Some(Change::PutPool(pool, record))
+    }
+
+    /// The changes that accept such a pool as it is: nothing sums up its contents any more.
+    pub(crate) fn accepting_of(&self, pool: Uuid) -> Vec<Change> {
+        let Some(undamaged) = self.undamaged(pool) else {
+            return Vec::new();
+        };
+        let puddles = self.puddles_of(pool).into_iter();
+        let looked_at = puddles.filter_map(|(uuid, record)| {
+            record.origin?;
+            Some(Change::PutPuddle(uuid, looked_at(&record)))
+        });
+        looked_at.chain([undamaged]).collect()
     }
 
     /// The changes that end a client (its log spaces, logs, grants and itself go), and the puddles that go with it.

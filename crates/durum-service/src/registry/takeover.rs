@@ -133,6 +133,7 @@ fn to_contents(store: &Path, identity: &StoreHeader, catalog: &Catalog) -> Resul
         roots.insert(pool.root);
         let record = PoolRecord {
             rights: None,
+            damage: None,
             name: pool.name.clone(),
             engine,
             root_puddle: pool.root,
@@ -147,6 +148,7 @@ fn to_contents(store: &Path, identity: &StoreHeader, catalog: &Catalog) -> Resul
             kind: puddle.kind,
             is_root: roots.contains(&puddle.uuid),
             is_stale: false,
+            origin: None,
         };
         contents.puddles.insert(puddle.uuid, record);
     }

@@ -62,10 +62,12 @@ fn fill(state: &mut State) {
             kind: PuddleKind::Data,
             is_root: true,
             is_stale: false,
+            origin: None,
         };
         changes.push(Change::PutPuddle(root, record));
         let record = PoolRecord {
             rights: None,
+            damage: None,
             name: format!("pool number {number}"),
             engine: EngineKind::Hybrid,
             root_puddle: root,

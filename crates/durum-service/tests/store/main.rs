@@ -21,6 +21,7 @@ mod rights;
 mod scale;
 mod scene;
 mod service;
+mod shipping;
 mod support;
 mod takeover;
 mod together;

@@ -20,16 +20,16 @@ use crate::support::{
 };
 
 /// The pools of these tests, by name.
-const POOLS: [(&str, EngineKind); 3] = [
+pub const POOLS: [(&str, EngineKind); 3] = [
     ("hybrid", EngineKind::Hybrid),
     ("twin", EngineKind::Twin),
     ("shadow", EngineKind::Shadow),
 ];
 /// Nodes of each pool.
-const NODES: u64 = 6;
+pub const NODES: u64 = 6;
 
 /// Makes a store with a list through both puddles of each pool, and on from each pool to the next.
-fn lists(path: &Path) {
+pub fn lists(path: &Path) {
     let store = create(path);
     let ty = node_type();
     store.register_type(ty.id(), ty.text()).unwrap();
@@ -58,7 +58,7 @@ fn lists(path: &Path) {
 }
 
 /// Opens all pools and follows the list from the first node of the first pool.
-fn follow(store: &Embedded) -> Result<(), String> {
+pub fn follow(store: &Embedded) -> Result<(), String> {
     let mut puddles = Vec::new();
     for (name, _) in POOLS {
         let pool = store.open_pool(name).map_err(|error| error.to_string())?;
@@ -68,7 +68,7 @@ fn follow(store: &Embedded) -> Result<(), String> {
 }
 
 /// Follows the list from the first node of the first of the puddles.
-fn follow_in(puddles: &[PuddleGrant], nodes: u64) -> Result<(), String> {
+pub fn follow_in(puddles: &[PuddleGrant], nodes: u64) -> Result<(), String> {
     let mut address = puddles[0].address + heap(&puddles[0]) + 16;
     for number in 0..nodes {
         let holds = |puddle: &&PuddleGrant| {
@@ -101,11 +101,11 @@ fn follow_in(puddles: &[PuddleGrant], nodes: u64) -> Result<(), String> {
 }
 
 /// Has a store make way for something that lies where it does.
-fn displace(store: &Embedded) -> Result<(), Error> {
+pub fn displace(store: &Embedded) -> Result<(), Error> {
     displace_all(store, false)
 }
 
-fn displace_all(store: &Embedded, untyped_hold_no_pointers: bool) -> Result<(), Error> {
+pub fn displace_all(store: &Embedded, untyped_hold_no_pointers: bool) -> Result<(), Error> {
     let used = UsedElsewhere {
         ranges: store.occupied()?,
         untyped_hold_no_pointers,
@@ -118,12 +118,12 @@ fn meets(range: &AddressRange, puddle: &PuddleGrant) -> bool {
     range.address < puddle.address + puddle.size && puddle.address < range.address + range.size
 }
 
-fn version(path: &Path) -> u32 {
+pub fn version(path: &Path) -> u32 {
     let bytes = std::fs::read(path.join("registry")).unwrap();
     registry::parse(&bytes).unwrap().version
 }
 
-fn moves(path: &Path) -> usize {
+pub fn moves(path: &Path) -> usize {
     let bytes = std::fs::read(path.join("registry")).unwrap();
     registry::parse(&bytes).unwrap().state.moves.len()
 }

@@ -14,7 +14,7 @@ struct Node {
 }
 durum::describe!(Node as "served copies node" { value, next });
 
-fn fill(pool: &Pool) {
+pub fn fill(pool: &Pool) {
     let root = pool.root::<Node>().unwrap();
     // SAFETY: what is allocated is written before it is published; this test alone uses the pool.
     pool.transaction(|tx| unsafe {
@@ -32,7 +32,7 @@ fn fill(pool: &Pool) {
 }
 
 /// The value behind the root, which points back to it.
-fn value(pool: &Pool) -> u64 {
+pub fn value(pool: &Pool) -> u64 {
     let root = pool.root::<Node>().unwrap();
     // SAFETY: `fill` wrote both nodes, and nothing changes them.
     unsafe {

@@ -14,6 +14,7 @@ mod older;
 mod parts;
 mod readers;
 mod sandbox;
+mod shipping;
 mod sockets;
 mod steps;
 mod strangers;

@@ -103,18 +103,8 @@ impl Active {
                 self.push(EventKind::Removed { path, site });
             }
             Name::Renamed { from, to } => {
-                let (from, to) = match (self.relative(from), self.relative(to)) {
-                    (Some(from), Some(to)) => (from, to),
-                    (None, None) => return,
-                    (Some(_), None) | (None, Some(_)) => {
-                        let message = format!(
-                            "a rename crosses the recorded directory: {} to {}",
-                            from.display(),
-                            to.display()
-                        );
-                        self.trace.bypassed.push(message);
-                        return;
-                    }
+                let Some((from, to)) = self.both("rename", from, to) else {
+                    return;
                 };
                 let moved: Vec<_> = self
                     .names
@@ -136,8 +126,34 @@ impl Active {
                 }
                 self.push(EventKind::Renamed { from, to, site });
             }
+            Name::Linked { from, to } => {
+                let Some((from, to)) = self.both("link", from, to) else {
+                    return;
+                };
+                if let Some(node) = self.names.get(&from).copied() {
+                    self.names.insert(to.clone(), node);
+                }
+                self.push(EventKind::Linked { from, to, site });
+            }
         }
         *self.trace.sites.entry(site).or_default() += 1;
+    }
+
+    /// Both paths of a change, where they are recorded.
+    fn both(&mut self, what: &str, from: &Path, to: &Path) -> Option<(PathBuf, PathBuf)> {
+        match (self.relative(from), self.relative(to)) {
+            (Some(from), Some(to)) => Some((from, to)),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => {
+                let message = format!(
+                    "a {what} crosses the recorded directory: {} to {}",
+                    from.display(),
+                    to.display()
+                );
+                self.trace.bypassed.push(message);
+                None
+            }
+        }
     }
 
     fn known(&self, file: FileKey) -> Option<FileId> {

@@ -1,0 +1,281 @@
+//! What a clone and an export do alike: pools of a store that nobody writes are read, object by object, and written to
+//! files elsewhere, which appear whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use durum_format::Uuid;
+use durum_format::extent::{self, UNTYPED};
+use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader, PuddleKind};
+use durum_format::twin::SEAL_SIZE;
+use durum_format::types::{Descriptor, Registry as Types};
+use durum_persist::Site;
+use durum_persist::file::{self, MediaFile};
+
+use crate::descriptors::register;
+use crate::directory::{absolute, not_made, parent};
+use crate::error::{Error, Result};
+use crate::files::{self, grown};
+use crate::host::open::validate;
+use crate::identity;
+use crate::inspect::ReadOnlyStore;
+use crate::liveness;
+use crate::names;
+use crate::reading;
+use crate::recovery::ensure_nothing_kept;
+use crate::registry::contents::{Contents, PuddleRecord};
+use crate::roles;
+use crate::translate;
+
+/// Bytes written at a time; runs of zeros of this size are left out, because a new puddle is zero.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Where a copy comes from.
+pub(crate) struct Source<'s> {
+    /// Opens the file of a puddle.
+    pub(crate) open: &'s dyn Fn(Uuid, &PuddleRecord) -> Result<MediaFile>,
+    /// The text of a type that the registry, as far as it was told, does not have.
+    pub(crate) type_text: &'s dyn Fn(u64) -> Result<Option<String>>,
+}
+
+/// Has `copy` copy from a closed, drained store, which is not changed and not opened meanwhile. `operation` is what
+/// happens to it, for errors.
+///
+/// # Errors
+/// `StoreMissing`, `StoreBusy`, `StoreDirty`, `StoreMoving`, `PartsKept`; damage; those of `copy`.
+pub(crate) fn of_closed<T>(
+    store: &Path,
+    operation: &'static str,
+    copy: impl FnOnce(&Contents, &Source<'_>) -> Result<T>,
+) -> Result<T> {
+    let store = absolute(store)?;
+    let identity = identity::read(&store)?;
+    let _lock = liveness::share(&store)?;
+    let contents = validate(&store, &identity)?.contents;
+    ensure_nothing_kept(&store, &contents, operation)?;
+    contents.ensure_rewritten(&store)?;
+    if !contents.is_clean() {
+        return Err(Error::StoreDirty { path: store });
+    }
+    let from = Source {
+        open: &|uuid, record| files::open(&store, uuid, record, false),
+        type_text: &|_| Ok(None), // The registry has all that are registered.
+    };
+    copy(&contents, &from)
+}
+
+/// Has `copy` copy all pools of a store that a service serves, or the one of this name. Nobody writes them from here
+/// on, until the reader is dropped.
+///
+/// # Errors
+/// `PoolMissing`; `PoolBusy` for a pool that somebody writes; those of the service, and of `copy`.
+pub(crate) fn of_served<T>(
+    reader: &mut ReadOnlyStore,
+    pool: Option<&str>,
+    copy: impl FnOnce(&Contents, &Source<'_>) -> Result<T>,
+) -> Result<T> {
+    if let Some((_, error)) = reader.hold(pool)?.into_iter().next() {
+        return Err(error);
+    }
+    let reader = &*reader;
+    let contents = reader.contents().only(reader.name(), pool)?;
+    let from = Source {
+        open: &|uuid, record| reader.file(uuid, record),
+        type_text: &|id| reader.type_text(id),
+    };
+    copy(&contents, &from)
+}
+
+/// Has `make` make files in a hidden directory, which then gets the name `target`. All of it is durable on return.
+/// Nothing is left behind on an error.
+///
+/// Every file, and every name in a directory in it, is durable when `make` returns.
+pub(crate) fn appear<T, E: From<Error>>(
+    target: &Path,
+    site: Site,
+    make: impl FnOnce(&Path) -> Result<T, E>,
+) -> Result<T, E> {
+    let place = hidden_beside(target)?;
+    file::create_dir(&place, site).map_err(|error| not_made(target, error))?;
+    let made = make(&place).and_then(|made| {
+        // ORDER: every name in it is durable before its own name is; else a crash leaves a copy that is not whole.
+        files::sync_dir(&place, site)?;
+        file::rename(&place, target, site)
+            .map_err(|error| Error::io("moving the copy into its place", target, error))?;
+        // ORDER: its own name is durable before anybody is told of it.
+        files::sync_dir(parent(target), site)?;
+        Ok(made)
+    });
+    if made.is_err() {
+        // Should this fail as well, the hidden directory stays; it is nobody's.
+        let _ = fs::remove_dir_all(&place);
+    }
+    made
+}
+
+/// A name beside the target that nobody uses.
+pub(crate) fn hidden_beside(target: &Path) -> Result<PathBuf> {
+    let Some(name) = target.file_name() else {
+        return Err(Error::Options {
+            reason: format!("{} names nothing that can be made", target.display()),
+        });
+    };
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".durum-{:016x}", names::random_u64()?));
+    Ok(target.with_file_name(hidden))
+}
+
+/// The objects that are copied, and what is known of their types.
+pub(crate) struct Objects {
+    types: Types,
+    /// Types that the registry was not told to have, and objects do.
+    pub(crate) learned: BTreeMap<u64, String>,
+    pub(crate) seen: Seen,
+}
+
+/// What was seen of objects.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) objects: u64,
+    /// Objects without a type, and their bytes.
+    pub(crate) untyped_objects: u64,
+    pub(crate) untyped_bytes: u64,
+    /// Types that objects have and that are not registered, with the number of objects.
+    pub(crate) unknown_types: BTreeMap<u64, u64>,
+    /// Types that objects have and that are registered.
+    pub(crate) known_types: BTreeSet<u64>,
+}
+
+impl Objects {
+    /// None yet, of types among these and others.
+    pub(crate) fn of(types: &BTreeMap<u64, String>) -> Result<Objects> {
+        let mut known = Types::new();
+        for (id, text) in types {
+            register(&mut known, *id, text)?;
+        }
+        Ok(Objects {
+            types: known,
+            learned: BTreeMap::new(),
+            seen: Seen::default(),
+        })
+    }
+
+    /// Reads a puddle. `elsewhere` is asked for each pointer of its objects where it is to lead in the copy. What means
+    /// nothing to the next program is zero.
+    ///
+    /// # Errors
+    /// `Damaged`, `Io`; those of the source.
+    pub(crate) fn read(
+        &mut self,
+        source: &Source<'_>,
+        from: &MediaFile,
+        header: &PuddleHeader,
+        mut elsewhere: impl FnMut(u64) -> Option<u64>,
+    ) -> Result<Vec<u8>> {
+        let mut bytes = reading::bytes(from, 0, header.size)?;
+        let mut objects = Vec::new();
+        for object in extent::objects(bytes.as_slice(), header) {
+            objects.push(object.map_err(|error| Error::damaged_heap(from, &error))?);
+        }
+        for object in objects {
+            self.seen.objects += 1;
+            self.learn(source, object.type_id)?;
+            let start = usize::try_from(object.offset).unwrap_or(usize::MAX);
+            let end = start.saturating_add(usize::try_from(object.size).unwrap_or(usize::MAX));
+            match self.types.by_id(object.type_id) {
+                Some(descriptor) => {
+                    self.seen.known_types.insert(object.type_id);
+                    if let Some(object) = bytes.get_mut(start..end) {
+                        let place = (from.path(), start as u64);
+                        copied(descriptor, object, place, &mut elsewhere)?;
+                    }
+                }
+                None if object.type_id == UNTYPED => {
+                    self.seen.untyped_objects += 1;
+                    self.seen.untyped_bytes += object.size;
+                }
+                None => *self.seen.unknown_types.entry(object.type_id).or_default() += 1,
+            }
+        }
+        if header.kind == PuddleKind::Twin && header.is_root {
+            // Seals are about addresses, and both copies are to be whole.
+            let end = usize::try_from(puddle::header_size(header.size)).unwrap_or(usize::MAX);
+            if let Some(seals) = bytes.get_mut(end - 2 * SEAL_SIZE..end) {
+                seals.fill(0);
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Asks for a type that is not known. Without it, nobody knows the pointers of its objects.
+    fn learn(&mut self, source: &Source<'_>, id: u64) -> Result<()> {
+        let is_known = id == UNTYPED
+            || self.types.by_id(id).is_some()
+            || self.seen.unknown_types.contains_key(&id);
+        if !is_known && let Some(text) = (source.type_text)(id)? {
+            register(&mut self.types, id, &text)?;
+            self.learned.insert(id, text);
+        }
+        Ok(())
+    }
+}
+
+/// Makes the pointers of an object lead elsewhere, and what means nothing to the next program zero.
+fn copied(
+    descriptor: &Descriptor,
+    object: &mut [u8],
+    place: (&Path, u64),
+    elsewhere: impl FnMut(u64) -> Option<u64>,
+) -> Result<()> {
+    if roles::is_husk(descriptor, object) {
+        return Ok(());
+    }
+    let mut volatile = Vec::new();
+    let fits = descriptor.visit_volatile(object, |part| volatile.push(part));
+    if fits.is_err() {
+        // What does not fit holds no pointers, and `check` does not look at it: it is copied as it is.
+        volatile.clear();
+    }
+    translate::pointers(descriptor, object, place, elsewhere)?;
+    for part in volatile {
+        let [start, size] =
+            [part.offset, part.size].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+        if let Some(part) = object.get_mut(start..start.saturating_add(size)) {
+            part.fill(0);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the contents of a puddle, `bytes` from its beginning on, to each copy in a new file of its header. Not
+/// synced.
+pub(crate) fn write(to: &MediaFile, header: &PuddleHeader, bytes: &[u8]) -> Result<()> {
+    let failed = |error| {
+        grown(
+            "writing the copy of a puddle",
+            to.path(),
+            header.size,
+            error,
+        )
+    };
+    let immutable = usize::try_from(IMMUTABLE_SIZE).unwrap_or(usize::MAX);
+    let mut offset = immutable;
+    while let Some(rest) = bytes.get(offset..).filter(|rest| !rest.is_empty()) {
+        // Up to the next multiple, so that only the first chunk is shorter.
+        let length = (CHUNK_BYTES - offset % CHUNK_BYTES).min(rest.len());
+        let (chunk, _) = rest.split_at(length);
+        if chunk.iter().any(|byte| *byte != 0) {
+            // The source is drained: the main copy is whole, and all copies are to be the same.
+            for copy in 0..header.kind.copies() {
+                let start = copy * header.size;
+                to.write_all_at(chunk, start + offset as u64)
+                    .map_err(failed)?;
+            }
+        }
+        offset += length;
+    }
+    Ok(())
+}

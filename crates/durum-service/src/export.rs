@@ -1,0 +1,333 @@
+//! Pools as they are in memory, with what is needed to have their pointers lead elsewhere (Puddles, EuroSys'24, §3.5):
+//! to another store, machine or user, or for a copy beside the original. `docs/format/export.md` tells the files.
+//!
+//! The store is closed and drained, or its service lets nobody write meanwhile. Nothing is translated: that is for the
+//! import, and mostly for nobody. What types say to be volatile is zero.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use durum_format::Uuid;
+use durum_format::export::{ExportedPool, ExportedPuddle, FILE_NAME, Manifest};
+use durum_persist::Site;
+
+use crate::copying::{self, Objects, Seen, Source};
+use crate::error::{Error, Result};
+use crate::files::{self, grown};
+use crate::inspect::ReadOnlyStore;
+use crate::model::{Progress, ProgressFn, Stage};
+use crate::registry::contents::{Contents, PuddleRecord};
+use crate::sums::sum_of;
+
+const EXPORTED: Site = Site("exported puddle");
+const MANIFEST: Site = Site("export's manifest");
+const MANIFEST_NAME: Site = Site("name of an export's manifest");
+const PLACE: Site = Site("export's place");
+
+/// The name of a manifest that is being written.
+const TEMPORARY: &str = "durum.export.new";
+
+/// How a pool is exported.
+#[derive(Clone, Default)]
+pub struct ExportOptions {
+    /// Pools to which its pointers lead are exported with it, and those to which theirs lead; without it there must be
+    /// none.
+    pub with_referenced: bool,
+    /// Called as the export goes on.
+    pub progress: Option<Arc<ProgressFn>>,
+}
+
+impl fmt::Debug for ExportOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExportOptions")
+            .field("with_referenced", &self.with_referenced)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+/// What was exported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExportReport {
+    /// The names of the pools, that which was asked for first.
+    pub pools: Vec<String>,
+    /// Puddles.
+    pub puddles: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Pointers into the store's space that lead to none of its puddles: they are as they were.
+    pub pointers_to_nowhere: u64,
+    /// Objects without a type: pointers in them, if any, lead to where they led.
+    pub untyped_objects: u64,
+    /// Their bytes.
+    pub untyped_bytes: u64,
+    /// Types that objects have and that are not registered, with the number of objects: as those without a type.
+    pub unknown_types: BTreeMap<u64, u64>,
+}
+
+/// Exports a pool of a closed, drained store: makes a directory with a manifest and the pool's puddles. Durable on
+/// return.
+///
+/// # Errors
+/// `PoolMissing`, `PointersLeave`, `ExportExists`; `StoreMissing`, `StoreBusy`, `StoreDirty`, `StoreMoving`,
+/// `PartsKept`, `PoolQuarantined`; damage; `StorageFull`, `Io`. The store is never changed, and nothing is left behind.
+pub fn export(
+    store: &Path,
+    pool: &str,
+    place: &Path,
+    options: &ExportOptions,
+) -> Result<ExportReport> {
+    copying::of_closed(store, "exported", |contents, from| {
+        match place_at(store, pool, place, contents, from, None, options) {
+            Err(Stopped::Error(error)) => Err(error),
+            // Nobody has the store open.
+            Err(Stopped::NotHeld(_)) => Err(Error::StoreDirty {
+                path: store.to_owned(),
+            }),
+            Ok(report) => Ok(report),
+        }
+    })
+}
+
+/// As [`export()`], for a pool of a store that a service serves, of which nobody writes any pool meanwhile that is
+/// exported. This process makes the files.
+///
+/// # Errors
+/// As [`export()`]; `PoolBusy` for a pool that somebody writes; those of the service.
+pub fn export_served(
+    reader: &mut ReadOnlyStore,
+    pool: &str,
+    place: &Path,
+    options: &ExportOptions,
+) -> Result<ExportReport> {
+    let mut held = BTreeSet::from([pool.to_owned()]);
+    loop {
+        for pool in &held {
+            if let Some((_, error)) = reader.hold(Some(pool))?.into_iter().next() {
+                return Err(error);
+            }
+        }
+        let reader = &*reader;
+        let contents = reader.contents().only(reader.name(), None)?;
+        let from = Source {
+            open: &|uuid, record| reader.file(uuid, record),
+            type_text: &|id| reader.type_text(id),
+        };
+        let store = reader.name();
+        match place_at(store, pool, place, &contents, &from, Some(&held), options) {
+            Err(Stopped::NotHeld(others)) => held.extend(others),
+            Err(Stopped::Error(error)) => return Err(error),
+            Ok(report) => return Ok(report),
+        }
+    }
+}
+
+/// Why an export was not made.
+enum Stopped {
+    Error(Error),
+    /// Somebody may be writing these pools, which are to be exported, too.
+    NotHeld(Vec<String>),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        Stopped::Error(error)
+    }
+}
+
+fn place_at(
+    store: &Path,
+    pool: &str,
+    place: &Path,
+    contents: &Contents,
+    from: &Source<'_>,
+    held: Option<&BTreeSet<String>>,
+    options: &ExportOptions,
+) -> Result<ExportReport, Stopped> {
+    let known = contents.pool_named(pool);
+    let (uuid, _) = known.ok_or_else(|| Error::no_pool(store, pool))?;
+    if fs::symlink_metadata(place).is_ok() {
+        return Err(Stopped::Error(Error::ExportExists {
+            place: place.to_owned(),
+        }));
+    }
+    let puddles = contents.puddles.iter();
+    let by_address = puddles.filter(|(_, record)| record.kind.holds_objects());
+    let exporter = Exporter {
+        store,
+        contents,
+        from,
+        options,
+        by_address: by_address
+            .map(|(_, record)| (record.address, *record))
+            .collect(),
+        pools: vec![uuid],
+        puddles: BTreeMap::new(),
+        objects: Objects::of(&contents.types)?,
+        report: ExportReport::default(),
+    };
+    copying::appear(place, PLACE, |place| {
+        // It is only this user's, as its pools may be.
+        fs::set_permissions(place, fs::Permissions::from_mode(0o700))
+            .map_err(|error| Error::io("making the export private", place, error))?;
+        exporter.export_to(place, held)
+    })
+}
+
+struct Exporter<'e> {
+    store: &'e Path,
+    contents: &'e Contents,
+    from: &'e Source<'e>,
+    options: &'e ExportOptions,
+    /// All puddles of the store.
+    by_address: BTreeMap<u64, PuddleRecord>,
+    /// Pools that are exported, that which was asked for first.
+    pools: Vec<Uuid>,
+    puddles: BTreeMap<Uuid, ExportedPuddle>,
+    objects: Objects,
+    report: ExportReport,
+}
+
+impl Exporter<'_> {
+    /// Makes the files of the export in an empty directory. All are durable on return.
+    fn export_to(
+        mut self,
+        place: &Path,
+        held: Option<&BTreeSet<String>>,
+    ) -> Result<ExportReport, Stopped> {
+        let mut done = 0;
+        while let Some(pool) = self.pools.get(done).copied() {
+            done += 1;
+            let name = self.contents.name_of(pool);
+            if let Some(note) = self.contents.quarantine_of(pool) {
+                let error = Error::quarantined(self.store, name, note);
+                return Err(Stopped::Error(error));
+            }
+            let mut leaving = BTreeMap::new();
+            for (uuid, record) in self.contents.puddles_of(pool) {
+                self.export_puddle(place, uuid, &record, &mut leaving)
+                    .map_err(|error| files::of_pool(error, self.store, &name))?;
+            }
+            let new = leaving.keys().filter(|other| !self.pools.contains(other));
+            let new: Vec<Uuid> = new.copied().collect();
+            let others: Vec<String> = new
+                .iter()
+                .map(|pool| self.contents.name_of(*pool))
+                .collect();
+            if !new.is_empty() && !self.options.with_referenced {
+                return Err(Stopped::Error(Error::PointersLeave {
+                    pool: name,
+                    pointers: leaving.values().sum(),
+                    others,
+                }));
+            }
+            if held.is_some_and(|held| !others.iter().all(|other| held.contains(other))) {
+                return Err(Stopped::NotHeld(others));
+            }
+            self.pools.extend(new);
+        }
+        Ok(self.end(place)?)
+    }
+
+    /// Copies a puddle; `leaving` counts pointers to other pools.
+    fn export_puddle(
+        &mut self,
+        place: &Path,
+        uuid: Uuid,
+        record: &PuddleRecord,
+        leaving: &mut BTreeMap<Uuid, u64>,
+    ) -> Result<()> {
+        let from = (self.from.open)(uuid, record)?;
+        let header = files::header_of(uuid, record);
+        let (by_address, report) = (&self.by_address, &mut self.report);
+        let (base, size) = (self.contents.store.base, self.contents.store.size);
+        let bytes = self.objects.read(self.from, &from, &header, |address| {
+            let found = by_address.range(..=address).next_back();
+            let found = found.filter(|(start, target)| address - **start < target.size);
+            match found {
+                Some((_, target)) if target.owner == record.owner => {}
+                Some((_, target)) => *leaving.entry(target.owner).or_default() += 1,
+                None if address >= base && address - base < size => {
+                    report.pointers_to_nowhere += 1;
+                }
+                None => {}
+            }
+            None
+        })?;
+        let to = files::create_at(&place.join(uuid.to_string()), &header)?;
+        copying::write(&to, &header, &bytes)?;
+        // ORDER: all puddles are durable before the export appears in its place.
+        to.sync(EXPORTED)
+            .map_err(|error| grown("writing an exported puddle", to.path(), record.size, error))?;
+        let exported = ExportedPuddle {
+            owner: record.owner,
+            address: record.address,
+            size: record.size,
+            kind: record.kind,
+            is_root: record.is_root,
+            sum: sum_of(&to)?,
+        };
+        self.puddles.insert(uuid, exported);
+        self.report.puddles += 1;
+        self.report.bytes += header.file_size();
+        let total = self
+            .pools
+            .iter()
+            .map(|pool| self.contents.puddles_of(*pool).len());
+        let total = total.sum::<usize>() as u64;
+        Progress::tell(
+            &self.options.progress,
+            Stage::Export,
+            self.report.puddles,
+            total,
+        );
+        Ok(())
+    }
+
+    /// Writes the manifest.
+    fn end(self, place: &Path) -> Result<ExportReport> {
+        let Objects { learned, seen, .. } = self.objects;
+        let Seen { known_types, .. } = &seen;
+        let text = |id: &u64| {
+            Some((
+                *id,
+                learned.get(id).or(self.contents.types.get(id))?.clone(),
+            ))
+        };
+        let pools = self.pools.iter().filter_map(|uuid| {
+            let pool = self.contents.pools.get(uuid)?;
+            let exported = ExportedPool {
+                name: pool.name.clone(),
+                engine: pool.engine,
+                root_puddle: pool.root_puddle,
+            };
+            Some((*uuid, exported))
+        });
+        let manifest = Manifest {
+            store: self.contents.store.clone(),
+            pool: self.pools.first().copied().unwrap_or_default(),
+            pools: pools.collect(),
+            puddles: self.puddles,
+            types: known_types.iter().filter_map(text).collect(),
+            untyped_objects: seen.untyped_objects + seen.unknown_types.values().sum::<u64>(),
+        };
+        let encoded = manifest.encode();
+        let bytes = encoded.map_err(|source| Error::format(place, 0, source, "tell its makers"))?;
+        files::replace_file(place, FILE_NAME, TEMPORARY, &bytes, MANIFEST, MANIFEST_NAME)?;
+        let names = self.pools.iter().map(|pool| self.contents.name_of(*pool));
+        Ok(ExportReport {
+            pools: names.collect(),
+            objects: seen.objects,
+            untyped_objects: seen.untyped_objects,
+            untyped_bytes: seen.untyped_bytes,
+            unknown_types: seen.unknown_types,
+            ..self.report
+        })
+    }
+}

@@ -1,0 +1,535 @@
+//! An export becomes pools of the store, whole or not at all.
+//!
+//! ```text
+//! begin    addresses, new names | the registry lists the new files as such that go at the next open
+//! take     each file: a further name in the store, or a copy
+//! finish   directory | the registry: pools, puddles, types | the export's own names go
+//! ```
+//!
+//! A file has its name in the export until the registry says that it is the store's: a crash leaves the export whole,
+//! or the pools. Behind that, a file that still has both names is copied by whoever imports it once more.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use durum_format::Uuid;
+use durum_format::export::{ExportedPuddle, FILE_NAME, Manifest};
+use durum_persist::Site;
+use durum_persist::file::{self, MediaFile};
+
+use super::commit::Commit;
+use super::puddles::Registered;
+use super::{Embedded, Open};
+use crate::descriptors;
+use crate::error::{Error, Result};
+use crate::files::{self, PUDDLE_DIRECTORY};
+use crate::import::{self, Export, ImportOptions, ImportReport, names_of, refused};
+use crate::model::{Progress, Stage};
+use crate::names;
+use crate::registry::contents::{
+    AddressRange, Change, Import, Origin, PoolRecord, PuddleRecord, Rights, looked_at,
+};
+use crate::rewrite::Moves;
+use crate::sparse;
+use crate::sums::ensure_sum;
+
+const FILES: Site = Site("imported puddle");
+const FILE_NAMES: Site = Site("names of imported puddles");
+const LEFT: Site = Site("export that was taken over");
+
+/// Pools that are being imported. Dropped before it is finished, nothing of them is left.
+#[derive(Debug)]
+pub struct Importing {
+    client: Embedded,
+    options: ImportOptions,
+    import: Uuid,
+    moves: Moves,
+    pools: Vec<Arriving>,
+    puddles: Vec<Coming>,
+    /// Types and those that they reach.
+    types: Vec<(u64, String)>,
+    rights: Rights,
+    /// Where the search for addresses began.
+    cursor: u64,
+    is_finished: bool,
+}
+
+/// A pool on its way.
+#[derive(Debug)]
+struct Arriving {
+    uuid: Uuid,
+    record: PoolRecord,
+}
+
+/// A puddle on its way.
+#[derive(Debug)]
+struct Coming {
+    /// Its name in the export.
+    from: Uuid,
+    /// Its name in the store, and what the registry is to say of it.
+    puddle: Registered,
+    is_here: bool,
+    /// Its file, where somebody else writes it.
+    given: Option<MediaFile>,
+}
+
+impl Embedded {
+    /// As [`Service::import`](crate::Service::import).
+    pub(super) fn take_in(&self, export: &Export, options: &ImportOptions) -> Result<ImportReport> {
+        let store = &self.host.path;
+        let mut copied = match options.copies {
+            true => Some("as it was asked for".to_owned()),
+            false => export.why_copied(store)?,
+        };
+        let mut importing = self.begin_import(export.place(), export.manifest(), options)?;
+        let mut taken = Vec::new();
+        let total = importing.puddles.len() as u64;
+        for (done, puddle) in (1..).zip(importing.wanted()) {
+            let file = export.file(puddle)?;
+            if copied.is_none() {
+                copied = export.why_file_copied(&file)?;
+            }
+            match &copied {
+                Some(_) => importing.copy(puddle, &file)?,
+                None => {
+                    importing.link(puddle, &file)?;
+                    taken.push(import::path_in(export.place(), puddle));
+                }
+            }
+            Progress::tell(&options.progress, Stage::Import, done, total);
+        }
+        let report = importing.finish()?;
+        if !taken.is_empty() {
+            // The files that were copied before one could not be taken over stay with the export.
+            remove_taken(export.place(), &taken, copied.is_none());
+        }
+        Ok(ImportReport { copied, ..report })
+    }
+
+    /// Begins to import pools: files are to follow, each by [`Importing::copy`]. `place` is where the export is, for
+    /// errors.
+    ///
+    /// # Errors
+    /// `PoolExists`, `PoolName`, `PuddleSize`, `TypeRefused`, `ImportRefused`, `AddressesExhausted`, `QuotaExceeded`.
+    pub fn begin_import(
+        &self,
+        place: &Path,
+        manifest: &Manifest,
+        options: &ImportOptions,
+    ) -> Result<Importing> {
+        let named = names_of(manifest, options);
+        for (_, name) in &named {
+            names::check_pool_name(name)?;
+        }
+        let mut types = Vec::new();
+        for (id, text) in &manifest.types {
+            types.extend(descriptors::check_type(*id, text)?);
+        }
+        types.sort_unstable();
+        types.dedup();
+        let mut exported: Vec<(Uuid, ExportedPuddle)> = manifest
+            .puddles
+            .iter()
+            .map(|(uuid, puddle)| (*uuid, *puddle))
+            .collect();
+        exported.sort_unstable_by_key(|(_, puddle)| puddle.address);
+        let mut importing = Importing {
+            client: self.another(),
+            options: options.clone(),
+            import: names::random_uuid()?,
+            moves: Moves::new(),
+            pools: Vec::new(),
+            puddles: Vec::new(),
+            types,
+            rights: self.own_rights(),
+            cursor: 0,
+            is_finished: false,
+        };
+        let mut new_names = Vec::new();
+        for _ in &exported {
+            new_names.push(names::random_uuid()?);
+        }
+        let mut new_pools = Vec::new();
+        for _ in &named {
+            new_pools.push(names::random_uuid()?);
+        }
+        let (away, ()) = self.host.leave(|open| {
+            importing.ensure_admitted(open, &named, &exported)?;
+            importing.cursor = open.space.cursor();
+            let places = self.places_of(open, &exported)?;
+            for ((exported, uuid), address) in exported.iter().zip(&new_names).zip(places) {
+                let (from, puddle) = exported;
+                let to = AddressRange {
+                    address,
+                    size: puddle.size,
+                };
+                importing.moves.insert(puddle.address, to);
+                let mut pools = named.iter().zip(&new_pools);
+                let pool = pools.find(|((old, _), _)| *old == puddle.owner);
+                let record = PuddleRecord {
+                    owner: pool.map(|(_, new)| *new).unwrap_or_default(),
+                    address,
+                    size: puddle.size,
+                    kind: puddle.kind,
+                    is_root: puddle.is_root,
+                    is_stale: true,
+                    origin: Some(Origin {
+                        import: importing.import,
+                        uuid: *from,
+                        owner: puddle.owner,
+                        address: puddle.address,
+                        sum: Some(puddle.sum),
+                    }),
+                };
+                importing.puddles.push(Coming {
+                    from: *from,
+                    puddle: (*uuid, record),
+                    is_here: false,
+                    given: None,
+                });
+            }
+            Ok(())
+        })?;
+        for ((old, name), uuid) in named.iter().zip(&new_pools) {
+            let Some(pool) = manifest.pools.get(old) else {
+                continue;
+            };
+            let root = importing
+                .puddles
+                .iter()
+                .find(|coming| coming.from == pool.root_puddle);
+            importing.pools.push(Arriving {
+                uuid: *uuid,
+                record: PoolRecord {
+                    name: name.clone(),
+                    engine: pool.engine,
+                    root_puddle: root.map(|root| root.puddle.0).unwrap_or_default(),
+                    rights: Some(importing.rights),
+                    damage: None,
+                },
+            });
+        }
+        let is_moved = importing.moved() > 0;
+        if is_moved && manifest.untyped_objects > 0 && !options.untyped_hold_no_pointers {
+            let reason = format!(
+                "its addresses are taken here, so its pointers have to be rewritten, and nobody knows what pointers objects \
+                 of unknown type hold ({} of them); say that they hold none (--untyped-hold-no-pointers), if that is so",
+                manifest.untyped_objects
+            );
+            return Err(refused(place, reason));
+        }
+        // ORDER: the registry lists the new files before there are any; else a crash leaves used files that the
+        // registry does not name, and nobody may remove these.
+        let coming = importing
+            .puddles
+            .iter()
+            .flat_map(|coming| as_being_removed(&coming.puddle));
+        let coming: Vec<Change> = coming.collect();
+        away.request(|_| Ok(((), Commit::addition(coming.clone()))))?;
+        Ok(importing)
+    }
+
+    /// Where the puddles go: to where they were, or elsewhere, and then to where none of them was.
+    fn places_of(&self, open: &mut Open, exported: &[(Uuid, ExportedPuddle)]) -> Result<Vec<u64>> {
+        let elsewhere = open.in_use_of(self.id).elsewhere.clone();
+        let before = exported.iter().map(|(_, puddle)| AddressRange {
+            address: puddle.address,
+            size: puddle.size,
+        });
+        let mut space = open.space.clone();
+        let kept = exported.iter().map(|(_, puddle)| {
+            let is_free = !elsewhere.meets(puddle.address, puddle.size)
+                && space.insert(puddle.address, puddle.size).is_ok();
+            is_free.then_some(puddle.address)
+        });
+        let kept: Vec<Option<u64>> = kept.collect();
+        let elsewhere = elsewhere.with(before);
+        let placed = exported.iter().zip(kept).map(|((_, puddle), kept)| {
+            let placed = kept.or_else(|| space.place(puddle.size, &elsewhere));
+            placed.ok_or_else(|| Error::AddressesExhausted {
+                store: self.host.path.clone(),
+                size: puddle.size,
+                space: self.host.identity.size,
+            })
+        });
+        let placed = placed.collect::<Result<Vec<u64>>>()?;
+        open.space = space;
+        Ok(placed)
+    }
+}
+
+/// The changes that leave a puddle listed as being removed, and nothing else: its file goes at the next open, unless
+/// the registry says otherwise by then.
+fn as_being_removed((uuid, record): &Registered) -> [Change; 2] {
+    let record = PuddleRecord {
+        is_stale: false,
+        origin: None,
+        ..*record
+    };
+    [
+        Change::PutPuddle(*uuid, record),
+        Change::RemovePuddle(*uuid),
+    ]
+}
+
+/// Removes an export whose files are the store's: what names them there first.
+fn remove_taken(place: &Path, taken: &[PathBuf], is_whole: bool) {
+    let manifest = is_whole.then(|| place.join(FILE_NAME));
+    let removed = manifest.iter().chain(taken).try_for_each(|path| {
+        files::remove_if_there(path, LEFT, "removing a file of the export").map(drop)
+    });
+    let removed = removed.and_then(|()| match is_whole {
+        true => files::remove_if_there(place, LEFT, "removing the export").map(drop),
+        false => Ok(()),
+    });
+    if let Err(error) = removed {
+        // It was imported all the same.
+        tracing::warn!(place = %place.display(), %error, "the export was imported, and its names cannot be removed");
+    }
+}
+
+impl Importing {
+    /// Refuses what the store cannot have.
+    fn ensure_admitted(
+        &self,
+        open: &Open,
+        named: &[(Uuid, String)],
+        exported: &[(Uuid, ExportedPuddle)],
+    ) -> Result<()> {
+        let store = &self.client.host.path;
+        for (_, name) in named {
+            if open.contents.pool_named(name).is_some() {
+                return Err(Error::PoolExists {
+                    store: store.clone(),
+                    name: name.clone(),
+                });
+            }
+        }
+        let sizes = exported.iter().map(|(_, puddle)| puddle.size);
+        let bytes = sizes.fold(0, u64::saturating_add);
+        let count = exported.len() as u64;
+        self.client
+            .ensure_room_for(open, Some(&self.rights), count, bytes)?;
+        for (id, text) in &self.types {
+            if let Some(known) = open.contents.types.get(id).filter(|known| *known != text) {
+                return Err(Error::TypeRefused {
+                    id: *id,
+                    reason: self.client.same_id(known, text),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The puddles that are not here yet, by their names in the export.
+    pub fn wanted(&self) -> Vec<Uuid> {
+        let missing = self.puddles.iter().filter(|coming| !coming.is_here);
+        missing.map(|coming| coming.from).collect()
+    }
+
+    /// Puddles that are not where they were.
+    fn moved(&self) -> u64 {
+        let moves = self.moves.iter();
+        moves.filter(|(from, to)| **from != to.address).count() as u64
+    }
+
+    fn coming(&mut self, puddle: Uuid) -> Result<&mut Coming> {
+        let mut missing = self.puddles.iter_mut().filter(|coming| !coming.is_here);
+        let coming = missing.find(|coming| coming.from == puddle);
+        coming.ok_or_else(|| Error::PuddleUnknown {
+            store: self.client.host.path.clone(),
+            uuid: puddle.to_string(),
+        })
+    }
+
+    /// Takes a file over, which is this user's alone.
+    fn link(&mut self, puddle: Uuid, from: &MediaFile) -> Result<()> {
+        let verifies = self.options.verifies;
+        let store = self.client.host.path.clone();
+        let coming = self.coming(puddle)?;
+        let (uuid, record) = &mut coming.puddle;
+        let to = files::puddle_path(&store, *uuid);
+        file::link(from.path(), &to, FILES)
+            .map_err(|error| Error::io("taking over a file of the export", from.path(), error))?;
+        coming.is_here = true;
+        // What was looked at may have another name by now.
+        let here = files::open(&store, *uuid, record, true)?;
+        ensure_same(from, &here)?;
+        let size = files::header_of(*uuid, record).file_size();
+        let failed = |error| files::grown("making room for a puddle", &to, size, error);
+        if !is_allocated(&here, size)? {
+            here.allocate(size, FILES).map_err(failed)?;
+        }
+        // ORDER: contents are durable before the registry names the puddle: whoever copied the export may not have
+        // seen to that.
+        here.sync(FILES).map_err(failed)?;
+        if verifies {
+            ensure_sum(&here, from.path(), expected(record))?;
+            *record = looked_at(record);
+        }
+        Ok(())
+    }
+
+    /// Makes the file of a puddle, with room for all of it and nothing in it, for whoever copies it from the export.
+    /// Length and header are looked at when the import is finished, contents when the puddle is first opened.
+    ///
+    /// # Errors
+    /// `PuddleUnknown` for one that the manifest does not name, or that is here already; `StorageFull`, `Io`.
+    pub fn give(&mut self, puddle: Uuid) -> Result<MediaFile> {
+        let store = self.client.host.path.clone();
+        let coming = self.coming(puddle)?;
+        let (uuid, record) = &coming.puddle;
+        let to = files::puddle_path(&store, *uuid);
+        let size = files::header_of(*uuid, record).file_size();
+        let failed = |error| files::grown("making room for a puddle", &to, size, error);
+        let here = MediaFile::create_new(&to).map_err(failed)?;
+        coming.is_here = true;
+        here.allocate(size, FILES).map_err(failed)?;
+        coming.given = Some(here.clone());
+        Ok(here)
+    }
+
+    /// Copies a file of the export, whose contents have to have the sum that the manifest tells.
+    ///
+    /// # Errors
+    /// `PuddleUnknown` for one that the manifest does not name, or that is here already; `Format`, `Damaged` for other
+    /// contents; `StorageFull`, `Io`.
+    pub fn copy(&mut self, puddle: Uuid, from: &MediaFile) -> Result<()> {
+        let store = self.client.host.path.clone();
+        let coming = self.coming(puddle)?;
+        let (uuid, record) = &mut coming.puddle;
+        let to = files::puddle_path(&store, *uuid);
+        let size = files::header_of(*uuid, record).file_size();
+        let failed = |error| files::grown("copying a file of the export", &to, size, error);
+        let here = MediaFile::create_new(&to).map_err(failed)?;
+        coming.is_here = true;
+        // Whoever has the export open can change it: what was copied is looked at, and not what is there.
+        sparse::copy(from, &here, size, FILES)?;
+        files::ensure_is(&here, *uuid, record)?;
+        ensure_sum(&here, from.path(), expected(record))?;
+        // ORDER: contents are durable before the registry names the puddle; else a crash leaves a puddle without them.
+        here.sync(FILES).map_err(failed)?;
+        *record = looked_at(record);
+        Ok(())
+    }
+
+    /// Makes the pools the store's. They are durable on return.
+    ///
+    /// # Errors
+    /// As [`Embedded::begin_import`]; `ImportRefused` where files are missing.
+    pub fn finish(mut self) -> Result<ImportReport> {
+        let host = &self.client.host.clone();
+        if let Some(missing) = self.wanted().first() {
+            let reason = format!("puddle {missing} of it was not sent");
+            return Err(refused(&host.path, reason));
+        }
+        for coming in &self.puddles {
+            let (uuid, record) = &coming.puddle;
+            if let Some(file) = &coming.given {
+                files::ensure_is(file, *uuid, record)?;
+                // ORDER: as in `copy`: whoever has written it may not have made it durable.
+                file.sync(FILES)
+                    .map_err(|error| Error::io("making it durable", file.path(), error))?;
+            }
+        }
+        // ORDER: the names are durable before the registry names the puddles; else a crash leaves registered puddles
+        // without files.
+        files::sync_dir(&host.path.join(PUDDLE_DIRECTORY), FILE_NAMES)?;
+        let import = Import {
+            moves: self.moves.clone(),
+            untyped_hold_no_pointers: self.options.untyped_hold_no_pointers,
+        };
+        host.request(|open| {
+            for pool in &self.pools {
+                if open.contents.pool_named(&pool.record.name).is_some() {
+                    return Err(Error::PoolExists {
+                        store: host.path.clone(),
+                        name: pool.record.name.clone(),
+                    });
+                }
+            }
+            let mut changes = vec![Change::PutImport(self.import, import.clone())];
+            for (id, text) in &self.types {
+                match open.contents.types.get(id) {
+                    Some(known) if known == text => {}
+                    Some(known) => {
+                        return Err(Error::TypeRefused {
+                            id: *id,
+                            reason: self.client.same_id(known, text),
+                        });
+                    }
+                    None => changes.push(Change::PutType(*id, text.clone())),
+                }
+            }
+            let pools = self.pools.iter();
+            changes.extend(pools.map(|pool| Change::PutPool(pool.uuid, pool.record.clone())));
+            for coming in &self.puddles {
+                let (uuid, record) = &coming.puddle;
+                // It is no file any more that goes.
+                changes.push(Change::FileGone(*uuid));
+                changes.push(Change::PutPuddle(*uuid, *record));
+            }
+            changes.push(Change::Cursor(open.space.cursor()));
+            Ok(((), Commit::addition(changes)))
+        })?;
+        self.is_finished = true;
+        let names = self.pools.iter().map(|pool| pool.record.name.clone());
+        let sizes = self.puddles.iter().map(|coming| {
+            let (uuid, record) = &coming.puddle;
+            files::header_of(*uuid, record).file_size()
+        });
+        Ok(ImportReport {
+            pools: names.collect(),
+            puddles: self.puddles.len() as u64,
+            bytes: sizes.sum(),
+            moved: self.moved(),
+            copied: None,
+        })
+    }
+}
+
+impl Drop for Importing {
+    fn drop(&mut self) {
+        let host = &self.client.host.clone();
+        if self.is_finished || host.state().poisoned.is_some() {
+            return;
+        }
+        let mut gone = BTreeSet::new();
+        for coming in &self.puddles {
+            let (uuid, _) = coming.puddle;
+            // The next opener removes what cannot be removed now.
+            if files::remove(&host.path, uuid).is_ok() {
+                gone.insert(uuid);
+            }
+        }
+        if let Some(open) = &mut host.state().open {
+            open.unlinked.extend(gone);
+            for coming in self.puddles.iter().rev() {
+                let (_, record) = &coming.puddle;
+                open.space
+                    .take_back(record.address, record.size, self.cursor);
+            }
+        }
+    }
+}
+
+fn expected(record: &PuddleRecord) -> Option<u32> {
+    record.origin.and_then(|origin| origin.sum)
+}
+
+/// Whether all of a file has its place: who maps it must not find holes on a full disk.
+fn is_allocated(file: &MediaFile, size: u64) -> Result<bool> {
+    let found = rustix::fs::fstat(file)
+        .map_err(|errno| Error::io("looking at it", file.path(), errno.into()))?;
+    Ok(u64::try_from(found.st_blocks).unwrap_or(0) >= size / 512)
+}
+
+fn ensure_same(looked_at: &MediaFile, taken: &MediaFile) -> Result<()> {
+    match looked_at.is_same_file(taken) {
+        true => Ok(()),
+        false => Err(refused(
+            looked_at.path(),
+            "somebody changes it meanwhile; come again".to_owned(),
+        )),
+    }
+}

@@ -1,0 +1,232 @@
+//! Exports that are taken into a store (Puddles, EuroSys'24, §3.5): under new names, at the addresses at which they
+//! were where these are free.
+//!
+//! Nothing is translated and nothing looked at but the manifest, sizes and headers: each puddle is when somebody first
+//! needs it, as after a move (`docs/internals/relocation.md`).
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use durum_format::Uuid;
+use durum_format::export::{self, BEGINNING_BYTES, FILE_NAME, Manifest};
+use durum_format::puddle::{self, ENCODED_SIZE};
+use durum_persist::beneath::Directory;
+use durum_persist::file::MediaFile;
+use serde::{Deserialize, Serialize};
+
+use crate::directory::{absolute, parent};
+use crate::error::{Error, Result};
+use crate::model::ProgressFn;
+use crate::reading::{self, Role};
+use crate::sparse;
+use crate::sums::ensure_sum;
+
+const CURE: &str = "make the export again";
+const ROLE: Role = Role {
+    structure: "a file of the export",
+    cure: CURE,
+};
+
+/// How an export is imported.
+#[derive(Clone, Default)]
+pub struct ImportOptions {
+    /// The name of the pool; that which it was exported with when absent. Pools that came with it keep theirs.
+    pub name: Option<String>,
+    /// The export's files stay where they are, and the store gets copies. Without it they become the store's, if they
+    /// are this user's alone and on the same file system: then the export is gone.
+    pub copies: bool,
+    /// Compares all contents with their sums now, and not when each puddle is first opened.
+    pub verifies: bool,
+    /// Objects of unknown type hold no pointers. Without it, an export that has some is refused where it cannot have
+    /// the addresses that it had.
+    pub untyped_hold_no_pointers: bool,
+    /// Called as the import goes on.
+    pub progress: Option<Arc<ProgressFn>>,
+}
+
+impl fmt::Debug for ImportOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImportOptions")
+            .field("name", &self.name)
+            .field("copies", &self.copies)
+            .field("verifies", &self.verifies)
+            .field("untyped_hold_no_pointers", &self.untyped_hold_no_pointers)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+/// What was imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportReport {
+    /// The names of the pools, that which was asked for first.
+    pub pools: Vec<String>,
+    /// Puddles.
+    pub puddles: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+    /// Puddles that have other addresses than they had: pointers to them are rewritten when each puddle is opened.
+    pub moved: u64,
+    /// Why the files were copied; `None` where they are the store's now, and the export is gone.
+    pub copied: Option<String>,
+}
+
+/// An export that is read.
+#[derive(Debug)]
+pub struct Export {
+    directory: Directory,
+    manifest: Manifest,
+    bytes: Vec<u8>,
+}
+
+impl Export {
+    /// Finds an export and reads its manifest.
+    ///
+    /// # Errors
+    /// `FileMissing`, `NotAFile`, `Format` for what is no export, a damaged or newer one; `Io`.
+    pub fn open(place: &Path) -> Result<Export> {
+        let place = absolute(place)?;
+        let name = place.file_name().and_then(|name| name.to_str());
+        let Some(name) = name else {
+            return Err(refused(&place, "this names no directory".to_owned()));
+        };
+        let directory = reading::find_directory(parent(&place), name, ROLE)?;
+        let role = Role {
+            structure: "the manifest of an export",
+            cure: "name the directory that `durum export` made",
+        };
+        let file = reading::open_in(&directory, FILE_NAME, role, false)?;
+        let format = |source| Error::format(file.path(), 0, source, CURE);
+        let bytes = reading::whole(&file, BEGINNING_BYTES, |head, found| {
+            // One byte more than it should have tells that it has too many.
+            let length = export::length(head).map_err(format)?;
+            Ok(length.saturating_add(1).min(found))
+        })?;
+        Ok(Export {
+            manifest: export::parse(&bytes).map_err(format)?,
+            directory,
+            bytes,
+        })
+    }
+
+    /// What it holds.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The manifest's file.
+    pub fn manifest_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Opens the file of one of its puddles, for reading, and checks its length and header.
+    ///
+    /// # Errors
+    /// `FileMissing`, `NotAFile`, `Format`, `Damaged`, `Io`.
+    pub fn file(&self, puddle: Uuid) -> Result<MediaFile> {
+        let file = reading::open_in(&self.directory, &puddle.to_string(), ROLE, false)?;
+        ensure_is(&self.manifest, puddle, &file)?;
+        Ok(file)
+    }
+
+    /// Copies the file of one of its puddles to another file, which has room for it and is zero. Not synced.
+    ///
+    /// # Errors
+    /// As [`Export::file`]; `Damaged` where the contents are not those that were exported; `StorageFull`, `Io`.
+    pub fn copy_to(&self, puddle: Uuid, to: &MediaFile) -> Result<()> {
+        let from = self.file(puddle)?;
+        sparse::copy_written(&from, to, from.len_at_opening())?;
+        let sum = self.manifest.puddles.get(&puddle).map(|puddle| puddle.sum);
+        ensure_sum(to, from.path(), sum)
+    }
+
+    /// Why the files cannot become those of a store of this process at `store`, if they cannot.
+    pub(crate) fn why_copied(&self, store: &Path) -> Result<Option<String>> {
+        let of = |path: &Path| {
+            rustix::fs::stat(path).map_err(|errno| Error::io("looking at it", path, errno.into()))
+        };
+        let (here, there) = (of(self.place())?, of(store)?);
+        Ok(why_not_own(&here).or_else(|| {
+            (here.st_dev != there.st_dev).then(|| "it is on another file system".to_owned())
+        }))
+    }
+
+    /// As [`Export::why_copied`], for one of its files.
+    pub(crate) fn why_file_copied(&self, file: &MediaFile) -> Result<Option<String>> {
+        let found = rustix::fs::fstat(file.as_fd())
+            .map_err(|errno| Error::io("looking at it", file.path(), errno.into()))?;
+        Ok(why_not_own(&found).or_else(|| {
+            (found.st_nlink != 1).then(|| "its files have other names, too".to_owned())
+        }))
+    }
+}
+
+/// Checks length and header of a file of an export.
+pub(crate) fn ensure_is(manifest: &Manifest, puddle: Uuid, file: &MediaFile) -> Result<()> {
+    let Some(exported) = manifest.puddles.get(&puddle) else {
+        return Err(refused(
+            file.path(),
+            "the manifest does not name it".to_owned(),
+        ));
+    };
+    let expected = exported.header(puddle);
+    let mut head = [0; ENCODED_SIZE];
+    let length = file.len_at_opening();
+    let part = head.get_mut(..length.min(ENCODED_SIZE as u64) as usize);
+    reading::exact(file, 0, part.unwrap_or_default(), "reading a puddle header")?;
+    let found = puddle::parse(&head, length)
+        .map_err(|source| Error::format(file.path(), 0, source, CURE))?;
+    match found == expected {
+        true => Ok(()),
+        false => Err(Error::Damaged {
+            file: file.path().to_owned(),
+            structure: "puddle header",
+            offset: 0,
+            problem: "it is not that of the puddle which the manifest names".to_owned(),
+            cure: CURE.into(),
+        }),
+    }
+}
+
+/// Why a file or directory is not this user's alone.
+fn why_not_own(found: &rustix::fs::Stat) -> Option<String> {
+    let is_own = found.st_uid == rustix::process::geteuid().as_raw();
+    let may_write = found.st_mode & 0o022 != 0;
+    match (is_own, may_write) {
+        (true, false) => None,
+        (true, true) => Some("others may write to it, and may have it open".to_owned()),
+        (false, _) => Some("it is another user's, who may have it open".to_owned()),
+    }
+}
+
+pub(crate) fn refused(place: &Path, reason: String) -> Error {
+    Error::ImportRefused {
+        place: place.to_owned(),
+        reason,
+    }
+}
+
+/// The names that the pools of an export get, by the pool, that which was asked for first.
+pub(crate) fn names_of(manifest: &Manifest, options: &ImportOptions) -> Vec<(Uuid, String)> {
+    let asked = manifest.pools.get_key_value(&manifest.pool).into_iter();
+    let pools = manifest.pools.iter();
+    let others = pools.filter(|(uuid, _)| **uuid != manifest.pool);
+    asked
+        .chain(others)
+        .map(|(uuid, pool)| match &options.name {
+            Some(name) if *uuid == manifest.pool => (*uuid, name.clone()),
+            _ => (*uuid, pool.name.clone()),
+        })
+        .collect()
+}
+
+/// The path of a puddle's file in an export.
+pub(crate) fn path_in(place: &Path, puddle: Uuid) -> PathBuf {
+    place.join(puddle.to_string())
+}

@@ -1,0 +1,717 @@
+//! Pools that are exported and imported: what arrives is what left, at whatever addresses, or is told by name.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use durum_format::Uuid;
+use durum_format::types::{Declarations, Field, Primitive, Type};
+use durum_persist::Site;
+use durum_persist::record::note;
+use durum_persist::simulate::{Failure, Plan, Report, Rules, explore_with_recovery};
+use durum_service::{
+    Embedded, Error, Export, ExportOptions, ImportOptions, ImportReport, PuddleGrant, Service,
+    check, export,
+};
+
+use crate::moving::{NODES, POOLS, displace, follow_in, lists, moves, version};
+use crate::support::{
+    create, heap, open, open_all, open_options, place_object, put, recorder, root, scratch,
+    snapshot, spec, word,
+};
+
+/// Exports a pool beside its store.
+fn export_beside(store: &Path, pool: &str, with_referenced: bool) -> PathBuf {
+    let place = store.with_file_name("export");
+    let options = ExportOptions {
+        with_referenced,
+        ..ExportOptions::default()
+    };
+    export(store, pool, &place, &options).unwrap();
+    place
+}
+
+fn import(store: &Embedded, place: &Path, options: &ImportOptions) -> Result<ImportReport, Error> {
+    store.import(&Export::open(place)?, options)
+}
+
+fn named(name: &str) -> ImportOptions {
+    ImportOptions {
+        name: Some(name.to_owned()),
+        ..ImportOptions::default()
+    }
+}
+
+fn copied() -> ImportOptions {
+    ImportOptions {
+        copies: true,
+        ..ImportOptions::default()
+    }
+}
+
+/// The puddles of the pools that [`lists`] makes.
+fn puddles_of(store: &Embedded) -> Vec<PuddleGrant> {
+    let opened = POOLS.map(|(name, _)| open_all(store, store.open_pool(name).unwrap()));
+    opened.into_iter().flatten().collect()
+}
+
+#[test]
+fn pools_arrive_as_they_left_and_the_export_becomes_the_stores() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let before = snapshot(&path);
+    let place = export_beside(&path, "hybrid", true);
+    assert_eq!(snapshot(&path), before, "the store is as it was");
+    let mode = fs::metadata(&place).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "nobody else reads what is exported");
+    let manifest = Export::open(&place).unwrap().manifest().clone();
+    assert_eq!((manifest.pools.len(), manifest.puddles.len()), (3, 6));
+
+    let other = directory.path().join("other");
+    let store = create(&other);
+    let report = import(&store, &place, &ImportOptions::default()).unwrap();
+    assert_eq!(report.pools[0], "hybrid");
+    assert_eq!((report.puddles, report.moved, report.copied), (6, 0, None));
+    assert!(!place.exists(), "it is the store's now");
+    let puddles = puddles_of(&store);
+    follow_in(&puddles, POOLS.len() as u64 * NODES).unwrap();
+    for puddle in &puddles {
+        let is_there = |from: &durum_format::export::ExportedPuddle| from.address == puddle.address;
+        assert!(manifest.puddles.values().any(is_there));
+        assert!(!manifest.puddles.contains_key(&puddle.uuid), "a new name");
+    }
+    assert_eq!(version(&other), 3);
+    store.close().unwrap();
+    drop(store);
+    let store = open(&other);
+    follow_in(&puddles_of(&store), POOLS.len() as u64 * NODES).unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(check(&other, &Default::default()).unwrap().findings, []);
+}
+
+#[test]
+fn a_pool_arrives_in_its_own_store_under_another_name_and_elsewhere() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = export_beside(&path, "shadow", false);
+    let exported = snapshot(&place);
+    let store = open(&path);
+    let taken = import(&store, &place, &copied()).unwrap_err();
+    assert!(matches!(&taken, Error::PoolExists { name, .. } if name == "shadow"));
+    let options = ImportOptions {
+        verifies: true,
+        ..named("one")
+    };
+    let one = ImportOptions {
+        copies: true,
+        ..options.clone()
+    };
+    let report = import(&store, &place, &one).unwrap();
+    assert_eq!((report.puddles, report.moved), (2, 2));
+    assert!(report.copied.is_some());
+    assert_eq!(snapshot(&place), exported, "a copy leaves it as it is");
+    let two = ImportOptions {
+        name: Some("two".to_owned()),
+        ..options
+    };
+    assert_eq!(import(&store, &place, &two).unwrap().copied, None);
+    assert!(!place.exists());
+    let opened = |name| open_all(&store, store.open_pool(name).unwrap());
+    let [one, two, shadow] = ["one", "two", "shadow"].map(opened);
+    for puddles in [&one, &two, &shadow] {
+        follow_in(puddles, NODES).unwrap();
+    }
+    // They have nothing in common any more.
+    put(&one[0], heap(&one[0]) + 16, &77_u64.to_le_bytes());
+    for puddles in [&two, &shadow] {
+        follow_in(puddles, NODES).unwrap();
+    }
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(check(&path, &Default::default()).unwrap().findings, []);
+}
+
+#[test]
+fn pointers_that_leave_are_refused_by_name() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = directory.path().join("export");
+    let refused = export(&path, "hybrid", &place, &ExportOptions::default()).unwrap_err();
+    let Error::PointersLeave {
+        pool,
+        pointers,
+        others,
+    } = &refused
+    else {
+        panic!("{refused}");
+    };
+    assert_eq!((pool.as_str(), *pointers), ("hybrid", 1));
+    assert_eq!(others, &["twin"]);
+    assert_eq!(
+        fs::read_dir(directory.path()).unwrap().count(),
+        1,
+        "nothing is left"
+    );
+    export(&path, "shadow", &place, &ExportOptions::default()).unwrap();
+    let again = export(&path, "shadow", &place, &ExportOptions::default()).unwrap_err();
+    assert!(matches!(again, Error::ExportExists { .. }), "{again}");
+    let missing = export(&path, "none", &place.join("x"), &ExportOptions::default()).unwrap_err();
+    assert!(matches!(missing, Error::PoolMissing { .. }), "{missing}");
+}
+
+/// Puddles of one import are rewritten at different times, while the store they are in moves, too.
+#[test]
+fn what_was_imported_moves_on_before_it_is_rewritten() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = export_beside(&path, "hybrid", true);
+    let other = directory.path().join("other");
+    // Its own addresses are taken: it is imported beside a copy of itself.
+    crate::support::copy(&path, &other);
+    let store = open(&other);
+    for (name, _) in POOLS {
+        store.remove_pool(name).unwrap();
+    }
+    let displaced = durum_service::UsedElsewhere {
+        ranges: Export::open(&place)
+            .unwrap()
+            .manifest()
+            .puddles
+            .values()
+            .map(|puddle| durum_service::AddressRange {
+                address: puddle.address,
+                size: puddle.size,
+            })
+            .collect(),
+        untyped_hold_no_pointers: false,
+    };
+    store.avoid(&displaced).unwrap();
+    let report = import(&store, &place, &ImportOptions::default()).unwrap();
+    assert_eq!(report.moved, 6);
+    for (name, engine) in POOLS {
+        displace(&store).unwrap();
+        assert_eq!(store.pools().unwrap().len(), 3);
+        let pool = store.open_pool(name).unwrap();
+        assert_eq!(pool.engine, engine);
+        let opened = open_all(&store, pool);
+        follow_in(&opened, NODES - 1).unwrap();
+        let uuid = store
+            .pools()
+            .unwrap()
+            .iter()
+            .find(|pool| pool.name == name)
+            .unwrap()
+            .uuid;
+        drop(opened);
+        store.close_pool(uuid).unwrap();
+    }
+    follow_in(&puddles_of(&store), POOLS.len() as u64 * NODES).unwrap();
+    assert_eq!(moves(&other), 0);
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(check(&other, &Default::default()).unwrap().findings, []);
+}
+
+#[test]
+fn what_is_not_as_it_was_exported_is_in_quarantine_and_can_be_brought_back_or_accepted() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = export_beside(&path, "shadow", false);
+    let puddle = |is_root: bool| {
+        let manifest = Export::open(&place).unwrap().manifest().clone();
+        let mut puddles = manifest.puddles.iter();
+        *puddles
+            .find(|(_, puddle)| puddle.is_root == is_root)
+            .unwrap()
+            .0
+    };
+    let other_puddle = puddle(false);
+    let damage = |file: &Path| {
+        let mut bytes = fs::read(file).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(file, bytes).unwrap();
+    };
+    damage(&place.join(other_puddle.to_string()));
+    let store = open(&path);
+    // Whoever copies looks at what it copies, and so does who is asked to.
+    let refused = import(
+        &store,
+        &place,
+        &ImportOptions {
+            copies: true,
+            ..named("copy")
+        },
+    );
+    assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
+    let refused = import(
+        &store,
+        &place,
+        &ImportOptions {
+            verifies: true,
+            ..named("copy")
+        },
+    );
+    assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
+    import(&store, &place, &named("copy")).unwrap();
+    let pool = store.open_pool("copy").unwrap();
+    let others: Vec<Uuid> = pool.others.iter().map(|place| place.uuid).collect();
+    let refused = store.open_puddles(pool.uuid, &others).unwrap_err();
+    assert!(
+        matches!(&refused, Error::PoolQuarantined { pool, .. } if pool == "copy"),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("sum up to"), "{refused}");
+    store.close_pool(pool.uuid).unwrap();
+    assert!(matches!(
+        store.open_pool("copy"),
+        Err(Error::PoolQuarantined { .. })
+    ));
+    let is_listed = |store: &Embedded| {
+        let pools = store.pools().unwrap();
+        pools
+            .iter()
+            .any(|pool| pool.name == "copy" && pool.quarantine.is_some())
+    };
+    assert!(is_listed(&store));
+    store.close().unwrap();
+    drop(store);
+    // It is, for whoever comes next; others are not.
+    let store = open(&path);
+    assert!(is_listed(&store));
+    assert!(matches!(
+        store.open_pool("copy"),
+        Err(Error::PoolQuarantined { .. })
+    ));
+    let shadow = open_all(&store, store.open_pool("shadow").unwrap());
+    follow_in(&shadow, NODES).unwrap();
+    // With the right contents it is tried again.
+    let file = path.join("puddles").join(others[0].to_string());
+    store.retry_quarantined("copy").unwrap();
+    let pool = store.open_pool("copy").unwrap();
+    assert!(
+        store.open_puddles(pool.uuid, &others).is_err(),
+        "nothing was cured"
+    );
+    store.close_pool(pool.uuid).unwrap();
+    damage(&file);
+    store.retry_quarantined("copy").unwrap();
+    let copy = open_all(&store, store.open_pool("copy").unwrap());
+    follow_in(&copy, NODES).unwrap();
+    store.close().unwrap();
+    drop(store);
+}
+
+#[test]
+fn a_damaged_pool_can_be_accepted() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = export_beside(&path, "twin", true);
+    let other = directory.path().join("other");
+    let store = create(&other);
+    import(&store, &place, &ImportOptions::default()).unwrap();
+    let root_of = |name: &str| {
+        let pools = store.pools().unwrap();
+        pools
+            .iter()
+            .find(|pool| pool.name == name)
+            .unwrap()
+            .root_puddle
+    };
+    let file = other.join("puddles").join(root_of("twin").to_string());
+    // A byte that no object has.
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] = 9;
+    fs::write(&file, bytes).unwrap();
+    assert!(matches!(
+        store.open_pool("twin"),
+        Err(Error::PoolQuarantined { .. })
+    ));
+    assert!(store.read_pool("twin").is_err());
+    store.accept_quarantined("twin").unwrap();
+    for name in ["twin", "shadow"] {
+        let opened = open_all(&store, store.open_pool(name).unwrap());
+        follow_in(&opened, NODES - 1).unwrap();
+    }
+}
+
+/// Each thing that can be wrong with an export is told, and nothing is imported.
+#[test]
+fn what_is_no_whole_export_is_refused_and_nothing_has_changed() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let good = export_beside(&path, "shadow", false);
+    let other = directory.path().join("other");
+    let puddle = Export::open(&good)
+        .unwrap()
+        .manifest()
+        .puddles
+        .keys()
+        .next()
+        .unwrap()
+        .to_string();
+    let place = directory.path().join("bad");
+    type Spoil = Box<dyn Fn(&Path)>;
+    let in_manifest = |from: &'static str, to: &'static str| -> Spoil {
+        Box::new(move |place: &Path| {
+            let text = fs::read_to_string(place.join("durum.export")).unwrap();
+            fs::write(place.join("durum.export"), text.replacen(from, to, 1)).unwrap();
+        })
+    };
+    let file = puddle.clone();
+    let in_puddle = move |at: usize, byte: u8| -> Spoil {
+        let file = file.clone();
+        Box::new(move |place: &Path| {
+            let path = place.join(&file);
+            let mut bytes = fs::read(&path).unwrap();
+            bytes[at] = byte;
+            fs::write(path, bytes).unwrap();
+        })
+    };
+    let on_puddle = |change: fn(&Path)| -> Spoil {
+        let file = puddle.clone();
+        Box::new(move |place: &Path| change(&place.join(&file)))
+    };
+    let spoils: Vec<(&str, Spoil)> = vec![
+        ("export 2", in_manifest("durum export 1", "durum export 2")),
+        ("foreign", in_manifest("durum export 1", "another thing")),
+        ("checksum", in_manifest("shadow", "shadox")),
+        (
+            "cut",
+            Box::new(|place: &Path| {
+                let text = fs::read(place.join("durum.export")).unwrap();
+                fs::write(place.join("durum.export"), &text[..text.len() - 9]).unwrap();
+            }),
+        ),
+        (
+            "longer",
+            Box::new(|place: &Path| {
+                let mut text = fs::read(place.join("durum.export")).unwrap();
+                text.push(b' ');
+                fs::write(place.join("durum.export"), text).unwrap();
+            }),
+        ),
+        ("magic", in_puddle(0, 0)),
+        ("uuid", in_puddle(16, 0xff)),
+        ("missing", on_puddle(|file| fs::remove_file(file).unwrap())),
+        (
+            "short",
+            on_puddle(|file| {
+                fs::OpenOptions::new()
+                    .write(true)
+                    .open(file)
+                    .unwrap()
+                    .set_len(4096)
+                    .unwrap();
+            }),
+        ),
+        (
+            "link",
+            on_puddle(|file| {
+                let aside = file.with_extension("aside");
+                fs::rename(file, &aside).unwrap();
+                std::os::unix::fs::symlink(aside, file).unwrap();
+            }),
+        ),
+        (
+            "directory",
+            on_puddle(|file| {
+                fs::remove_file(file).unwrap();
+                fs::create_dir(file).unwrap();
+            }),
+        ),
+        (
+            "nothing",
+            Box::new(|place: &Path| fs::remove_dir_all(place).unwrap()),
+        ),
+    ];
+    let store = create(&other);
+    for (what, spoil) in spoils {
+        for copies in [false, true] {
+            crate::support::copy(&good, &place);
+            spoil(&place);
+            let options = ImportOptions {
+                copies,
+                ..ImportOptions::default()
+            };
+            let refused = import(&store, &place, &options);
+            assert!(refused.is_err(), "{what}");
+            assert_eq!(store.pools().unwrap(), [], "{what}");
+            assert_eq!(
+                fs::read_dir(other.join("puddles")).unwrap().count(),
+                0,
+                "{what}"
+            );
+            let _ = fs::remove_dir_all(&place);
+        }
+    }
+    store.close().unwrap();
+    drop(store);
+    let store = open(&other);
+    assert_eq!(
+        store.recovery_report().orphans_removed,
+        Vec::<PathBuf>::new()
+    );
+    import(&store, &good, &ImportOptions::default()).unwrap();
+    follow_in(&open_all(&store, store.open_pool("shadow").unwrap()), NODES).unwrap();
+}
+
+/// A crash between the commit and the end leaves files with both names. They are the store's, which changes them.
+#[test]
+fn a_file_that_the_store_has_already_is_not_taken_over_twice() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = export_beside(&path, "shadow", false);
+    let manifest = fs::read(place.join("durum.export")).unwrap();
+    let exported = Export::open(&place).unwrap().manifest().puddles.clone();
+    let store = open(&path);
+    let before: Vec<_> = snapshot(&path.join("puddles")).into_keys().collect();
+    assert_eq!(
+        import(&store, &place, &named("first")).unwrap().copied,
+        None
+    );
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("durum.export"), manifest).unwrap();
+    let mut after: Vec<_> = snapshot(&path.join("puddles")).into_keys().collect();
+    after.retain(|file| !before.contains(file));
+    assert_eq!(after.len(), exported.len());
+    for file in after {
+        let file = path.join("puddles").join(file);
+        let uuid = Uuid(fs::read(&file).unwrap()[16..32].try_into().unwrap());
+        fs::hard_link(file, place.join(uuid.to_string())).unwrap();
+    }
+    let report = import(&store, &place, &named("second")).unwrap();
+    assert!(report.copied.unwrap().contains("other names"));
+    let first = open_all(&store, store.open_pool("first").unwrap());
+    // It says by now that it is another puddle.
+    let refused = import(&store, &place, &named("third")).unwrap_err();
+    assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
+    for puddles in [first, open_all(&store, store.open_pool("second").unwrap())] {
+        follow_in(&puddles, NODES).unwrap();
+    }
+}
+
+#[test]
+fn objects_of_unknown_type_are_imported_where_they_were_or_with_a_promise() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("plain", &spec()).unwrap();
+    place_object(root(&pool), 0, 0, &[7; 24]);
+    store.close().unwrap();
+    drop((store, pool));
+    let place = export_beside(&path, "plain", false);
+    assert_eq!(Export::open(&place).unwrap().manifest().untyped_objects, 1);
+    let store = open(&path);
+    let before = fs::read_dir(path.join("puddles")).unwrap().count();
+    let refused = import(&store, &place, &named("copy")).unwrap_err();
+    assert!(matches!(refused, Error::ImportRefused { .. }), "{refused}");
+    assert_eq!(fs::read_dir(path.join("puddles")).unwrap().count(), before);
+    let promised = ImportOptions {
+        untyped_hold_no_pointers: true,
+        ..named("copy")
+    };
+    import(
+        &store,
+        &place,
+        &ImportOptions {
+            copies: true,
+            ..promised
+        },
+    )
+    .unwrap();
+    store.close().unwrap();
+    drop(store);
+    // The promise holds for whoever opens it.
+    let store = open(&path);
+    let copy = store.open_pool("copy").unwrap();
+    assert_eq!(
+        word(root(&copy), heap(root(&copy)) + 16),
+        u64::from_le_bytes([7; 8])
+    );
+    let other = create(&directory.path().join("other"));
+    let report = import(&other, &place, &ImportOptions::default()).unwrap();
+    assert_eq!(
+        report.moved, 0,
+        "nothing is rewritten, so nothing need be known"
+    );
+    let plain = other.open_pool("plain").unwrap();
+    assert_eq!(
+        word(root(&plain), heap(root(&plain)) + 16),
+        u64::from_le_bytes([7; 8])
+    );
+}
+
+#[test]
+fn what_is_volatile_is_exported_as_zero() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("locked", &spec()).unwrap();
+    let mut declared = Declarations::new();
+    let fields = vec![
+        Field::new("lock", 0, Type::Volatile { size: 8, align: 8 }),
+        Field::new("value", 8, Type::Primitive(Primitive::U64)),
+    ];
+    declared
+        .declare(Type::structure("Locked", 16, 8, fields))
+        .unwrap();
+    let locked = declared.resolve("Locked").unwrap();
+    store.register_type(locked.id(), locked.text()).unwrap();
+    place_object(root(&pool), 0, locked.id(), &[7; 16]);
+    store.close().unwrap();
+    drop((store, pool));
+    let place = export_beside(&path, "locked", false);
+    let other = create(&directory.path().join("other"));
+    import(&other, &place, &ImportOptions::default()).unwrap();
+    let pool = other.open_pool("locked").unwrap();
+    let at = heap(root(&pool)) + 16;
+    assert_eq!(
+        (word(root(&pool), at), word(root(&pool), at + 8)),
+        (0, u64::from_le_bytes([7; 8]))
+    );
+    assert_eq!(
+        other.type_text(locked.id()).unwrap().as_deref(),
+        Some(locked.text())
+    );
+}
+
+fn explore_shipping(skip: Option<Site>, copies: bool, seed: u64) -> Result<Report, Failure> {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let other = directory.path().join("other");
+    let store = create(&other);
+    store.close().unwrap();
+    drop(store);
+    let recorder = recorder(directory.path(), skip);
+    let place = export_beside(&path, "twin", true);
+    let second = directory.path().join("second");
+    export(&path, "shadow", &second, &ExportOptions::default()).unwrap();
+    note("exported", 1);
+    let store = open(&other);
+    let options = ImportOptions {
+        copies,
+        ..ImportOptions::default()
+    };
+    import(&store, &place, &options).unwrap();
+    note("imported", 1);
+    let twin = open_all(&store, store.open_pool("twin").unwrap());
+    note("opened", 1);
+    put(&twin[0], heap(&twin[0]) + 16, &0_u64.to_le_bytes());
+    store.close().unwrap();
+    drop((store, twin));
+    let store = open(&path);
+    import(&store, &second, &named("copy")).unwrap();
+    note("copied", 1);
+    let copy = open_all(&store, store.open_pool("copy").unwrap());
+    put(&copy[0], heap(&copy[0]) + 16, &0_u64.to_le_bytes());
+    store.close().unwrap();
+    let trace = recorder.stop();
+    assert_eq!(trace.bypassed(), [] as [&str; 0]);
+    let plan = Plan {
+        random_images: 2,
+        single_units_max: 3,
+        exhaustive_max: 6,
+        nested_one_in: 20,
+        nested_depth: 1,
+        nested_points_max: Some(6),
+        points_max: match std::env::var_os("DURUM_CRASH_ALL") {
+            Some(_) => None,
+            None => Some(60),
+        },
+        ..Plan::new(Rules::Sectors, seed)
+    };
+    let opened = |image: &Path, name: &str| {
+        let store = Embedded::open(&image.join(name), open_options());
+        store.map_err(|error| error.to_string())
+    };
+    let arrived = |store: &Embedded, names: &[&str]| {
+        let mut puddles = Vec::new();
+        for name in names {
+            let pool = store.open_pool(name).map_err(|error| error.to_string())?;
+            let others: Vec<Uuid> = pool.others.iter().map(|place| place.uuid).collect();
+            let others = store.open_puddles(pool.uuid, &others);
+            puddles.push(pool.root);
+            puddles.extend(others.map_err(|error| error.to_string())?);
+        }
+        follow_in(&puddles, names.len() as u64 * NODES)
+    };
+    explore_with_recovery(
+        &trace,
+        &plan,
+        |image| {
+            for name in ["store", "other"] {
+                opened(image, name)?
+                    .close()
+                    .map_err(|error| error.to_string())?;
+            }
+            Ok(())
+        },
+        |image, point| {
+            let store = opened(image, "other")?;
+            let has = |store: &Embedded, name: &str| {
+                store.pools().unwrap().iter().any(|pool| pool.name == name)
+            };
+            let text = |error: Error| error.to_string();
+            match (has(&store, "twin"), point.last_note("imported")) {
+                (true, _) => arrived(&store, &["twin", "shadow"])?,
+                (false, Some(_)) => return Err("an import that was told is gone".to_owned()),
+                // The export is whole as long as nothing of it was imported.
+                (false, None) if point.last_note("exported").is_some() => {
+                    import(&store, &image.join("export"), &ImportOptions::default())
+                        .map_err(text)?;
+                    arrived(&store, &["twin", "shadow"])?;
+                }
+                (false, None) => {}
+            }
+            store.close().map_err(text)?;
+            let store = opened(image, "store")?;
+            if has(&store, "copy") {
+                arrived(&store, &["copy"])?;
+            } else if point.last_note("copied").is_some() {
+                return Err("a copy that was told is gone".to_owned());
+            }
+            arrived(&store, &["shadow"])?;
+            store.close().map_err(text)
+        },
+    )
+}
+
+#[test]
+fn shipping_survives_power_cuts() {
+    for (copies, seed) in [(false, 61), (true, 62)] {
+        match explore_shipping(None, copies, seed) {
+            Ok(report) => assert!(report.images > 30, "{report:?}"),
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+}
+
+/// Each of these, left out, is noticed.
+#[test]
+fn a_sync_of_shipping_that_is_left_out_is_noticed() {
+    let sites = [
+        ("exported puddle", false),
+        ("imported puddle", true),
+        ("names of imported puddles", false),
+        ("export's place", false),
+        ("rewritten puddle", false),
+    ];
+    for (site, copies) in sites {
+        let noticed = [71, 72, 73]
+            .into_iter()
+            .any(|seed| explore_shipping(Some(Site(site)), copies, seed).is_err());
+        assert!(noticed, "{site}");
+    }
+}
