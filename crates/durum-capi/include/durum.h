@@ -207,6 +207,9 @@
 // meanwhile: start the service again, or end that program.
 #define DURUM_E_STORE_SERVED 215
 
+// A pool cannot be exported or imported so, and the message says why. Nothing was changed.
+#define DURUM_E_SHIPPING 216
+
 // Bad data that has no code of its own.
 #define DURUM_E_DATA 300
 
@@ -386,6 +389,19 @@
 // would change it fails with DURUM_E_READ_ONLY, and a plain store to it ends the process (SIGSEGV). Nothing is made:
 // one that is not there is DURUM_E_POOL_MISSING.
 #define DURUM_POOL_READ_ONLY 128
+
+// Pools to which pointers of the pool lead are exported with it, and those to which theirs lead.
+#define DURUM_EXPORT_WITH_REFERENCED 1
+
+// The export stays as it is, and the store gets copies of its files.
+#define DURUM_IMPORT_COPY 1
+
+// All contents are compared with their sums now, not when each puddle is first mapped.
+#define DURUM_IMPORT_VERIFY 2
+
+// Objects without a known type hold no pointers. Without that promise an export that has some is refused where it
+// cannot have the addresses that it had.
+#define DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS 4
 
 // The transaction is durable when its commit returns.
 #define DURUM_DURABLE 0
@@ -704,6 +720,32 @@ DURUM_MUST_CHECK
 void *durum_root(struct durum_pool *pool,
                  struct durum_type *type,
                  size_t size);
+
+// Exports a pool that nobody has open for writing: makes a directory `place`, which must not exist yet, with the pool
+// as it is in memory and the descriptors of its types. `flags` are DURUM_EXPORT_* in any combination. It is durable on
+// return.
+//
+// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POOL_BUSY another client of the store's
+// service writes it; DURUM_E_SHIPPING pointers lead to other pools, or something has that name; DURUM_E_DAMAGED,
+// DURUM_E_STORAGE_FULL, DURUM_E_OPTIONS, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_pool_export(struct durum_store *store,
+                      const char *name,
+                      const char *place,
+                      uint32_t flags);
+
+// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags` are
+// DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files become
+// the store's and the export is gone, unless DURUM_IMPORT_COPY.
+//
+// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED it
+// is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
+// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_pool_import(struct durum_store *store,
+                      const char *place,
+                      const char *name,
+                      uint32_t flags);
 
 // Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes
 // without pointers, aligned to 16. The bytes are whatever was there before.

@@ -98,6 +98,8 @@ pub const DURUM_E_POOL_BUSY: c_int = 214;
 /// The service of the store has ended, and a client of it lives, which the message names. Nobody opens the directory
 /// meanwhile: start the service again, or end that program.
 pub const DURUM_E_STORE_SERVED: c_int = 215;
+/// A pool cannot be exported or imported so, and the message says why. Nothing was changed.
+pub const DURUM_E_SHIPPING: c_int = 216;
 
 /// Bad data that has no code of its own.
 pub const DURUM_E_DATA: c_int = 300;
@@ -185,6 +187,9 @@ fn of_store(error: &StoreError) -> c_int {
         StoreError::AddressConflict { .. } | StoreError::Unmovable { .. } => {
             DURUM_E_ADDRESS_CONFLICT
         }
+        StoreError::ExportExists { .. }
+        | StoreError::PointersLeave { .. }
+        | StoreError::ImportRefused { .. } => DURUM_E_SHIPPING,
         StoreError::AddressesExhausted { .. } => DURUM_E_ADDRESSES_EXHAUSTED,
         StoreError::Format { .. } => match error.kind() {
             ErrorKind::User => DURUM_E_FORMAT,

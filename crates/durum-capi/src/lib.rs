@@ -6,7 +6,7 @@
 //!
 //! No Rust frame is ever jumped over: [`block`] records that a block has failed and tells C where to go on; C jumps.
 //!
-//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`object`] (what exists), [`level`], [`tx`]
+//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`ship`], [`object`] (what exists), [`level`], [`tx`]
 //! and [`block`] (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types),
 //! [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C).
 
@@ -26,6 +26,7 @@ pub mod nvl;
 pub mod object;
 pub mod pool;
 pub mod shared;
+pub mod ship;
 pub mod stats;
 pub mod store;
 pub mod tx;

@@ -150,7 +150,7 @@ impl StoreOptions {
 
 /// # Safety
 /// NULL, or a string that ends with a NUL byte.
-unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path> {
+pub(crate) unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path> {
     if path.is_null() {
         return Err(Failure::argument("the path is NULL"));
     }

@@ -342,6 +342,40 @@ static void a_copy_with_plain_bytes_needs_a_promise(void) {
     fixture_close(&f);
 }
 
+static void a_pool_is_exported_and_imported(void) {
+    fixture f = fixture_new();
+    char place[4096];
+    snprintf(place, sizeof place, "%s", scratch("pool.export"));
+    DURUM_TX_BEGIN(f.pool) {
+        char *text = (char *)durum_malloc(f.pool, 0, 100);
+        strcpy(text, "no pointers");
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_pool_export(f.store, "pool", place, 0), DURUM_E_POOL_OPEN);
+    CHECK_CODE(durum_pool_close(f.pool), DURUM_OK);
+    CHECK_CODE(durum_pool_export(f.store, "pool", place, 8), DURUM_E_OPTIONS);
+    CHECK_CODE(durum_pool_export(f.store, "none", place, 0), DURUM_E_POOL_MISSING);
+    CHECK_CODE(durum_pool_export(f.store, "pool", NULL, 0), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_export(f.store, "pool", place, DURUM_EXPORT_WITH_REFERENCED), DURUM_OK);
+    CHECK_CODE(durum_pool_export(f.store, "pool", place, 0), DURUM_E_SHIPPING);
+    CHECK_CODE(durum_pool_import(f.store, place, NULL, 0), DURUM_E_POOL_EXISTS);
+    CHECK_CODE(durum_pool_import(f.store, place, "a/b", 0), DURUM_E_POOL_NAME);
+    CHECK_CODE(durum_pool_import(f.store, place, "copy", 0), DURUM_E_SHIPPING);
+    CHECK(strstr(durum_errormsg(), "unknown type") != NULL);
+    uint32_t flags = DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS | DURUM_IMPORT_VERIFY;
+    CHECK_CODE(durum_pool_import(f.store, place, "copy", flags | DURUM_IMPORT_COPY), DURUM_OK);
+    CHECK_CODE(durum_pool_import(f.store, place, "moved", flags), DURUM_OK);
+    CHECK(durum_pool_import(f.store, place, "again", flags) != DURUM_OK);
+    const char *names[] = {"pool", "copy", "moved"};
+    for (int i = 0; i < 3; i++) {
+        durum_pool *pool = durum_pool_open(f.store, names[i], NULL);
+        CHECK(pool != NULL);
+        CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    }
+    f.pool = durum_pool_open(f.store, "pool", NULL);
+    fixture_close(&f);
+}
+
 static void a_foreign_and_a_damaged_store_are_refused(void) {
     fixture f = fixture_new();
     fixture_close(&f);
@@ -374,6 +408,7 @@ const test store_tests[] = {
     {"two_stores_are_open_beside_each_other", two_stores_are_open_beside_each_other},
     {"a_copy_is_open_beside_its_original", a_copy_is_open_beside_its_original},
     {"a_copy_with_plain_bytes_needs_a_promise", a_copy_with_plain_bytes_needs_a_promise},
+    {"a_pool_is_exported_and_imported", a_pool_is_exported_and_imported},
     {"a_foreign_and_a_damaged_store_are_refused", a_foreign_and_a_damaged_store_are_refused},
     {"the_version_is_a_string", the_version_is_a_string},
     {NULL, NULL},

@@ -1,0 +1,107 @@
+//! Pools on their way to another store.
+
+use std::ffi::{c_char, c_int};
+
+use client::{ExportOptions, ImportOptions};
+
+use crate::code;
+use crate::guard::{Failure, Result, handle, status, string};
+use crate::store::{StoreHandle, path};
+
+/// Pools to which pointers of the pool lead are exported with it, and those to which theirs lead.
+pub const DURUM_EXPORT_WITH_REFERENCED: u32 = 1;
+
+/// The export stays as it is, and the store gets copies of its files.
+pub const DURUM_IMPORT_COPY: u32 = 1;
+/// All contents are compared with their sums now, not when each puddle is first mapped.
+pub const DURUM_IMPORT_VERIFY: u32 = 2;
+/// Objects without a known type hold no pointers. Without that promise an export that has some is refused where it
+/// cannot have the addresses that it had.
+pub const DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS: u32 = 4;
+
+/// Exports a pool that nobody has open for writing: makes a directory `place`, which must not exist yet, with the pool
+/// as it is in memory and the descriptors of its types. `flags` are DURUM_EXPORT_* in any combination. It is durable on
+/// return.
+///
+/// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POOL_BUSY another client of the store's
+/// service writes it; DURUM_E_SHIPPING pointers lead to other pools, or something has that name; DURUM_E_DAMAGED,
+/// DURUM_E_STORAGE_FULL, DURUM_E_OPTIONS, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_export(
+    store: *mut StoreHandle,
+    name: *const c_char,
+    place: *const c_char,
+    flags: u32,
+) -> c_int {
+    status(|| {
+        check_flags(flags, DURUM_EXPORT_WITH_REFERENCED)?;
+        // SAFETY: handle and strings as the conventions say.
+        let (store, name) = unsafe {
+            (
+                handle(store, "the store")?,
+                string(name, "the pool's name")?,
+            )
+        };
+        let options = ExportOptions {
+            with_referenced: flags & DURUM_EXPORT_WITH_REFERENCED != 0,
+            ..ExportOptions::default()
+        };
+        // SAFETY: as above.
+        let place = unsafe { path(place)? };
+        store.0.export_pool(name, place, &options)?;
+        Ok(())
+    })
+}
+
+/// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags` are
+/// DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files become
+/// the store's and the export is gone, unless DURUM_IMPORT_COPY.
+///
+/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED it
+/// is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
+/// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_import(
+    store: *mut StoreHandle,
+    place: *const c_char,
+    name: *const c_char,
+    flags: u32,
+) -> c_int {
+    status(|| {
+        let all = DURUM_IMPORT_COPY | DURUM_IMPORT_VERIFY | DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS;
+        check_flags(flags, all)?;
+        // SAFETY: handle and strings as the conventions say.
+        let (store, name) = unsafe {
+            (
+                handle(store, "the store")?,
+                match name.is_null() {
+                    true => None,
+                    false => Some(string(name, "the pool's name")?),
+                },
+            )
+        };
+        let options = ImportOptions {
+            name: name.map(str::to_owned),
+            copies: flags & DURUM_IMPORT_COPY != 0,
+            verifies: flags & DURUM_IMPORT_VERIFY != 0,
+            untyped_hold_no_pointers: flags & DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS != 0,
+            ..ImportOptions::default()
+        };
+        // SAFETY: as above.
+        let place = unsafe { path(place)? };
+        store.0.import(place, &options)?;
+        Ok(())
+    })
+}
+
+fn check_flags(flags: u32, all: u32) -> Result<()> {
+    match flags & !all {
+        0 => Ok(()),
+        unknown => Err(Failure::new(
+            code::DURUM_E_OPTIONS,
+            format!("the flags {unknown:#x} are unknown to this version"),
+        )),
+    }
+}
