@@ -252,9 +252,12 @@ impl MediaFile {
         self.inner.len_at_opening
     }
 
-    /// Whether it is the same file, whatever its name.
-    pub fn is_same_file(&self, other: &MediaFile) -> bool {
-        self.inner.key == other.inner.key
+    /// Whether the file is the one at `path`, which no link leads to.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn is_at(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.inner.key == FileKey::of(&fs::symlink_metadata(path)?))
     }
 
     /// The path it was opened by; a later rename does not change it.

@@ -262,12 +262,14 @@ pub(crate) fn write(to: &MediaFile, header: &PuddleHeader, bytes: &[u8]) -> Resu
         )
     };
     let immutable = usize::try_from(IMMUTABLE_SIZE).unwrap_or(usize::MAX);
+    let zeros = vec![0; CHUNK_BYTES];
     let mut offset = immutable;
     while let Some(rest) = bytes.get(offset..).filter(|rest| !rest.is_empty()) {
         // Up to the next multiple, so that only the first chunk is shorter.
         let length = (CHUNK_BYTES - offset % CHUNK_BYTES).min(rest.len());
         let (chunk, _) = rest.split_at(length);
-        if chunk.iter().any(|byte| *byte != 0) {
+        // Compared with zeros, which is a good deal faster than to look at each byte.
+        if zeros.get(..length) != Some(chunk) {
             // The source is drained: the main copy is whole, and all copies are to be the same.
             for copy in 0..header.kind.copies() {
                 let start = copy * header.size;

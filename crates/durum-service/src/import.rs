@@ -135,15 +135,15 @@ impl Export {
         Ok(file)
     }
 
-    /// Copies the file of one of its puddles to another file, which has room for it and is zero. Not synced.
+    /// Copies the file of one of its puddles to a new one, which is as long and has no room of its own yet. Not synced.
     ///
     /// # Errors
     /// As [`Export::file`]; `Damaged` where the contents are not those that were exported; `StorageFull`, `Io`.
     pub fn copy_to(&self, puddle: Uuid, to: &MediaFile) -> Result<()> {
         let from = self.file(puddle)?;
-        sparse::copy_written(&from, to, from.len_at_opening())?;
+        let found = sparse::copy_written(&from, to, from.len_at_opening())?;
         let sum = self.manifest.puddles.get(&puddle).map(|puddle| puddle.sum);
-        ensure_sum(to, from.path(), sum)
+        ensure_sum(from.path(), found, sum)
     }
 
     /// Why the files cannot become those of a store of this process at `store`, if they cannot.
@@ -156,14 +156,29 @@ impl Export {
             (here.st_dev != there.st_dev).then(|| "it is on another file system".to_owned())
         }))
     }
+}
 
-    /// As [`Export::why_copied`], for one of its files.
-    pub(crate) fn why_file_copied(&self, file: &MediaFile) -> Result<Option<String>> {
-        let found = rustix::fs::fstat(file.as_fd())
+/// What is asked of the system before a file of an export becomes the store's.
+pub(crate) struct Ownable {
+    /// Why it cannot, if so.
+    pub(crate) why_copied: Option<String>,
+    /// Bytes that have their place.
+    pub(crate) allocated: u64,
+}
+
+impl Ownable {
+    /// Looks at an open file.
+    pub(crate) fn of(file: &MediaFile) -> Result<Ownable> {
+        let found = rustix::fs::fstat(file)
             .map_err(|errno| Error::io("looking at it", file.path(), errno.into()))?;
-        Ok(why_not_own(&found).or_else(|| {
-            (found.st_nlink != 1).then(|| "its files have other names, too".to_owned())
-        }))
+        let has_others = found.st_nlink != 1;
+        Ok(Ownable {
+            why_copied: why_not_own(&found)
+                .or_else(|| has_others.then(|| "its files have other names, too".to_owned())),
+            allocated: u64::try_from(found.st_blocks)
+                .unwrap_or(0)
+                .saturating_mul(512),
+        })
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use durum_format::crc::Crc;
+use durum_format::puddle::IMMUTABLE_SIZE;
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
 use memmap2::{Advice, MmapMut};
@@ -95,30 +97,60 @@ pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes room for `size` bytes in an empty file, and copies what was written of another one into it. Not synced.
+/// Bytes that are copied at once.
+const COPIED_BYTES: u64 = 256 << 10;
+
+/// Copies what was written of a file to an empty one, and makes room for all of its `size` bytes there. Not synced.
+/// Gives the [sum](durum_format::export::sum) of what was copied.
 ///
 /// The two share no blocks, where a file system could do that: the first store to a shared one needs a new one, and who
 /// stores to mapped memory could not be told that there is none left.
-pub(crate) fn copy(from: &MediaFile, to: &MediaFile, size: u64, site: Site) -> Result<()> {
-    let failed = |error| files::grown("copying a puddle", to.path(), size, error);
-    to.allocate(size, site).map_err(failed)?;
-    copy_written(from, to, size)
+pub(crate) fn copy(from: &MediaFile, to: &MediaFile, size: u64, site: Site) -> Result<u32> {
+    let sum = copy_written(from, to, size)?;
+    // Behind the copy: room that was made before would be cleared only to be written.
+    to.allocate(size, site)
+        .map_err(|error| files::grown("copying a puddle", to.path(), size, error))?;
+    Ok(sum)
 }
 
-/// As [`copy`], into a file that has room for it and is zero.
-pub(crate) fn copy_written(from: &MediaFile, to: &MediaFile, size: u64) -> Result<()> {
-    const PART_BYTES: u64 = 1 << 20;
+/// As [`copy`], and the rest is somebody else's: holes stay holes.
+pub(crate) fn copy_written(from: &MediaFile, to: &MediaFile, size: u64) -> Result<u32> {
     let failed = |error| files::grown("copying a puddle", to.path(), size, error);
-    let mut at = 0;
+    let mut buffer = reading::room(from.path(), COPIED_BYTES.min(size))?;
+    let zeros = reading::room(from.path(), COPIED_BYTES.min(size))?;
+    let mut crc = Crc::new();
+    let (mut at, mut end) = (0, 0);
     while at < size {
-        let length = PART_BYTES.min(size - at);
-        let read = written(from, at, length)?;
-        if !read.written().is_empty() {
-            to.write_all_at(read.written(), at).map_err(failed)?;
+        if at >= end {
+            // A file system that cannot tell: all of it is data.
+            let data = match rustix::fs::seek(from, SeekFrom::Data(at)) {
+                Err(rustix::io::Errno::NXIO) => size,
+                found => found.unwrap_or(at).min(size),
+            };
+            let gap = data - at;
+            for gap in (0..gap).step_by(zeros.len()).map(|done| gap - done) {
+                let part = (zeros.len() as u64).min(gap) as usize;
+                crc.update(summed(&zeros[..part], data - gap));
+            }
+            at = data;
+            let hole = rustix::fs::seek(from, SeekFrom::Hole(at));
+            end = hole.unwrap_or(size).min(size).max(at);
+            continue;
         }
-        at += length;
+        let length = COPIED_BYTES.min(end - at) as usize;
+        let part = &mut buffer[..length];
+        reading::exact(from, at, part, "reading a puddle")?;
+        to.write_all_at(part, at).map_err(failed)?;
+        crc.update(summed(part, at));
+        at += length as u64;
     }
-    Ok(())
+    Ok(crc.value())
+}
+
+/// What counts of some bytes of a puddle's file for its sum.
+fn summed(bytes: &[u8], at: u64) -> &[u8] {
+    let head = IMMUTABLE_SIZE.saturating_sub(at).min(bytes.len() as u64);
+    &bytes[head as usize..]
 }
 
 /// A part of a file, in memory.

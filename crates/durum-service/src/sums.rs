@@ -31,15 +31,10 @@ pub(crate) fn sum_of(file: &MediaFile) -> Result<u32> {
     Ok(crc.value())
 }
 
-/// Checks that the contents of a puddle are those that were exported, to `place`.
-pub(crate) fn ensure_sum(file: &MediaFile, place: &Path, sum: Option<u32>) -> Result<()> {
-    let Some(sum) = sum else {
-        return Ok(());
-    };
-    let found = sum_of(file)?;
-    match found == sum {
-        true => Ok(()),
-        false => Err(Error::Damaged {
+/// Checks that the contents of a puddle, of which `place` tells, sum up to what was exported.
+pub(crate) fn ensure_sum(place: &Path, found: u32, sum: Option<u32>) -> Result<()> {
+    match sum {
+        Some(sum) if sum != found => Err(Error::Damaged {
             file: place.to_owned(),
             structure: "puddle",
             offset: 0,
@@ -48,5 +43,6 @@ pub(crate) fn ensure_sum(file: &MediaFile, place: &Path, sum: Option<u32>) -> Re
             ),
             cure: "make the export again".into(),
         }),
+        _ => Ok(()),
     }
 }

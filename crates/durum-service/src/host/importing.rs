@@ -9,7 +9,7 @@
 //! A file has its name in the export until the registry says that it is the store's: a crash leaves the export whole,
 //! or the pools. Behind that, a file that still has both names is copied by whoever imports it once more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
@@ -23,7 +23,7 @@ use super::{Embedded, Open};
 use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
-use crate::import::{self, Export, ImportOptions, ImportReport, names_of, refused};
+use crate::import::{self, Export, ImportOptions, ImportReport, Ownable, names_of, refused};
 use crate::model::{Progress, Stage};
 use crate::names;
 use crate::registry::contents::{
@@ -31,7 +31,7 @@ use crate::registry::contents::{
 };
 use crate::rewrite::Moves;
 use crate::sparse;
-use crate::sums::ensure_sum;
+use crate::sums::{ensure_sum, sum_of};
 
 const FILES: Site = Site("imported puddle");
 const FILE_NAMES: Site = Site("names of imported puddles");
@@ -45,7 +45,8 @@ pub struct Importing {
     import: Uuid,
     moves: Moves,
     pools: Vec<Arriving>,
-    puddles: Vec<Coming>,
+    /// By their names in the export.
+    puddles: BTreeMap<Uuid, Coming>,
     /// Types and those that they reach.
     types: Vec<(u64, String)>,
     rights: Rights,
@@ -64,8 +65,6 @@ struct Arriving {
 /// A puddle on its way.
 #[derive(Debug)]
 struct Coming {
-    /// Its name in the export.
-    from: Uuid,
     /// Its name in the store, and what the registry is to say of it.
     puddle: Registered,
     is_here: bool,
@@ -86,13 +85,12 @@ impl Embedded {
         let total = importing.puddles.len() as u64;
         for (done, puddle) in (1..).zip(importing.wanted()) {
             let file = export.file(puddle)?;
-            if copied.is_none() {
-                copied = export.why_file_copied(&file)?;
-            }
+            let ownable = Ownable::of(&file)?;
+            copied = copied.or(ownable.why_copied);
             match &copied {
                 Some(_) => importing.copy(puddle, &file)?,
                 None => {
-                    importing.link(puddle, &file)?;
+                    importing.link(puddle, &file, ownable.allocated)?;
                     taken.push(import::path_in(export.place(), puddle));
                 }
             }
@@ -139,7 +137,7 @@ impl Embedded {
             import: names::random_uuid()?,
             moves: Moves::new(),
             pools: Vec::new(),
-            puddles: Vec::new(),
+            puddles: BTreeMap::new(),
             types,
             rights: self.own_rights(),
             cursor: 0,
@@ -181,12 +179,12 @@ impl Embedded {
                         sum: Some(puddle.sum),
                     }),
                 };
-                importing.puddles.push(Coming {
-                    from: *from,
+                let coming = Coming {
                     puddle: (*uuid, record),
                     is_here: false,
                     given: None,
-                });
+                };
+                importing.puddles.insert(*from, coming);
             }
             Ok(())
         })?;
@@ -194,10 +192,7 @@ impl Embedded {
             let Some(pool) = manifest.pools.get(old) else {
                 continue;
             };
-            let root = importing
-                .puddles
-                .iter()
-                .find(|coming| coming.from == pool.root_puddle);
+            let root = importing.puddles.get(&pool.root_puddle);
             importing.pools.push(Arriving {
                 uuid: *uuid,
                 record: PoolRecord {
@@ -222,7 +217,7 @@ impl Embedded {
         // registry does not name, and nobody may remove these.
         let coming = importing
             .puddles
-            .iter()
+            .values()
             .flat_map(|coming| as_being_removed(&coming.puddle));
         let coming: Vec<Change> = coming.collect();
         away.request(|_| Ok(((), Commit::addition(coming.clone()))))?;
@@ -323,8 +318,8 @@ impl Importing {
 
     /// The puddles that are not here yet, by their names in the export.
     pub fn wanted(&self) -> Vec<Uuid> {
-        let missing = self.puddles.iter().filter(|coming| !coming.is_here);
-        missing.map(|coming| coming.from).collect()
+        let missing = self.puddles.iter().filter(|(_, coming)| !coming.is_here);
+        missing.map(|(from, _)| *from).collect()
     }
 
     /// Puddles that are not where they were.
@@ -334,16 +329,16 @@ impl Importing {
     }
 
     fn coming(&mut self, puddle: Uuid) -> Result<&mut Coming> {
-        let mut missing = self.puddles.iter_mut().filter(|coming| !coming.is_here);
-        let coming = missing.find(|coming| coming.from == puddle);
+        let coming = self.puddles.get_mut(&puddle);
+        let coming = coming.filter(|coming| !coming.is_here);
         coming.ok_or_else(|| Error::PuddleUnknown {
             store: self.client.host.path.clone(),
             uuid: puddle.to_string(),
         })
     }
 
-    /// Takes a file over, which is this user's alone.
-    fn link(&mut self, puddle: Uuid, from: &MediaFile) -> Result<()> {
+    /// Takes a file over, which is this user's alone and of which so many bytes have their place.
+    fn link(&mut self, puddle: Uuid, from: &MediaFile, allocated: u64) -> Result<()> {
         let verifies = self.options.verifies;
         let store = self.client.host.path.clone();
         let coming = self.coming(puddle)?;
@@ -353,24 +348,30 @@ impl Importing {
             .map_err(|error| Error::io("taking over a file of the export", from.path(), error))?;
         coming.is_here = true;
         // What was looked at may have another name by now.
-        let here = files::open(&store, *uuid, record, true)?;
-        ensure_same(from, &here)?;
+        let is_same = from.is_at(&to);
+        if !is_same.map_err(|error| Error::io("looking at it", &to, error))? {
+            let reason = "somebody changes it meanwhile; come again".to_owned();
+            return Err(refused(from.path(), reason));
+        }
         let size = files::header_of(*uuid, record).file_size();
-        let failed = |error| files::grown("making room for a puddle", &to, size, error);
-        if !is_allocated(&here, size)? {
-            here.allocate(size, FILES).map_err(failed)?;
+        if allocated < size {
+            // Who maps it must not find holes on a full disk.
+            let here = files::open(&store, *uuid, record, true)?;
+            here.allocate(size, FILES)
+                .map_err(|error| files::grown("making room for a puddle", &to, size, error))?;
         }
         // ORDER: contents are durable before the registry names the puddle: whoever copied the export may not have
         // seen to that.
-        here.sync(FILES).map_err(failed)?;
+        from.sync(FILES)
+            .map_err(|error| Error::io("making it durable", from.path(), error))?;
         if verifies {
-            ensure_sum(&here, from.path(), expected(record))?;
+            ensure_sum(from.path(), sum_of(from)?, expected(record))?;
             *record = looked_at(record);
         }
         Ok(())
     }
 
-    /// Makes the file of a puddle, with room for all of it and nothing in it, for whoever copies it from the export.
+    /// Makes the file of a puddle, as long as it is to be and with nothing in it, for whoever copies it from the export.
     /// Length and header are looked at when the import is finished, contents when the puddle is first opened.
     ///
     /// # Errors
@@ -384,7 +385,7 @@ impl Importing {
         let failed = |error| files::grown("making room for a puddle", &to, size, error);
         let here = MediaFile::create_new(&to).map_err(failed)?;
         coming.is_here = true;
-        here.allocate(size, FILES).map_err(failed)?;
+        here.set_len(size).map_err(failed)?;
         coming.given = Some(here.clone());
         Ok(here)
     }
@@ -404,9 +405,9 @@ impl Importing {
         let here = MediaFile::create_new(&to).map_err(failed)?;
         coming.is_here = true;
         // Whoever has the export open can change it: what was copied is looked at, and not what is there.
-        sparse::copy(from, &here, size, FILES)?;
+        let found = sparse::copy(from, &here, size, FILES)?;
         files::ensure_is(&here, *uuid, record)?;
-        ensure_sum(&here, from.path(), expected(record))?;
+        ensure_sum(from.path(), found, expected(record))?;
         // ORDER: contents are durable before the registry names the puddle; else a crash leaves a puddle without them.
         here.sync(FILES).map_err(failed)?;
         *record = looked_at(record);
@@ -423,13 +424,16 @@ impl Importing {
             let reason = format!("puddle {missing} of it was not sent");
             return Err(refused(&host.path, reason));
         }
-        for coming in &self.puddles {
+        for coming in self.puddles.values() {
             let (uuid, record) = &coming.puddle;
             if let Some(file) = &coming.given {
                 files::ensure_is(file, *uuid, record)?;
+                let size = files::header_of(*uuid, record).file_size();
+                let failed =
+                    |error| files::grown("making room for a puddle", file.path(), size, error);
+                file.allocate(size, FILES).map_err(failed)?;
                 // ORDER: as in `copy`: whoever has written it may not have made it durable.
-                file.sync(FILES)
-                    .map_err(|error| Error::io("making it durable", file.path(), error))?;
+                file.sync(FILES).map_err(failed)?;
             }
         }
         // ORDER: the names are durable before the registry names the puddles; else a crash leaves registered puddles
@@ -463,7 +467,7 @@ impl Importing {
             }
             let pools = self.pools.iter();
             changes.extend(pools.map(|pool| Change::PutPool(pool.uuid, pool.record.clone())));
-            for coming in &self.puddles {
+            for coming in self.puddles.values() {
                 let (uuid, record) = &coming.puddle;
                 // It is no file any more that goes.
                 changes.push(Change::FileGone(*uuid));
@@ -474,7 +478,7 @@ impl Importing {
         })?;
         self.is_finished = true;
         let names = self.pools.iter().map(|pool| pool.record.name.clone());
-        let sizes = self.puddles.iter().map(|coming| {
+        let sizes = self.puddles.values().map(|coming| {
             let (uuid, record) = &coming.puddle;
             files::header_of(*uuid, record).file_size()
         });
@@ -495,7 +499,7 @@ impl Drop for Importing {
             return;
         }
         let mut gone = BTreeSet::new();
-        for coming in &self.puddles {
+        for coming in self.puddles.values() {
             let (uuid, _) = coming.puddle;
             // The next opener removes what cannot be removed now.
             if files::remove(&host.path, uuid).is_ok() {
@@ -504,7 +508,7 @@ impl Drop for Importing {
         }
         if let Some(open) = &mut host.state().open {
             open.unlinked.extend(gone);
-            for coming in self.puddles.iter().rev() {
+            for coming in self.puddles.values().rev() {
                 let (_, record) = &coming.puddle;
                 open.space
                     .take_back(record.address, record.size, self.cursor);
@@ -515,21 +519,4 @@ impl Drop for Importing {
 
 fn expected(record: &PuddleRecord) -> Option<u32> {
     record.origin.and_then(|origin| origin.sum)
-}
-
-/// Whether all of a file has its place: who maps it must not find holes on a full disk.
-fn is_allocated(file: &MediaFile, size: u64) -> Result<bool> {
-    let found = rustix::fs::fstat(file)
-        .map_err(|errno| Error::io("looking at it", file.path(), errno.into()))?;
-    Ok(u64::try_from(found.st_blocks).unwrap_or(0) >= size / 512)
-}
-
-fn ensure_same(looked_at: &MediaFile, taken: &MediaFile) -> Result<()> {
-    match looked_at.is_same_file(taken) {
-        true => Ok(()),
-        false => Err(refused(
-            looked_at.path(),
-            "somebody changes it meanwhile; come again".to_owned(),
-        )),
-    }
 }

@@ -239,8 +239,7 @@ impl Registry {
         self.version = snapshot_version(&next);
         self.file = file;
         *contents = next;
-        self.copy = None;
-        self.renew_copy(contents);
+        self.make_copy(&snapshot);
         Ok(())
     }
 
@@ -254,18 +253,21 @@ impl Registry {
         if self.copy.is_some() {
             return;
         }
-        let made = encode_snapshot(contents)
-            .map_err(io::Error::other)
-            .and_then(|snapshot| {
-                Writer::make(&self.store, &COPY, &snapshot).map_err(|(error, _)| error)
-            });
-        match made {
+        match encode_snapshot(contents) {
+            Ok(snapshot) => self.make_copy(&snapshot),
+            Err(error) => self.lose_copy(&io::Error::other(error)),
+        }
+    }
+
+    /// Makes the copy anew, as far as possible.
+    fn make_copy(&mut self, snapshot: &[u8]) {
+        match Writer::make(&self.store, &COPY, snapshot) {
             Ok(copy) => {
                 self.copy_is_behind = false;
                 self.copy_has_new_name = true;
                 self.copy = Some(copy);
             }
-            Err(error) => self.lose_copy(&error),
+            Err((error, _)) => self.lose_copy(&error),
         }
     }
 

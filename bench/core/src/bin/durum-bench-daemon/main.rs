@@ -3,7 +3,7 @@
 //! `durum-bench --suite daemon`.
 //!
 //! Reading order: [`table`] (what comes out), [`bare`] (programs that do the least that has to be done), [`registry`]
-//! (stores that know of much), [`requests`], [`mapping`], [`deaths`] and [`clients`] (rows), [`parts`] (what the
+//! (stores that know of much), [`requests`], [`mapping`], [`shipping`], [`deaths`] and [`clients`] (rows), [`parts`] (what the
 //! processes do that rows start).
 
 mod bare;
@@ -14,6 +14,7 @@ mod parts;
 mod placed;
 mod registry;
 mod requests;
+mod shipping;
 mod table;
 
 use std::fs;
@@ -114,6 +115,7 @@ fn run() -> Result<()> {
     };
     requests::measure(&mut bench, &bare)?;
     mapping::measure(&mut bench)?;
+    shipping::measure(&mut bench)?;
     deaths::measure(&mut bench)?;
     clients::measure(&mut bench)?;
     progress("");

@@ -67,6 +67,7 @@ fn open(bench: &mut Bench) -> Result<()> {
             kind: PuddleKind::Data,
             is_root: false,
             is_stale: false,
+            origin: None,
         };
         let name = |index: u64| Uuid(u128::from(index + 1).to_be_bytes());
         (0..PUDDLES)

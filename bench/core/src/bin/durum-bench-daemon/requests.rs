@@ -243,6 +243,7 @@ fn make_large(path: &std::path::Path) -> Result<()> {
                 kind: PuddleKind::Data,
                 is_root: true,
                 is_stale: false,
+                origin: None,
             };
             changes.push(Change::PutPuddle(root, record));
             let record = PoolRecord {
@@ -250,6 +251,7 @@ fn make_large(path: &std::path::Path) -> Result<()> {
                 engine: EngineKind::Hybrid,
                 root_puddle: root,
                 rights: None,
+                damage: None,
             };
             changes.push(Change::PutPool(pool, record));
         }
