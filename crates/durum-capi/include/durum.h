@@ -393,6 +393,12 @@
 // Pools to which pointers of the pool lead are exported with it, and those to which theirs lead.
 #define DURUM_EXPORT_WITH_REFERENCED 1
 
+// One file, a tar archive, instead of a directory.
+#define DURUM_EXPORT_ARCHIVE 2
+
+// The archive is compressed, as by gzip. Implies DURUM_EXPORT_ARCHIVE.
+#define DURUM_EXPORT_COMPRESSED 4
+
 // The export stays as it is, and the store gets copies of its files.
 #define DURUM_IMPORT_COPY 1
 
@@ -734,12 +740,12 @@ int durum_pool_export(struct durum_store *store,
                       const char *place,
                       uint32_t flags);
 
-// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags` are
-// DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files become
-// the store's and the export is gone, unless DURUM_IMPORT_COPY.
+// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags`
+// are DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files
+// become the store's and the export is gone, unless DURUM_IMPORT_COPY.
 //
-// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED it
-// is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
+// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED
+// it is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
 // DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 int durum_pool_import(struct durum_store *store,

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use client::{ExportOptions, ImportOptions};
+use client::{Compression, ExportOptions, ImportOptions};
 
 use crate::code;
 use crate::guard::{Failure, Result, handle, status, string};
@@ -10,6 +10,10 @@ use crate::store::{StoreHandle, path};
 
 /// Pools to which pointers of the pool lead are exported with it, and those to which theirs lead.
 pub const DURUM_EXPORT_WITH_REFERENCED: u32 = 1;
+/// One file, a tar archive, instead of a directory.
+pub const DURUM_EXPORT_ARCHIVE: u32 = 2;
+/// The archive is compressed, as by gzip. Implies DURUM_EXPORT_ARCHIVE.
+pub const DURUM_EXPORT_COMPRESSED: u32 = 4;
 
 /// The export stays as it is, and the store gets copies of its files.
 pub const DURUM_IMPORT_COPY: u32 = 1;
@@ -35,7 +39,10 @@ pub unsafe extern "C" fn durum_pool_export(
     flags: u32,
 ) -> c_int {
     status(|| {
-        check_flags(flags, DURUM_EXPORT_WITH_REFERENCED)?;
+        check_flags(
+            flags,
+            DURUM_EXPORT_WITH_REFERENCED | DURUM_EXPORT_ARCHIVE | DURUM_EXPORT_COMPRESSED,
+        )?;
         // SAFETY: handle and strings as the conventions say.
         let (store, name) = unsafe {
             (
@@ -45,6 +52,14 @@ pub unsafe extern "C" fn durum_pool_export(
         };
         let options = ExportOptions {
             with_referenced: flags & DURUM_EXPORT_WITH_REFERENCED != 0,
+            archive: match (
+                flags & DURUM_EXPORT_COMPRESSED,
+                flags & DURUM_EXPORT_ARCHIVE,
+            ) {
+                (0, 0) => None,
+                (0, _) => Some(Compression::None),
+                _ => Some(Compression::Gzip),
+            },
             ..ExportOptions::default()
         };
         // SAFETY: as above.
@@ -54,12 +69,12 @@ pub unsafe extern "C" fn durum_pool_export(
     })
 }
 
-/// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags` are
-/// DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files become
-/// the store's and the export is gone, unless DURUM_IMPORT_COPY.
+/// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags`
+/// are DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files
+/// become the store's and the export is gone, unless DURUM_IMPORT_COPY.
 ///
-/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED it
-/// is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
+/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED
+/// it is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
 /// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]

@@ -68,7 +68,7 @@ pub enum Command {
     Clone(Clone),
     /// Write a pool to a directory, to be imported by another store, machine or user
     #[command(
-        after_help = "Examples:\n  durum export /mnt/pmem/store words words.export\n  durum export durum:words words.export\n\n\
+        after_help = "Examples:\n  durum export /mnt/pmem/store words words.export\n  durum export durum:words words.tar --archive\n\n\
         The pool is written as it is in memory, with the descriptors of its types. Nobody may write it meanwhile."
     )]
     Export(Export),
@@ -282,6 +282,12 @@ pub struct Export {
     /// Export the pools that its pointers lead to with it, and those that theirs lead to
     #[arg(long)]
     pub with_referenced: bool,
+    /// Make one file, a tar archive, instead of a directory
+    #[arg(long)]
+    pub archive: bool,
+    /// Compress it, as gzip does
+    #[arg(long, requires = "archive")]
+    pub compress: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -289,7 +295,7 @@ pub struct Export {
 
 #[derive(Debug, Args)]
 pub struct Import {
-    /// The directory that `durum export` made
+    /// The directory, or the archive, that `durum export` made
     pub place: PathBuf,
     /// The store, or a service: durum:, or durum:NAME
     pub store: PathBuf,

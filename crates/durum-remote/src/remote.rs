@@ -23,8 +23,6 @@ use crate::connection::{Connection, Waiting, gone};
 
 /// Bytes of a manifest that are sent at once.
 const MANIFEST_PART: usize = 512 << 10;
-/// Files that are asked for at once: each is made with room for all of it.
-const GIVEN_AT_ONCE: usize = 16;
 
 /// How long the end and the recovery of a client may take that was killed.
 const RECOVERY_TIME: Duration = Duration::from_secs(20);
@@ -505,24 +503,23 @@ impl Service for Remote {
             name: options.name.clone(),
             untyped_hold_no_pointers: options.untyped_hold_no_pointers,
         })?;
-        let puddles: Vec<Uuid> = export.manifest().puddles.keys().copied().collect();
-        let (mut done, total) = (0, puddles.len() as u64);
-        for some in puddles.chunks(GIVEN_AT_ONCE) {
-            let request = Request::GivePuddles {
-                puddles: some.to_vec(),
-            };
-            let (Answer::Files(paths), files) = self.ask(&request)? else {
-                return Err(self.strange());
-            };
-            if (paths.len(), files.len()) != (some.len(), some.len()) {
-                return Err(self.strange());
+        let (mut done, total) = (0, export.manifest().puddles.len() as u64);
+        export.each_puddle(|puddle, from| {
+            let puddles = vec![puddle];
+            match self.ask(&Request::GivePuddles { puddles })? {
+                (Answer::Files(paths), mut files) => {
+                    let (Some(path), Some(descriptor)) = (paths.into_iter().next(), files.pop())
+                    else {
+                        return Err(self.strange());
+                    };
+                    export.copy(puddle, from, &received(descriptor, path)?)?;
+                }
+                _ => return Err(self.strange()),
             }
-            for ((puddle, path), descriptor) in some.iter().zip(paths).zip(files) {
-                export.copy_to(*puddle, &received(descriptor, path)?)?;
-                done += 1;
-                Progress::tell(&options.progress, Stage::Import, done, total);
-            }
-        }
+            done += 1;
+            Progress::tell(&options.progress, Stage::Import, done, total);
+            Ok(())
+        })?;
         match self.ask(&Request::FinishImport)?.0 {
             Answer::Imported(report) => Ok(ImportReport {
                 copied: Some("a service keeps files of its own".to_owned()),

@@ -2,9 +2,8 @@
 //! files elsewhere, which appear whole.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use durum_format::Uuid;
 use durum_format::extent::{self, UNTYPED};
@@ -15,14 +14,13 @@ use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
 
 use crate::descriptors::register;
-use crate::directory::{absolute, not_made, parent};
+use crate::directory::{absolute, hidden_beside, not_made, parent};
 use crate::error::{Error, Result};
 use crate::files::{self, grown};
 use crate::host::open::validate;
 use crate::identity;
 use crate::inspect::ReadOnlyStore;
 use crate::liveness;
-use crate::names;
 use crate::reading;
 use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::{Contents, PuddleRecord};
@@ -113,19 +111,6 @@ pub(crate) fn appear<T, E: From<Error>>(
         let _ = fs::remove_dir_all(&place);
     }
     made
-}
-
-/// A name beside the target that nobody uses.
-pub(crate) fn hidden_beside(target: &Path) -> Result<PathBuf> {
-    let Some(name) = target.file_name() else {
-        return Err(Error::Options {
-            reason: format!("{} names nothing that can be made", target.display()),
-        });
-    };
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".durum-{:016x}", names::random_u64()?));
-    Ok(target.with_file_name(hidden))
 }
 
 /// The objects that are copied, and what is known of their types.
@@ -250,6 +235,28 @@ fn copied(
     Ok(())
 }
 
+/// The file of a puddle, in parts: the header, and `bytes` from its beginning on in each copy.
+///
+/// The source is drained: the main copy is whole, and all copies are to be the same.
+pub(crate) fn image<'b>(
+    header: &'b [u8; IMMUTABLE_SIZE as usize],
+    bytes: &'b [u8],
+    copies: u64,
+) -> impl Iterator<Item = &'b [u8]> {
+    const NOTHING: &[u8] = &[0; IMMUTABLE_SIZE as usize];
+    let contents = bytes.get(IMMUTABLE_SIZE as usize..).unwrap_or_default();
+    let further = (1..copies).flat_map(move |_| [NOTHING, contents]);
+    [header.as_slice(), contents].into_iter().chain(further)
+}
+
+/// The part of a puddle's file that nobody but its maker writes.
+pub(crate) fn head(header: &PuddleHeader) -> [u8; IMMUTABLE_SIZE as usize] {
+    let mut head = [0; IMMUTABLE_SIZE as usize];
+    let encoded = puddle::encode(header);
+    head[..encoded.len()].copy_from_slice(&encoded);
+    head
+}
+
 /// Writes the contents of a puddle, `bytes` from its beginning on, to each copy in a new file of its header. Not
 /// synced.
 pub(crate) fn write(to: &MediaFile, header: &PuddleHeader, bytes: &[u8]) -> Result<()> {
@@ -261,23 +268,16 @@ pub(crate) fn write(to: &MediaFile, header: &PuddleHeader, bytes: &[u8]) -> Resu
             error,
         )
     };
-    let immutable = usize::try_from(IMMUTABLE_SIZE).unwrap_or(usize::MAX);
-    let zeros = vec![0; CHUNK_BYTES];
-    let mut offset = immutable;
-    while let Some(rest) = bytes.get(offset..).filter(|rest| !rest.is_empty()) {
-        // Up to the next multiple, so that only the first chunk is shorter.
-        let length = (CHUNK_BYTES - offset % CHUNK_BYTES).min(rest.len());
-        let (chunk, _) = rest.split_at(length);
-        // Compared with zeros, which is a good deal faster than to look at each byte.
-        if zeros.get(..length) != Some(chunk) {
-            // The source is drained: the main copy is whole, and all copies are to be the same.
-            for copy in 0..header.kind.copies() {
-                let start = copy * header.size;
-                to.write_all_at(chunk, start + offset as u64)
-                    .map_err(failed)?;
+    let (head, zeros) = (head(header), vec![0; CHUNK_BYTES]);
+    let mut at = 0;
+    for part in image(&head, bytes, header.kind.copies()) {
+        for chunk in part.chunks(CHUNK_BYTES) {
+            // Compared with zeros, which is a good deal faster than to look at each byte.
+            if at > 0 && zeros.get(..chunk.len()) != Some(chunk) {
+                to.write_all_at(chunk, at).map_err(failed)?;
             }
+            at += chunk.len() as u64;
         }
-        offset += length;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The directory of a store: where it is, and whether one may be made there.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::names;
 
 /// The mark of a store that is being made.
 pub(crate) const UNFINISHED_FILE: &str = "unfinished";
@@ -131,4 +133,17 @@ pub(crate) fn is_free(path: &Path) -> Result<bool> {
         is_marked |= entry.file_name() == UNFINISHED_FILE;
     }
     Ok(is_empty || is_marked)
+}
+
+/// A name beside the target that nobody uses.
+pub(crate) fn hidden_beside(target: &Path) -> Result<PathBuf> {
+    let Some(name) = target.file_name() else {
+        return Err(Error::Options {
+            reason: format!("{} names nothing that can be made", target.display()),
+        });
+    };
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".durum-{:016x}", names::random_u64()?));
+    Ok(target.with_file_name(hidden))
 }

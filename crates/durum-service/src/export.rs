@@ -12,21 +12,27 @@ use std::path::Path;
 use std::sync::Arc;
 
 use durum_format::Uuid;
-use durum_format::export::{ExportedPool, ExportedPuddle, FILE_NAME, Manifest};
+use durum_format::export::{ExportedPool, ExportedPuddle, FILE_NAME, Manifest, sum};
+use durum_format::puddle::{IMMUTABLE_SIZE, PuddleHeader};
 use durum_persist::Site;
 
-use crate::copying::{self, Objects, Seen, Source};
+use crate::archive::{self, Archive, Compression};
+use crate::copying::{self, Objects, Source};
 use crate::error::{Error, Result};
 use crate::files::{self, grown};
 use crate::inspect::ReadOnlyStore;
 use crate::model::{Progress, ProgressFn, Stage};
 use crate::registry::contents::{Contents, PuddleRecord};
-use crate::sums::sum_of;
 
 const EXPORTED: Site = Site("exported puddle");
 const MANIFEST: Site = Site("export's manifest");
 const MANIFEST_NAME: Site = Site("name of an export's manifest");
 const PLACE: Site = Site("export's place");
+
+const ARCHIVE: Site = Site("export's archive");
+
+/// Stands for a header, of which no sum tells.
+const NO_HEAD: [u8; IMMUTABLE_SIZE as usize] = [0; IMMUTABLE_SIZE as usize];
 
 /// The name of a manifest that is being written.
 const TEMPORARY: &str = "durum.export.new";
@@ -37,6 +43,8 @@ pub struct ExportOptions {
     /// Pools to which its pointers lead are exported with it, and those to which theirs lead; without it there must be
     /// none.
     pub with_referenced: bool,
+    /// One file instead of a directory: a tar archive of the same contents.
+    pub archive: Option<Compression>,
     /// Called as the export goes on.
     pub progress: Option<Arc<ProgressFn>>,
 }
@@ -45,6 +53,7 @@ impl fmt::Debug for ExportOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExportOptions")
             .field("with_referenced", &self.with_referenced)
+            .field("archive", &self.archive)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -172,11 +181,26 @@ fn place_at(
         objects: Objects::of(&contents.types)?,
         report: ExportReport::default(),
     };
+    if let Some(compression) = options.archive {
+        return archive::appear(place, ARCHIVE, compression, |to| {
+            exporter.export_into(to, held)
+        });
+    }
     copying::appear(place, PLACE, |place| {
         // It is only this user's, as its pools may be.
         fs::set_permissions(place, fs::Permissions::from_mode(0o700))
             .map_err(|error| Error::io("making the export private", place, error))?;
-        exporter.export_to(place, held)
+        let mut exporter = exporter;
+        exporter.export_all(held, &mut |uuid, header, bytes| {
+            let to = files::create_at(&place.join(uuid.to_string()), header)?;
+            copying::write(&to, header, bytes)?;
+            // ORDER: all puddles are durable before the export appears in its place.
+            to.sync(EXPORTED)
+                .map_err(|error| grown("writing an exported puddle", to.path(), header.size, error))
+        })?;
+        let bytes = exporter.manifest()?;
+        files::replace_file(place, FILE_NAME, TEMPORARY, &bytes, MANIFEST, MANIFEST_NAME)?;
+        Ok(exporter.report())
     })
 }
 
@@ -194,13 +218,58 @@ struct Exporter<'e> {
     report: ExportReport,
 }
 
+/// What is done with a puddle that was read.
+type Take<'t> = dyn FnMut(Uuid, &PuddleHeader, &[u8]) -> Result<()> + 't;
+
 impl Exporter<'_> {
-    /// Makes the files of the export in an empty directory. All are durable on return.
-    fn export_to(
+    /// Writes an archive, whose manifest comes first: puddles are read twice, because it has their sums.
+    fn export_into(
         mut self,
-        place: &Path,
+        to: &mut Archive,
         held: Option<&BTreeSet<String>>,
     ) -> Result<ExportReport, Stopped> {
+        self.export_all(held, &mut |_, _, _| Ok(()))?;
+        to.add(FILE_NAME, &mut [self.manifest()?.as_slice()].into_iter())?;
+        let report = self.report();
+        let nobody = ExportOptions::default();
+        let mut again = Exporter {
+            options: &nobody,
+            pools: self.pools.clone(),
+            puddles: BTreeMap::new(),
+            objects: Objects::of(&self.contents.types)?,
+            report: ExportReport::default(),
+            by_address: self.by_address.clone(),
+            ..self
+        };
+        for (uuid, exported) in &self.puddles {
+            let record = self.contents.puddle(self.store, *uuid)?;
+            let sum = again.export_puddle(
+                *uuid,
+                record,
+                &mut BTreeMap::new(),
+                &mut |uuid, header, bytes| {
+                    let head = copying::head(header);
+                    let mut image = copying::image(&head, bytes, header.kind.copies());
+                    to.add(&uuid.to_string(), &mut image)
+                },
+            )?;
+            if sum != exported.sum {
+                // Nobody who keeps to the rules writes it meanwhile.
+                let error = Error::PoolBusy {
+                    name: self.contents.name_of(record.owner),
+                };
+                return Err(Stopped::Error(error));
+            }
+        }
+        Ok(report)
+    }
+
+    /// Reads all puddles, those of pools that are found on the way, too.
+    fn export_all(
+        &mut self,
+        held: Option<&BTreeSet<String>>,
+        take: &mut Take<'_>,
+    ) -> Result<(), Stopped> {
         let mut done = 0;
         while let Some(pool) = self.pools.get(done).copied() {
             done += 1;
@@ -211,15 +280,13 @@ impl Exporter<'_> {
             }
             let mut leaving = BTreeMap::new();
             for (uuid, record) in self.contents.puddles_of(pool) {
-                self.export_puddle(place, uuid, &record, &mut leaving)
+                self.export_puddle(uuid, &record, &mut leaving, take)
                     .map_err(|error| files::of_pool(error, self.store, &name))?;
             }
             let new = leaving.keys().filter(|other| !self.pools.contains(other));
             let new: Vec<Uuid> = new.copied().collect();
-            let others: Vec<String> = new
-                .iter()
-                .map(|pool| self.contents.name_of(*pool))
-                .collect();
+            let others = new.iter().map(|pool| self.contents.name_of(*pool));
+            let others: Vec<String> = others.collect();
             if !new.is_empty() && !self.options.with_referenced {
                 return Err(Stopped::Error(Error::PointersLeave {
                     pool: name,
@@ -232,17 +299,17 @@ impl Exporter<'_> {
             }
             self.pools.extend(new);
         }
-        Ok(self.end(place)?)
+        Ok(())
     }
 
-    /// Copies a puddle; `leaving` counts pointers to other pools.
+    /// Reads a puddle, and gives its sum; `leaving` counts pointers to other pools.
     fn export_puddle(
         &mut self,
-        place: &Path,
         uuid: Uuid,
         record: &PuddleRecord,
         leaving: &mut BTreeMap<Uuid, u64>,
-    ) -> Result<()> {
+        take: &mut Take<'_>,
+    ) -> Result<u32> {
         let from = (self.from.open)(uuid, record)?;
         let header = files::header_of(uuid, record);
         let (by_address, report) = (&self.by_address, &mut self.report);
@@ -260,26 +327,21 @@ impl Exporter<'_> {
             }
             None
         })?;
-        let to = files::create_at(&place.join(uuid.to_string()), &header)?;
-        copying::write(&to, &header, &bytes)?;
-        // ORDER: all puddles are durable before the export appears in its place.
-        to.sync(EXPORTED)
-            .map_err(|error| grown("writing an exported puddle", to.path(), record.size, error))?;
+        take(uuid, &header, &bytes)?;
+        let image = copying::image(&NO_HEAD, &bytes, header.kind.copies());
         let exported = ExportedPuddle {
             owner: record.owner,
             address: record.address,
             size: record.size,
             kind: record.kind,
             is_root: record.is_root,
-            sum: sum_of(&to)?,
+            sum: sum(image.skip(1)),
         };
         self.puddles.insert(uuid, exported);
         self.report.puddles += 1;
         self.report.bytes += header.file_size();
-        let total = self
-            .pools
-            .iter()
-            .map(|pool| self.contents.puddles_of(*pool).len());
+        let pools = self.pools.iter();
+        let total = pools.map(|pool| self.contents.puddles_of(*pool).len());
         let total = total.sum::<usize>() as u64;
         Progress::tell(
             &self.options.progress,
@@ -287,18 +349,15 @@ impl Exporter<'_> {
             self.report.puddles,
             total,
         );
-        Ok(())
+        Ok(exported.sum)
     }
 
-    /// Writes the manifest.
-    fn end(self, place: &Path) -> Result<ExportReport> {
-        let Objects { learned, seen, .. } = self.objects;
-        let Seen { known_types, .. } = &seen;
+    /// The manifest's file, once all is read.
+    fn manifest(&self) -> Result<Vec<u8>> {
+        let Objects { learned, seen, .. } = &self.objects;
         let text = |id: &u64| {
-            Some((
-                *id,
-                learned.get(id).or(self.contents.types.get(id))?.clone(),
-            ))
+            let text = learned.get(id).or(self.contents.types.get(id));
+            Some((*id, text?.clone()))
         };
         let pools = self.pools.iter().filter_map(|uuid| {
             let pool = self.contents.pools.get(uuid)?;
@@ -313,21 +372,26 @@ impl Exporter<'_> {
             store: self.contents.store.clone(),
             pool: self.pools.first().copied().unwrap_or_default(),
             pools: pools.collect(),
-            puddles: self.puddles,
-            types: known_types.iter().filter_map(text).collect(),
+            puddles: self.puddles.clone(),
+            types: seen.known_types.iter().filter_map(text).collect(),
             untyped_objects: seen.untyped_objects + seen.unknown_types.values().sum::<u64>(),
         };
+        let file = Path::new(FILE_NAME);
         let encoded = manifest.encode();
-        let bytes = encoded.map_err(|source| Error::format(place, 0, source, "tell its makers"))?;
-        files::replace_file(place, FILE_NAME, TEMPORARY, &bytes, MANIFEST, MANIFEST_NAME)?;
+        encoded.map_err(|source| Error::format(file, 0, source, "report this with the message"))
+    }
+
+    /// What was exported.
+    fn report(&self) -> ExportReport {
         let names = self.pools.iter().map(|pool| self.contents.name_of(*pool));
-        Ok(ExportReport {
+        let seen = &self.objects.seen;
+        ExportReport {
             pools: names.collect(),
             objects: seen.objects,
             untyped_objects: seen.untyped_objects,
             untyped_bytes: seen.untyped_bytes,
-            unknown_types: seen.unknown_types,
-            ..self.report
-        })
+            unknown_types: seen.unknown_types.clone(),
+            ..self.report.clone()
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! needs it, as after a move (`docs/internals/relocation.md`).
 
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use durum_persist::beneath::Directory;
 use durum_persist::file::MediaFile;
 use serde::{Deserialize, Serialize};
 
-use crate::directory::{absolute, parent};
+use crate::archive;
+use crate::directory::parent;
 use crate::error::{Error, Result};
 use crate::model::ProgressFn;
 use crate::reading::{self, Role};
@@ -75,22 +77,42 @@ pub struct ImportReport {
 /// An export that is read.
 #[derive(Debug)]
 pub struct Export {
-    directory: Directory,
+    place: PathBuf,
+    /// What it lies in, if it is no archive.
+    directory: Option<Directory>,
     manifest: Manifest,
     bytes: Vec<u8>,
 }
 
+/// The file of a puddle of an export.
+pub enum ExportedFile<'f> {
+    /// A file of its own, whose length and header are checked.
+    File(MediaFile),
+    /// The bytes of one in an archive.
+    Stream(&'f mut dyn Read),
+}
+
 impl Export {
-    /// Finds an export and reads its manifest.
+    /// Finds an export, a directory or an archive, and reads its manifest.
     ///
     /// # Errors
     /// `FileMissing`, `NotAFile`, `Format` for what is no export, a damaged or newer one; `Io`.
     pub fn open(place: &Path) -> Result<Export> {
-        let place = absolute(place)?;
+        let place = std::path::absolute(place)
+            .map_err(|error| Error::io("finding the absolute path", place, error))?;
         let name = place.file_name().and_then(|name| name.to_str());
         let Some(name) = name else {
             return Err(refused(&place, "this names no directory".to_owned()));
         };
+        if place.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            let (manifest, bytes) = archive::read_manifest(&place)?;
+            return Ok(Export {
+                place,
+                directory: None,
+                manifest,
+                bytes,
+            });
+        }
         let directory = reading::find_directory(parent(&place), name, ROLE)?;
         let role = Role {
             structure: "the manifest of an export",
@@ -105,7 +127,8 @@ impl Export {
         })?;
         Ok(Export {
             manifest: export::parse(&bytes).map_err(format)?,
-            directory,
+            place,
+            directory: Some(directory),
             bytes,
         })
     }
@@ -122,28 +145,52 @@ impl Export {
 
     /// Where it is.
     pub fn place(&self) -> &Path {
-        self.directory.path()
+        &self.place
     }
 
-    /// Opens the file of one of its puddles, for reading, and checks its length and header.
+    /// Gives each of its puddles to `take`.
     ///
     /// # Errors
-    /// `FileMissing`, `NotAFile`, `Format`, `Damaged`, `Io`.
-    pub fn file(&self, puddle: Uuid) -> Result<MediaFile> {
-        let file = reading::open_in(&self.directory, &puddle.to_string(), ROLE, false)?;
-        ensure_is(&self.manifest, puddle, &file)?;
-        Ok(file)
+    /// `FileMissing`, `NotAFile`, `Format`, `Damaged`, `ImportRefused`, `Io`; those of `take`.
+    pub fn each_puddle(
+        &self,
+        mut take: impl FnMut(Uuid, ExportedFile<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(directory) = &self.directory else {
+            return archive::each_puddle(&self.place, &self.manifest, |puddle, from| {
+                take(puddle, ExportedFile::Stream(from))
+            });
+        };
+        for puddle in self.manifest.puddles.keys() {
+            let file = reading::open_in(directory, &puddle.to_string(), ROLE, false)?;
+            ensure_is(&self.manifest, *puddle, &file)?;
+            take(*puddle, ExportedFile::File(file))?;
+        }
+        Ok(())
     }
 
-    /// Copies the file of one of its puddles to a new one, which is as long and has no room of its own yet. Not synced.
+    /// Copies the file of one of its puddles to a new one, which is as long as it and has no room of its own yet. Not
+    /// synced.
     ///
     /// # Errors
-    /// As [`Export::file`]; `Damaged` where the contents are not those that were exported; `StorageFull`, `Io`.
-    pub fn copy_to(&self, puddle: Uuid, to: &MediaFile) -> Result<()> {
-        let from = self.file(puddle)?;
-        let found = sparse::copy_written(&from, to, from.len_at_opening())?;
-        let sum = self.manifest.puddles.get(&puddle).map(|puddle| puddle.sum);
-        ensure_sum(from.path(), found, sum)
+    /// `Damaged` where the contents are not those that were exported; `StorageFull`, `Io`.
+    pub fn copy(&self, puddle: Uuid, from: ExportedFile<'_>, to: &MediaFile) -> Result<()> {
+        let Some(exported) = self.manifest.puddles.get(&puddle) else {
+            return Err(refused(
+                &self.place,
+                format!("there is no puddle {puddle} in it"),
+            ));
+        };
+        let size = exported.header(puddle).file_size();
+        let found = match from {
+            ExportedFile::File(from) => sparse::copy_written(&from, to, size)?,
+            ExportedFile::Stream(from) => sparse::fill(from, &self.place, to, size)?,
+        };
+        ensure_sum(
+            &self.place.join(puddle.to_string()),
+            found,
+            Some(exported.sum),
+        )
     }
 
     /// Why the files cannot become those of a store of this process at `store`, if they cannot.
@@ -151,6 +198,9 @@ impl Export {
         let of = |path: &Path| {
             rustix::fs::stat(path).map_err(|errno| Error::io("looking at it", path, errno.into()))
         };
+        if self.directory.is_none() {
+            return Ok(Some("it is an archive".to_owned()));
+        }
         let (here, there) = (of(self.place())?, of(store)?);
         Ok(why_not_own(&here).or_else(|| {
             (here.st_dev != there.st_dev).then(|| "it is on another file system".to_owned())

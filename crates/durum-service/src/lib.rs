@@ -23,6 +23,7 @@
 
 #![warn(clippy::unwrap_used)]
 
+mod archive;
 mod check;
 mod clone;
 mod copying;
@@ -58,6 +59,7 @@ mod translate;
 mod unregistered;
 mod wording;
 
+pub use archive::Compression;
 pub use check::{
     CheckOptions, CheckReport, Finding, Garbage, GarbageGroup, GarbageLimbo, GarbageObject,
     GarbageOptions, GarbageReference, Leaks, PoolCheck, PoolGarbage, Readable, RepairReport,
@@ -70,7 +72,7 @@ pub use durum_format::registry::Rights;
 pub use error::{Error, ErrorKind, Result};
 pub use export::{ExportOptions, ExportReport, export, export_served};
 pub use host::{CreateOptions, Embedded, Ended, Host, Importing, OpenOptions};
-pub use import::{Export, ImportOptions, ImportReport};
+pub use import::{Export, ExportedFile, ImportOptions, ImportReport};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use liveness::{Life, Liveness, Watched};
 pub use model::{

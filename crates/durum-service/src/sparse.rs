@@ -1,6 +1,7 @@
 //! Reading files of which most was never written.
 
-use std::io;
+use std::io::{self, Read};
+use std::path::Path;
 
 use durum_format::crc::Crc;
 use durum_format::puddle::IMMUTABLE_SIZE;
@@ -141,6 +142,27 @@ pub(crate) fn copy_written(from: &MediaFile, to: &MediaFile, size: u64) -> Resul
         let part = &mut buffer[..length];
         reading::exact(from, at, part, "reading a puddle")?;
         to.write_all_at(part, at).map_err(failed)?;
+        crc.update(summed(part, at));
+        at += length as u64;
+    }
+    Ok(crc.value())
+}
+
+/// As [`copy_written`], of bytes that come; `place` is where they come from, for errors.
+pub(crate) fn fill(from: &mut dyn Read, place: &Path, to: &MediaFile, size: u64) -> Result<u32> {
+    let failed = |error| files::grown("copying a puddle", to.path(), size, error);
+    let mut buffer = reading::room(place, COPIED_BYTES.min(size))?;
+    let zeros = buffer.clone();
+    let mut crc = Crc::new();
+    let mut at = 0;
+    while at < size {
+        let length = COPIED_BYTES.min(size - at) as usize;
+        let part = &mut buffer[..length];
+        from.read_exact(part)
+            .map_err(|error| Error::io("reading an archive", place, error))?;
+        if *part != zeros[..length] {
+            to.write_all_at(part, at).map_err(failed)?;
+        }
         crc.update(summed(part, at));
         at += length as u64;
     }

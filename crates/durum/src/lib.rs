@@ -107,9 +107,9 @@ pub use durum_persist::count::{
 pub use durum_persist::domain::{Delays, Domain};
 pub use durum_protocol::Address;
 pub use durum_service::{
-    EngineKind as Engine, Error as StoreError, ExportOptions, ExportReport, ImportOptions,
-    ImportReport, PoolGarbage, PoolSummary, Progress, ProgressFn, QuarantineNote, RecoveryReport,
-    RefusedPool, Stage, StoreInfo,
+    Compression, EngineKind as Engine, Error as StoreError, ExportOptions, ExportReport,
+    ImportOptions, ImportReport, PoolGarbage, PoolSummary, Progress, ProgressFn, QuarantineNote,
+    RecoveryReport, RefusedPool, Stage, StoreInfo,
 };
 pub use engine::{LrRef, View};
 pub use error::{Error, ErrorKind, Result};

@@ -353,7 +353,7 @@ static void a_pool_is_exported_and_imported(void) {
     DURUM_TX_END
     CHECK_CODE(durum_pool_export(f.store, "pool", place, 0), DURUM_E_POOL_OPEN);
     CHECK_CODE(durum_pool_close(f.pool), DURUM_OK);
-    CHECK_CODE(durum_pool_export(f.store, "pool", place, 8), DURUM_E_OPTIONS);
+    CHECK_CODE(durum_pool_export(f.store, "pool", place, 1U << 31), DURUM_E_OPTIONS);
     CHECK_CODE(durum_pool_export(f.store, "none", place, 0), DURUM_E_POOL_MISSING);
     CHECK_CODE(durum_pool_export(f.store, "pool", NULL, 0), DURUM_E_ARGUMENT);
     CHECK_CODE(durum_pool_export(f.store, "pool", place, DURUM_EXPORT_WITH_REFERENCED), DURUM_OK);
@@ -366,8 +366,14 @@ static void a_pool_is_exported_and_imported(void) {
     CHECK_CODE(durum_pool_import(f.store, place, "copy", flags | DURUM_IMPORT_COPY), DURUM_OK);
     CHECK_CODE(durum_pool_import(f.store, place, "moved", flags), DURUM_OK);
     CHECK(durum_pool_import(f.store, place, "again", flags) != DURUM_OK);
-    const char *names[] = {"pool", "copy", "moved"};
-    for (int i = 0; i < 3; i++) {
+    const uint32_t forms[] = {DURUM_EXPORT_ARCHIVE, DURUM_EXPORT_COMPRESSED};
+    const char *names[] = {"pool", "copy", "moved", "archived", "compressed"};
+    for (int i = 0; i < 2; i++) {
+        CHECK_CODE(durum_pool_export(f.store, "pool", place, forms[i]), DURUM_OK);
+        CHECK_CODE(durum_pool_import(f.store, place, names[3 + i], flags), DURUM_OK);
+        CHECK(unlink(place) == 0);
+    }
+    for (int i = 0; i < 5; i++) {
         durum_pool *pool = durum_pool_open(f.store, names[i], NULL);
         CHECK(pool != NULL);
         CHECK_CODE(durum_pool_close(pool), DURUM_OK);

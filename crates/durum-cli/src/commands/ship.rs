@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use durum_service::{
-    ExportOptions, ExportReport, ImportOptions, ImportReport, OpenOptions, export_served,
+    Compression, ExportOptions, ExportReport, ImportOptions, ImportReport, OpenOptions,
+    export_served,
 };
 use serde_json::json;
 
@@ -28,6 +29,11 @@ pub(crate) fn export(options: &Export, out: &mut dyn Write) -> Result<(), Failur
     let pool = source.named_pool(pool)?;
     let how = ExportOptions {
         with_referenced: options.with_referenced,
+        archive: match (options.archive, options.compress) {
+            (false, _) => None,
+            (true, false) => Some(Compression::None),
+            (true, true) => Some(Compression::Gzip),
+        },
         progress: Some(progress::stages()),
     };
     let report = match &source {

@@ -23,14 +23,15 @@ use super::{Embedded, Open};
 use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
-use crate::import::{self, Export, ImportOptions, ImportReport, Ownable, names_of, refused};
+use crate::import::{
+    self, Export, ExportedFile, ImportOptions, ImportReport, Ownable, names_of, refused,
+};
 use crate::model::{Progress, Stage};
 use crate::names;
 use crate::registry::contents::{
     AddressRange, Change, Import, Origin, PoolRecord, PuddleRecord, Rights, looked_at,
 };
 use crate::rewrite::Moves;
-use crate::sparse;
 use crate::sums::{ensure_sum, sum_of};
 
 const FILES: Site = Site("imported puddle");
@@ -68,8 +69,10 @@ struct Coming {
     /// Its name in the store, and what the registry is to say of it.
     puddle: Registered,
     is_here: bool,
-    /// Its file, where somebody else writes it.
+    /// Its file, where somebody writes it.
     given: Option<MediaFile>,
+    /// Its contents have the sum that was exported.
+    is_verified: bool,
 }
 
 impl Embedded {
@@ -83,19 +86,26 @@ impl Embedded {
         let mut importing = self.begin_import(export.place(), export.manifest(), options)?;
         let mut taken = Vec::new();
         let total = importing.puddles.len() as u64;
-        for (done, puddle) in (1..).zip(importing.wanted()) {
-            let file = export.file(puddle)?;
-            let ownable = Ownable::of(&file)?;
-            copied = copied.or(ownable.why_copied);
-            match &copied {
-                Some(_) => importing.copy(puddle, &file)?,
-                None => {
-                    importing.link(puddle, &file, ownable.allocated)?;
+        let mut done = 0;
+        export.each_puddle(|puddle, from| {
+            if let ExportedFile::File(file) = &from {
+                let ownable = Ownable::of(file)?;
+                copied = copied.take().or(ownable.why_copied);
+                if copied.is_none() {
+                    importing.link(puddle, file, ownable.allocated)?;
                     taken.push(import::path_in(export.place(), puddle));
                 }
             }
+            if copied.is_some() {
+                let to = importing.give(puddle)?;
+                // Whoever has the export open can change it: what was copied is looked at, and not what is there.
+                export.copy(puddle, from, &to)?;
+                importing.was_looked_at(puddle);
+            }
+            done += 1;
             Progress::tell(&options.progress, Stage::Import, done, total);
-        }
+            Ok(())
+        })?;
         let report = importing.finish()?;
         if !taken.is_empty() {
             // The files that were copied before one could not be taken over stay with the export.
@@ -104,7 +114,7 @@ impl Embedded {
         Ok(ImportReport { copied, ..report })
     }
 
-    /// Begins to import pools: files are to follow, each by [`Importing::copy`]. `place` is where the export is, for
+    /// Begins to import pools: files are to follow, each by [`Importing::give`]. `place` is where the export is, for
     /// errors.
     ///
     /// # Errors
@@ -183,6 +193,7 @@ impl Embedded {
                     puddle: (*uuid, record),
                     is_here: false,
                     given: None,
+                    is_verified: false,
                 };
                 importing.puddles.insert(*from, coming);
             }
@@ -366,13 +377,13 @@ impl Importing {
             .map_err(|error| Error::io("making it durable", from.path(), error))?;
         if verifies {
             ensure_sum(from.path(), sum_of(from)?, expected(record))?;
-            *record = looked_at(record);
+            coming.is_verified = true;
         }
         Ok(())
     }
 
-    /// Makes the file of a puddle, as long as it is to be and with nothing in it, for whoever copies it from the export.
-    /// Length and header are looked at when the import is finished, contents when the puddle is first opened.
+    /// Makes the file of a puddle, as long as it is to be and with nothing in it, for whoever copies it from the
+    /// export. Length and header are looked at when the import is finished, contents when the puddle is first opened.
     ///
     /// # Errors
     /// `PuddleUnknown` for one that the manifest does not name, or that is here already; `StorageFull`, `Io`.
@@ -390,28 +401,11 @@ impl Importing {
         Ok(here)
     }
 
-    /// Copies a file of the export, whose contents have to have the sum that the manifest tells.
-    ///
-    /// # Errors
-    /// `PuddleUnknown` for one that the manifest does not name, or that is here already; `Format`, `Damaged` for other
-    /// contents; `StorageFull`, `Io`.
-    pub fn copy(&mut self, puddle: Uuid, from: &MediaFile) -> Result<()> {
-        let store = self.client.host.path.clone();
-        let coming = self.coming(puddle)?;
-        let (uuid, record) = &mut coming.puddle;
-        let to = files::puddle_path(&store, *uuid);
-        let size = files::header_of(*uuid, record).file_size();
-        let failed = |error| files::grown("copying a file of the export", &to, size, error);
-        let here = MediaFile::create_new(&to).map_err(failed)?;
-        coming.is_here = true;
-        // Whoever has the export open can change it: what was copied is looked at, and not what is there.
-        let found = sparse::copy(from, &here, size, FILES)?;
-        files::ensure_is(&here, *uuid, record)?;
-        ensure_sum(from.path(), found, expected(record))?;
-        // ORDER: contents are durable before the registry names the puddle; else a crash leaves a puddle without them.
-        here.sync(FILES).map_err(failed)?;
-        *record = looked_at(record);
-        Ok(())
+    /// The contents of a puddle are those that were exported.
+    fn was_looked_at(&mut self, puddle: Uuid) {
+        if let Some(coming) = self.puddles.get_mut(&puddle) {
+            coming.is_verified = true;
+        }
     }
 
     /// Makes the pools the store's. They are durable on return.
@@ -432,7 +426,7 @@ impl Importing {
                 let failed =
                     |error| files::grown("making room for a puddle", file.path(), size, error);
                 file.allocate(size, FILES).map_err(failed)?;
-                // ORDER: as in `copy`: whoever has written it may not have made it durable.
+                // ORDER: as in `link`: whoever has written it may not have made it durable.
                 file.sync(FILES).map_err(failed)?;
             }
         }
@@ -471,7 +465,11 @@ impl Importing {
                 let (uuid, record) = &coming.puddle;
                 // It is no file any more that goes.
                 changes.push(Change::FileGone(*uuid));
-                changes.push(Change::PutPuddle(*uuid, *record));
+                let record = match coming.is_verified {
+                    true => looked_at(record),
+                    false => *record,
+                };
+                changes.push(Change::PutPuddle(*uuid, record));
             }
             changes.push(Change::Cursor(open.space.cursor()));
             Ok(((), Commit::addition(changes)))

@@ -3,8 +3,8 @@
 //! `durum-bench --suite daemon`.
 //!
 //! Reading order: [`table`] (what comes out), [`bare`] (programs that do the least that has to be done), [`registry`]
-//! (stores that know of much), [`requests`], [`mapping`], [`shipping`], [`deaths`] and [`clients`] (rows), [`parts`] (what the
-//! processes do that rows start).
+//! (stores that know of much), [`requests`], [`mapping`], [`shipping`], [`deaths`] and [`clients`] (rows), [`parts`]
+//! (what the processes do that rows start).
 
 mod bare;
 mod clients;
