@@ -30,8 +30,11 @@ pub const LOOK: u64 = 1;
 /// [`Request::FinishMoving`].
 pub const MOVE: u64 = 2;
 
+/// The service tells whose an address is: [`Request::PoolAt`].
+pub const FOLLOW: u64 = 4;
+
 /// All features of this version that there are.
-pub const FEATURES: u64 = LOOK | MOVE;
+pub const FEATURES: u64 = LOOK | MOVE | FOLLOW;
 
 /// The words with which a client begins.
 pub const GREETING: [u8; 8] = *b"durum-cl";
@@ -168,6 +171,9 @@ pub enum Request {
     Avoid(UsedElsewhere),
     MakeWay,
     FinishMoving,
+    PoolAt {
+        address: u64,
+    },
 }
 
 impl Request {
@@ -181,6 +187,7 @@ impl Request {
             Request::Occupied | Request::Avoid(_) | Request::MakeWay | Request::FinishMoving => {
                 MOVE
             }
+            Request::PoolAt { .. } => FOLLOW,
             _ => 0,
         }
     }
@@ -286,6 +293,8 @@ pub enum Answer {
     Occupied(Vec<AddressRange>),
     /// So many puddles were rewritten.
     Rewritten(u64),
+    /// The name of the pool.
+    PoolAt(Option<String>),
 }
 
 /// What the service tells without being asked.

@@ -99,6 +99,7 @@ fn requests() -> Vec<Request> {
         }),
         Request::MakeWay,
         Request::FinishMoving,
+        Request::PoolAt { address: 1 << 44 },
     ]
 }
 
@@ -186,6 +187,7 @@ fn answers() -> Vec<Answer> {
         Answer::Files(vec!["/store/quarantine/1".into()]),
         Answer::Occupied(vec![RANGE]),
         Answer::Rewritten(3),
+        Answer::PoolAt(Some("words".into())),
         Answer::StrayFiles(vec![
             StrayFile {
                 file: "/store/notes".into(),
