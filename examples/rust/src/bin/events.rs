@@ -147,7 +147,7 @@ pub fn read(store: &str) -> Result<u64> {
         }
         at = before;
     }
-    match at == ptr::null() {
+    match at.is_null() {
         true => Ok(found),
         false => Err("there are more events than the log counts".into()),
     }
