@@ -5,6 +5,7 @@ mod attacks;
 mod collections;
 mod counted;
 mod empty;
+mod exports;
 mod forgotten;
 mod garbage;
 mod later;

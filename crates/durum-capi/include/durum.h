@@ -346,6 +346,18 @@
 // one store have, the one that is opened later is moved to others; with such objects that needs this promise.
 #define DURUM_STORE_UNTYPED_HOLD_NO_POINTERS 4
 
+// An access to a pool of the store that is not open, through a pointer in another pool, is SIGSEGV. Where none of the
+// DURUM_STORE_FOLLOW_* is set, this is so with DURUM_MAPPING_EAGER, and else it is as DURUM_STORE_FOLLOW_WRITING.
+#define DURUM_STORE_FOLLOW_NEVER 8
+
+// An access to a pool of the store that is not open opens it for reading only, until the last handle of the store is
+// closed. Where the service refuses, it is SIGSEGV, and the log says which pool and why. It takes a handler of
+// SIGSEGV, which the program must not take away; a system call that is given such an address fails with EFAULT.
+#define DURUM_STORE_FOLLOW_READING 16
+
+// As DURUM_STORE_FOLLOW_READING, but the pool is opened for writing where the user may write it.
+#define DURUM_STORE_FOLLOW_WRITING 32
+
 // The engine that new pools get by default: Shadow.
 #define DURUM_ENGINE_DEFAULT 0
 
@@ -645,6 +657,10 @@ struct durum_store *durum_store_open_or_create(const char *path,
 // The persistence domain of the store, one of DURUM_DOMAIN_*: what its commits survive. DURUM_DOMAIN_DETECT if `store`
 // is NULL.
 uint32_t durum_store_domain(const struct durum_store *store);
+
+// Closes the pools that are open because pointers led there (DURUM_STORE_FOLLOW_*) and that the program has no handle
+// of, so that others may have them. The next access opens them again. NULL is allowed.
+void durum_store_let_go(const struct durum_store *store);
 
 // Gives the handle back. NULL is allowed. The store itself closes when its last pool and log are closed, too; what was
 // committed is durable whether it is closed or not.

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use client::{Delays, Domain, PuddleMapping, Store};
+use client::{Delays, Domain, Follow, PuddleMapping, Store};
 
 use crate::guard::{Failure, Result, handle, pointer, status};
 
@@ -44,6 +44,18 @@ pub const DURUM_STORE_NO_BUFFERING: u32 = 2;
 /// Objects without a known type hold no pointers. Of two stores of a process that have the same addresses, as copies of
 /// one store have, the one that is opened later is moved to others; with such objects that needs this promise.
 pub const DURUM_STORE_UNTYPED_HOLD_NO_POINTERS: u32 = 4;
+/// An access to a pool of the store that is not open, through a pointer in another pool, is SIGSEGV. Where none of the
+/// DURUM_STORE_FOLLOW_* is set, this is so with DURUM_MAPPING_EAGER, and else it is as DURUM_STORE_FOLLOW_WRITING.
+pub const DURUM_STORE_FOLLOW_NEVER: u32 = 8;
+/// An access to a pool of the store that is not open opens it for reading only, until the last handle of the store is
+/// closed. Where the service refuses, it is SIGSEGV, and the log says which pool and why. It takes a handler of
+/// SIGSEGV, which the program must not take away; a system call that is given such an address fails with EFAULT.
+pub const DURUM_STORE_FOLLOW_READING: u32 = 16;
+/// As DURUM_STORE_FOLLOW_READING, but the pool is opened for writing where the user may write it.
+pub const DURUM_STORE_FOLLOW_WRITING: u32 = 32;
+
+const FOLLOWS: u32 =
+    DURUM_STORE_FOLLOW_NEVER | DURUM_STORE_FOLLOW_READING | DURUM_STORE_FOLLOW_WRITING;
 
 /// An open store. Opaque.
 #[derive(Debug)]
@@ -94,13 +106,24 @@ impl StoreOptions {
         };
         let flags = DURUM_STORE_NO_CHECKPOINT_THREAD
             | DURUM_STORE_NO_BUFFERING
-            | DURUM_STORE_UNTYPED_HOLD_NO_POINTERS;
+            | DURUM_STORE_UNTYPED_HOLD_NO_POINTERS
+            | FOLLOWS;
         let is_known = options.flags & !flags == 0;
         if options.struct_size != size_of::<Self>() as u64 || !is_known {
             return Err(Failure::argument(
                 "the store options were not made with DURUM_STORE_OPTIONS_INIT of this version",
             ));
         }
+        let defaults = match options.flags & FOLLOWS {
+            0 => defaults,
+            DURUM_STORE_FOLLOW_NEVER => defaults.follow(Follow::Never),
+            DURUM_STORE_FOLLOW_READING => defaults.follow(Follow::Reading),
+            DURUM_STORE_FOLLOW_WRITING => defaults.follow(Follow::Writing),
+            _ => {
+                let text = "one of DURUM_STORE_FOLLOW_* can be set, and no two";
+                return Err(Failure::argument(text));
+            }
+        };
         let with_base = match options.base {
             0 => defaults,
             base => defaults.base(base),
@@ -242,6 +265,16 @@ pub unsafe extern "C" fn durum_store_domain(store: *const StoreHandle) -> u32 {
             _ => DURUM_DOMAIN_DETECT,
         },
         Err(_) => DURUM_DOMAIN_DETECT,
+    }
+}
+
+/// Closes the pools that are open because pointers led there (DURUM_STORE_FOLLOW_*) and that the program has no handle
+/// of, so that others may have them. The next access opens them again. NULL is allowed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn durum_store_let_go(store: *const StoreHandle) {
+    // SAFETY: NULL, or a live handle, as the conventions say.
+    if let Some(store) = unsafe { store.as_ref() } {
+        store.0.let_go();
     }
 }
 

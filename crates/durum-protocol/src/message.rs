@@ -34,11 +34,14 @@ pub const MOVE: u64 = 2;
 /// [`Request::FinishImport`].
 pub const IMPORT: u64 = 4;
 
-/// All features of this version that there are.
-pub const FEATURES: u64 = LOOK | MOVE | IMPORT;
-
 /// The most bytes of a manifest that a client sends: some fifty thousand puddles.
 pub const MANIFEST_MAX: usize = 16 << 20;
+
+/// The service tells whose an address is: [`Request::PoolAt`].
+pub const FOLLOW: u64 = 8;
+
+/// All features of this version that there are.
+pub const FEATURES: u64 = LOOK | MOVE | IMPORT | FOLLOW;
 
 /// The words with which a client begins.
 pub const GREETING: [u8; 8] = *b"durum-cl";
@@ -192,6 +195,9 @@ pub enum Request {
     },
     /// All files are filled.
     FinishImport,
+    PoolAt {
+        address: u64,
+    },
 }
 
 impl Request {
@@ -209,6 +215,7 @@ impl Request {
             | Request::BeginImport { .. }
             | Request::GivePuddles { .. }
             | Request::FinishImport => IMPORT,
+            Request::PoolAt { .. } => FOLLOW,
             _ => 0,
         }
     }
@@ -315,6 +322,8 @@ pub enum Answer {
     /// So many puddles were rewritten.
     Rewritten(u64),
     Imported(ImportReport),
+    /// The name of the pool.
+    PoolAt(Option<String>),
 }
 
 /// What the service tells without being asked.

@@ -111,6 +111,7 @@ fn requests() -> Vec<Request> {
             puddles: vec![UUID],
         },
         Request::FinishImport,
+        Request::PoolAt { address: 1 << 44 },
     ]
 }
 
@@ -205,6 +206,7 @@ fn answers() -> Vec<Answer> {
             moved: 2,
             copied: Some("by a service".to_owned()),
         }),
+        Answer::PoolAt(Some("words".into())),
         Answer::StrayFiles(vec![
             StrayFile {
                 file: "/store/notes".into(),

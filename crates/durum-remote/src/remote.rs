@@ -265,6 +265,13 @@ impl Service for Remote {
         }
     }
 
+    fn pool_at(&self, address: u64) -> Result<Option<String>> {
+        match self.ask(&Request::PoolAt { address })?.0 {
+            Answer::PoolAt(name) => Ok(name),
+            _ => Err(self.strange()),
+        }
+    }
+
     fn close_pool(&self, pool: Uuid) -> Result<()> {
         self.done(&Request::ClosePool { pool })
     }

@@ -114,6 +114,13 @@ pub trait Service: Send + Sync {
     /// many; `Damaged`, `FileMissing` for a file that is not what the registry says.
     fn open_logs(&self, logs: &[Uuid]) -> Result<Vec<MediaFile>>;
 
+    /// The name of the pool that has an address among its puddles, open or not: [`Service::open_pool`] then says
+    /// whether this client may use it (Puddles, EuroSys'24, §3.5). It waits for nobody's commit.
+    ///
+    /// # Errors
+    /// `NotPermitted` for a pool that the client may not even read; its name is not told.
+    fn pool_at(&self, address: u64) -> Result<Option<String>>;
+
     /// Gives the pool back. The caller has drained every log that names it.
     ///
     /// The grant is durably gone on return: recovery writes to this pool no more for this client.

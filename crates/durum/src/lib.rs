@@ -75,6 +75,7 @@ mod poison;
 mod pool;
 #[doc(hidden)]
 pub mod primitive;
+mod put_off;
 mod rawlog;
 mod reach;
 mod reading;
@@ -96,7 +97,7 @@ mod upkeep;
 mod userfaultfd;
 
 pub use combine::Concurrency;
-pub use demand::PuddleMapping;
+pub use demand::{Follow, PuddleMapping};
 pub use described::{Described, Description, Walk};
 pub use durum_format::Uuid;
 pub use durum_format::log::Order;

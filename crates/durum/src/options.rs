@@ -8,7 +8,7 @@ use durum_service::EngineKind;
 
 use crate::addresses::Beside;
 use crate::combine::Concurrency;
-use crate::demand::PuddleMapping;
+use crate::demand::{Follow, PuddleMapping};
 use crate::memory;
 use crate::pages::PageTracking;
 
@@ -86,6 +86,11 @@ pub struct StoreOptions {
     /// When puddles are mapped. Default: what the environment variable `DURUM_MAPPING` says (`eager`, `on-demand`,
     /// `userfaultfd`, `signal`), and else [`PuddleMapping::Eager`].
     pub mapping: Option<PuddleMapping>,
+    /// What an access does that leads to a pool of the store which is not open. Default: [`Follow::Writing`] where
+    /// puddles are mapped on demand, and [`Follow::Never`] where they are mapped with [`PuddleMapping::Eager`]. It
+    /// takes a SIGSEGV handler, which then stays. The program must not block that signal, nor take the handler away; a
+    /// system call that is given such an address fails with EFAULT.
+    pub follow: Option<Follow>,
 }
 
 impl Default for StoreOptions {
@@ -101,6 +106,7 @@ impl Default for StoreOptions {
             checkpoint_thread: true,
             untyped_hold_no_pointers: false,
             mapping: None,
+            follow: None,
         }
     }
 }
@@ -121,6 +127,7 @@ setters! {
     checkpoint_thread(wanted: bool);
     untyped_hold_no_pointers(said: bool);
     mapping(mapping: PuddleMapping);
+    follow(follow: Follow);
     space(bytes: u64);
     growth(bytes: u64);
     base(base: u64);

@@ -10,7 +10,9 @@ use durum_format::extent::{self, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
 use durum_service::EngineKind;
 
-use crate::alloc::{Grow, PoolHeap, Puddle, PuddleHeap, puddle_at, puddle_needed_at};
+use crate::alloc::{
+    Grow, PoolHeap, Puddle, PuddleHeap, puddle_at, puddle_followed_at, puddle_needed_at,
+};
 use crate::checker::Checker;
 use crate::combine::Combine;
 use crate::described::Described;
@@ -368,18 +370,19 @@ impl Pool {
         self.inner.engine.flush_if_due(&self.inner, now)
     }
 
-    /// The open pool that an address lies in. For interfaces that are given addresses only; the caller knows
-    /// that the pool is not closed meanwhile.
+    /// The pool that an address lies in; opened now if it was not, where the store follows pointers. For interfaces
+    /// that are given addresses only; the caller knows that the pool is not closed meanwhile.
     #[doc(hidden)]
     pub fn holding(address: usize) -> Result<Pool> {
         check_forked()?;
         let refused = Error::NotInPool { address, len: 1 };
-        let Some(puddle) = puddle_needed_at(address)? else {
+        let Some(puddle) = puddle_followed_at(address)? else {
             return Err(refused);
         };
         // SAFETY: puddles live while their store is open, and the caller keeps the pool open.
         let pool = PoolInner::of(unsafe { puddle.as_ref() });
-        pool.map(|inner| Pool { inner }).ok_or(refused)
+        let handle = |inner| Pool { inner, _tie: None };
+        pool.map(handle).ok_or(refused)
     }
 
     /// How many of its puddles are not mapped yet. For tests.
@@ -409,7 +412,10 @@ impl Pool {
     /// above all. Nobody but the pool may store there.
     #[doc(hidden)]
     pub fn lies_in_any(address: usize) -> bool {
-        Self::holding(address).is_ok() || crate::space::is_behind_a_puddle(address)
+        let puddle = puddle_needed_at(address).ok().flatten();
+        // SAFETY: puddles live while their store is open, and the caller keeps the pool open.
+        let pool = puddle.and_then(|puddle| PoolInner::of(unsafe { puddle.as_ref() }));
+        pool.is_some() || crate::space::is_behind_a_puddle(address)
     }
 
     /// Whether `[address, address + len)` lies in the part of one of the pool's puddles that objects lie in. For

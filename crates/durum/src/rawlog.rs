@@ -8,7 +8,7 @@ use std::sync::Arc;
 use durum_format::log::{ENTRY_HEADER_SIZE, EntryFlags, EntryHeader, Order};
 use durum_persist::line;
 
-use crate::alloc::{puddle_at, puddle_needed_at};
+use crate::alloc::{puddle_at, puddle_followed_at};
 use crate::error::{Error, Result};
 use crate::fault::check_forked;
 use crate::log::LogWriter;
@@ -121,7 +121,7 @@ impl RawLog {
         }
         if !entry.volatile {
             let refused = || Error::NotInPool { address, len };
-            let puddle = puddle_needed_at(address)?.ok_or_else(refused)?;
+            let puddle = puddle_followed_at(address)?.ok_or_else(refused)?;
             // SAFETY: puddles live while their store is open; of another store's only plain fields are read.
             let puddle = unsafe { puddle.as_ref() };
             if puddle.store_key != self.store.key

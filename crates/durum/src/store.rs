@@ -9,10 +9,11 @@ use durum_service::{
     PoolSpec, PoolSummary, ReadOnlyStore, RecoveryReport, StoreInfo, export_served,
 };
 
+use crate::demand::Follow;
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::opened::{OpenPool, Pool, PoolInner, Store, StoreInner};
+use crate::opened::{OpenPool, Pool, PoolInner, Store, StoreInner, tie};
 use crate::options::{PoolOptions, StoreOptions};
 use crate::primitive::locked;
 use crate::services::{self, Opened};
@@ -38,9 +39,7 @@ impl Store {
         };
         fault::check_forked()?;
         let service = services::create(path.as_ref(), &create)?;
-        Ok(Self {
-            inner: StoreInner::new(service, None, &options)?,
-        })
+        Ok(Self::of(StoreInner::new(service, None, &options)?))
     }
 
     /// Opens the store at `path`. If its last user died, its logs are replayed first.
@@ -64,9 +63,12 @@ impl Store {
     /// A store that a service has opened.
     pub(crate) fn over(opened: Opened, options: &StoreOptions) -> Result<Self> {
         let Opened { service, recovery } = opened;
-        Ok(Self {
-            inner: StoreInner::new(service, Some(recovery), options)?,
-        })
+        Ok(Self::of(StoreInner::new(service, Some(recovery), options)?))
+    }
+
+    fn of(inner: Arc<StoreInner>) -> Self {
+        let tie = tie(&inner, follow);
+        Self { inner, tie }
     }
 
     /// Opens the store at `path`, or makes it if nothing is there.
@@ -155,16 +157,19 @@ impl Store {
         }
         let mut spec = PoolSpec::new(options.engine);
         spec.root_puddle_size = options.root_puddle_size;
-        let _one_at_a_time = locked(&self.inner.opening);
-        self.inner.find_open_pool(name);
-        let grant = self
-            .inner
-            .neighbours
-            .place(|service| service.create_pool(name, &spec))?;
-        self.enter(grant, &options).inspect_err(|_| {
-            // A pool that cannot be mapped here must not stay behind.
-            let _ = self.inner.service.remove_pool(name);
-        })
+        let store = &self.inner;
+        let made = store.while_others_wait(|| {
+            let _one_at_a_time = locked(&store.opening);
+            store.find_open_pool(name);
+            let place = store
+                .neighbours
+                .place(|service| service.create_pool(name, &spec));
+            enter(store, place?, &options).inspect_err(|_| {
+                // A pool that cannot be mapped here must not stay behind.
+                let _ = store.service.remove_pool(name);
+            })
+        })?;
+        Ok(self.prepared(made))
     }
 
     /// Opens a pool; a pool that is open in this process gives another handle to it.
@@ -179,35 +184,32 @@ impl Store {
     /// cannot make way; `AddressConflict` where something else of the process does.
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         self.check()?;
-        let _one_at_a_time = locked(&self.inner.opening);
-        if let Some(inner) = PoolInner::find(&self.inner, name) {
-            if inner.is_read_only == options.read_only {
-                return Ok(Pool { inner });
+        let store = &self.inner;
+        let opened = store.while_others_wait(|| {
+            let _one_at_a_time = locked(&store.opening);
+            if let Some(open) = PoolInner::find(store, name) {
+                if open.is_read_only == options.read_only {
+                    return Ok(open);
+                }
+                return Err(Error::Store(durum_service::Error::PoolOpen {
+                    name: name.into(),
+                    operation: match options.read_only {
+                        true => "opened for reading only",
+                        false => "opened for writing",
+                    },
+                }));
             }
-            return Err(Error::Store(durum_service::Error::PoolOpen {
-                name: name.into(),
-                operation: match options.read_only {
-                    true => "opened for reading only",
-                    false => "opened for writing",
-                },
-            }));
-        }
-        let open = || {
-            let grant = match options.read_only {
-                true => self.inner.service.read_pool(name)?,
-                false => self.inner.service.open_pool(name)?,
-            };
-            self.enter(grant, &options)
-        };
-        match open() {
-            // Another store of this process, or one that came to it through the service, is there since.
-            Err(Error::Store(durum_service::Error::AddressConflict { .. }))
-                if self.inner.neighbours.make_way()? =>
-            {
-                open()
+            match open(store, name, &options) {
+                // Another store of this process, or one that came to it through the service, is there since.
+                Err(Error::Store(durum_service::Error::AddressConflict { .. }))
+                    if store.neighbours.make_way()? =>
+                {
+                    open(store, name, &options)
+                }
+                opened => opened,
             }
-            opened => opened,
-        }
+        })?;
+        Ok(self.prepared(opened))
     }
 
     /// Opens a pool, or makes it if the store has none of this name. One that is only read is not made: `PoolMissing`.
@@ -293,25 +295,75 @@ impl Store {
     /// `PoolMissing`, `PoolOpen`.
     pub fn remove_pool(&self, name: &str) -> Result<()> {
         self.check()?;
-        let _one_at_a_time = locked(&self.inner.opening);
-        // A pool whose last handle is just going is waited for; an open one is refused by the service.
-        self.inner.find_open_pool(name);
-        Ok(self.inner.service.remove_pool(name)?)
+        let store = &self.inner;
+        store.while_others_wait(|| {
+            let _one_at_a_time = locked(&store.opening);
+            // A pool whose last handle is just going is waited for; an open one is refused by the service.
+            store.find_open_pool(name);
+            Ok(store.service.remove_pool(name)?)
+        })
     }
 
-    fn enter(&self, grant: durum_service::PoolGrant, options: &PoolOptions) -> Result<Pool> {
-        let inner = PoolInner::open(self.inner.clone(), grant, options)?;
-        let open = OpenPool {
-            key: inner.key,
-            pool: Arc::downgrade(&inner) as _,
-        };
-        self.inner.open_pools().insert(inner.name.clone(), open);
+    /// Closes the pools that are open because pointers led there ([`StoreOptions::follow`]) and that the program has no
+    /// handle of, so that others may have them. The next access opens them again.
+    pub fn let_go(&self) {
+        if !fault::forked() {
+            self.tie.let_go();
+        }
+    }
+
+    /// A handle of a pool that has just been opened, or was open.
+    fn prepared(&self, inner: Arc<PoolInner>) -> Pool {
         inner.engine.prepare_log(&self.inner);
-        Ok(Pool { inner })
+        let tie = Some(self.tie.clone());
+        Pool { inner, _tie: tie }
     }
 
     pub(crate) fn check(&self) -> Result<()> {
         fault::check_forked()?;
         self.inner.poison.check()
+    }
+}
+
+/// Opens a pool that is not open.
+fn open(store: &Arc<StoreInner>, name: &str, options: &PoolOptions) -> Result<Arc<PoolInner>> {
+    let grant = match options.read_only {
+        true => store.service.read_pool(name)?,
+        false => store.service.open_pool(name)?,
+    };
+    enter(store, grant, options)
+}
+
+fn enter(
+    store: &Arc<StoreInner>,
+    grant: durum_service::PoolGrant,
+    options: &PoolOptions,
+) -> Result<Arc<PoolInner>> {
+    let pool = PoolInner::open(store.clone(), grant, options)?;
+    let open = OpenPool {
+        key: pool.key,
+        pool: Arc::downgrade(&pool) as _,
+    };
+    store.open_pools().insert(pool.name.clone(), open);
+    Ok(pool)
+}
+
+/// Opens a pool because an access led there, as far as the user may. A thread may be stopped at the access: its first
+/// log, which takes more locks, is made by the transaction that needs one. Nor does the store make way for others: the
+/// pointer would lead elsewhere then.
+fn follow(store: &Arc<StoreInner>, name: &str, follow: Follow) -> Result<Arc<PoolInner>> {
+    use durum_service::Error::NotPermitted;
+    store.poison.check()?;
+    let _one_at_a_time = locked(&store.opening);
+    if let Some(open) = PoolInner::find(store, name) {
+        return Ok(open);
+    }
+    let (writing, reading) = (PoolOptions::new(), PoolOptions::new().read_only(true));
+    match follow {
+        Follow::Writing => match open(store, name, &writing) {
+            Err(Error::Store(NotPermitted { .. })) => open(store, name, &reading),
+            opened => opened,
+        },
+        _ => open(store, name, &reading),
     }
 }

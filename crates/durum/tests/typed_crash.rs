@@ -5,6 +5,9 @@
 //! after the last transaction that returned, or after the next one.
 #![deny(unsafe_code)]
 
+#[path = "typed_crash/exports.rs"]
+mod exports;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -356,7 +359,8 @@ fn options(engine: Engine, domain: Domain, base: u64) -> OpenOptions {
         .pool(PoolOptions::new().engine(engine))
 }
 
-fn judge(image: &Path, options: &OpenOptions, allowed: &[&Model]) -> Result<(), String> {
+/// A store in which every pointer leads to an object, and no object is lost.
+fn without_leaks(image: &Path) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let report = durum_service::check(image, &CheckOptions::default()).map_err(|e| text(&e))?;
     let worst = report
@@ -372,6 +376,12 @@ fn judge(image: &Path, options: &OpenOptions, allowed: &[&Model]) -> Result<(), 
             leaks => return Err(format!("{leaks:?}")),
         }
     }
+    Ok(())
+}
+
+fn judge(image: &Path, options: &OpenOptions, allowed: &[&Model]) -> Result<(), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    without_leaks(image)?;
     let options = options.clone().create(false);
     let book = P::open::<Book>(image, options).map_err(|e| text(&e))?;
     let found = read(&book);

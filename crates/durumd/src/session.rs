@@ -312,6 +312,7 @@ impl Session {
                     opened.into_iter().map(|puddle| puddle.file).collect(),
                 ))
             }
+            Request::PoolAt { address } => alone(Answer::PoolAt(client.pool_at(address)?)),
             Request::ClosePool { pool } => done(match client.close_pool(pool) {
                 Err(Error::PoolNotOpen { .. }) if again => Ok(()),
                 closed => closed,

@@ -30,6 +30,8 @@ struct options {
     std::uint32_t domain = DURUM_DOMAIN_DETECT;
     /// One of DURUM_MAPPING_*: when puddles are mapped.
     std::uint32_t mapping = DURUM_MAPPING_DEFAULT;
+    /// DURUM_STORE_* in any combination: what accesses to other pools of the store do, above all.
+    std::uint32_t store_flags = 0;
 };
 
 /// The pool is used by one thread at a time, and durum does not keep others apart.
@@ -83,6 +85,7 @@ class pool {
         durum_store_options store_options = DURUM_STORE_OPTIONS_INIT;
         store_options.domain = how.domain;
         store_options.mapping = how.mapping;
+        store_options.flags = how.store_flags;
         const bool is_read = (how.flags & read_only) != 0;
         const auto open = is_read ? durum_store_open : durum_store_open_or_create;
         store_ = detail::check_pointer(open(path.c_str(), &store_options));

@@ -290,6 +290,51 @@ static void an_access_maps_what_waits(void) {
     fixture_close(&f);
 }
 
+static void a_pointer_opens_the_pool_that_it_leads_to(void) {
+    fixture f = fixture_new();
+    durum_pool *other = durum_pool_create(f.store, "other", NULL);
+    CHECK(other != NULL);
+    cell **root = (cell **)durum_root(f.pool, NULL, sizeof(cell *));
+    cell *target = DURUM_ROOT(other, cell);
+    CHECK(root != NULL && target != NULL);
+    target->value = 5;
+    *root = target;
+    CHECK_CODE(durum_persist(&target->value, sizeof(target->value)), DURUM_OK);
+    CHECK_CODE(durum_persist(root, sizeof(*root)), DURUM_OK);
+    CHECK_CODE(durum_pool_close(other), DURUM_OK);
+    fixture_close(&f);
+
+    durum_store_options options = DURUM_STORE_OPTIONS_INIT;
+    for (uint32_t round = 0; round < 3; round++) {
+        static const uint32_t ways[] = {DURUM_MAPPING_EAGER, DURUM_MAPPING_USERFAULTFD,
+                                        DURUM_MAPPING_SIGNAL};
+        options.mapping = ways[round];
+        options.flags = round == 0 ? DURUM_STORE_FOLLOW_WRITING : 0;
+        f.store = durum_store_open(store_path(), &options);
+        f.pool = durum_pool_open(f.store, "pool", NULL);
+        CHECK(f.pool != NULL);
+        CHECK((*root)->value == 5 + round);
+        DURUM_TX_BEGIN(f.pool) {
+            DURUM_TX_ADD(&target->value);
+            target->value++;
+        }
+        DURUM_TX_END
+        durum_store_let_go(f.store);
+        CHECK(!durum_in_pool(target));
+        CHECK_CODE(durum_touch(target, sizeof(*target)), DURUM_OK);
+        CHECK(durum_in_pool(target) && target->value == 6 + round);
+        fixture_close(&f);
+    }
+    options.flags = DURUM_STORE_FOLLOW_NEVER;
+    f.store = durum_store_open(store_path(), &options);
+    f.pool = durum_pool_open(f.store, "pool", NULL);
+    CHECK_CODE(durum_touch(target, sizeof(*target)), DURUM_E_NOT_IN_POOL);
+    fixture_close(&f);
+    options.flags |= DURUM_STORE_FOLLOW_READING;
+    CHECK_NULL(durum_store_open(store_path(), &options), DURUM_E_ARGUMENT);
+    durum_store_let_go(NULL);
+}
+
 static void persist_wants_pool_memory(void) {
     fixture f = fixture_new();
     cell *root = DURUM_ROOT(f.pool, cell);
@@ -337,6 +382,7 @@ const test object_tests[] = {
     {"persist_wants_pool_memory", persist_wants_pool_memory},
     {"a_touch_maps_for_system_calls", a_touch_maps_for_system_calls},
     {"an_access_maps_what_waits", an_access_maps_what_waits},
+    {"a_pointer_opens_the_pool_that_it_leads_to", a_pointer_opens_the_pool_that_it_leads_to},
     {"a_pool_grows_and_many_objects_keep_their_contents",
      a_pool_grows_and_many_objects_keep_their_contents},
     {NULL, NULL},

@@ -193,6 +193,10 @@ impl Service for Embedded {
         self.open_files(&name, &wanted, writable)
     }
 
+    fn pool_at(&self, address: u64) -> Result<Option<String>> {
+        self.name_at(address)
+    }
+
     fn close_pool(&self, pool: Uuid) -> Result<()> {
         let has_read = self.end_reading(pool)?;
         self.host.request(|open| {

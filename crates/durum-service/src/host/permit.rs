@@ -73,6 +73,23 @@ impl Embedded {
         }
     }
 
+    /// As [`Service::pool_at`](crate::Service::pool_at).
+    pub(super) fn name_at(&self, address: u64) -> Result<Option<String>> {
+        let mut state = self.host.state();
+        let open = state.open(&self.host.path)?;
+        let mut records = open.contents.puddles.values();
+        let found = records.find(|record| {
+            record.kind.holds_objects()
+                && record.address <= address
+                && address - record.address < record.size
+        });
+        match found.map(|record| record.owner) {
+            None => Ok(None),
+            Some(pool) if self.may_see(open, pool) => Ok(Some(open.contents.name_of(pool))),
+            Some(_) => Err(self.not_permitted(OTHERS.to_owned(), "opened", ASK_OWNER)),
+        }
+    }
+
     /// Refuses a pool that is not this client's user's.
     pub(super) fn ensure_owns(
         &self,

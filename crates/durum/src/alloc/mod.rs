@@ -29,5 +29,5 @@ pub(crate) use growth::{FILLED_MIN, Grow};
 pub(crate) use heap::PuddleHeap;
 pub(crate) use pool::ThreadCache;
 pub(crate) use pool_heap::{PoolHeap, Puddles};
-pub(crate) use puddle::{Puddle, puddle_at, puddle_near_at, puddle_needed_at};
+pub(crate) use puddle::{Puddle, puddle_at, puddle_followed_at, puddle_near_at, puddle_needed_at};
 pub(crate) use reserve::{Allocation, AllocationMark, lone_room};

@@ -75,6 +75,31 @@ pub(crate) fn puddle_needed_at(address: usize) -> Result<Option<NonNull<Puddle>>
     }
 }
 
+/// The same, for an address that may lie in a pool which is not open: that one is opened, where its store follows
+/// pointers.
+///
+/// # Errors
+/// Those of opening the pool, of its file, and of mapping it.
+#[inline(always)]
+pub(crate) fn puddle_followed_at(address: usize) -> Result<Option<NonNull<Puddle>>> {
+    match puddle_at(address) {
+        None => puddle_followed_slowly(address),
+        found => Ok(found),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn puddle_followed_slowly(address: usize) -> Result<Option<NonNull<Puddle>>> {
+    loop {
+        match puddle_needed_at(address)? {
+            // Again, lest it was closed meanwhile.
+            None if demand::follow_at(address)? => {}
+            found => return Ok(found),
+        }
+    }
+}
+
 /// The same, without a call: only if it lies in the first space, where it mostly does.
 #[inline(always)]
 pub(crate) fn puddle_near_at(address: usize) -> Option<NonNull<Puddle>> {

@@ -3,7 +3,6 @@
 //! Such a thread may hold any lock but a few (docs/internals/on-demand.md): the resolver takes no other, touches no
 //! memory of a pool, and logs nothing.
 
-use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -17,7 +16,7 @@ use rustix::mm::{Advice, MprotectFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tracing::subscriber::NoSubscriber;
 
-use super::{any_may_wait, ask};
+use super::{any_follows, any_may_wait, ask, does_work_for_stopped, opener, works_for_stopped};
 use crate::fault::{OnceInProcess, forked, puddles_come_later};
 use crate::mapping::PAGE;
 use crate::primitive::{futex_wait, futex_wake};
@@ -27,6 +26,8 @@ use crate::userfaultfd::{Accesses, Mode, Userfaultfd};
 /// What a thread asks that is in a signal handler. It stays on its stack until the answer is there.
 struct Request {
     address: usize,
+    /// Nothing was mapped there: a pool may be opened.
+    may_open: bool,
     answer: AtomicU32,
 }
 
@@ -48,11 +49,6 @@ pub(crate) struct Resolver {
 }
 
 static RESOLVER: OnceInProcess<io::Result<Resolver>> = OnceInProcess::new();
-
-thread_local! {
-    /// Const and without destructor: safe to touch in a signal handler.
-    static IS_RESOLVER: Cell<bool> = const { Cell::new(false) };
-}
 
 /// The resolver of this process; its thread is started by the first call.
 pub(crate) fn resolver() -> Result<&'static Resolver, &'static io::Error> {
@@ -80,7 +76,7 @@ impl Resolver {
 }
 
 fn run(asked: &OwnedFd, faults: Option<&Userfaultfd>) {
-    IS_RESOLVER.set(true);
+    works_for_stopped();
     // What the service has to say while it is asked here: a subscriber may wait for a thread that is stopped.
     let _unheard = tracing::subscriber::set_default(NoSubscriber::default());
     let mut fds = vec![PollFd::new(asked, PollFlags::IN)];
@@ -127,14 +123,34 @@ fn answer(asked: &OwnedFd) {
             std::ptr::with_exposed_provenance(usize::from_ne_bytes(*pointer));
         // SAFETY: it stays where it is until it is answered.
         let request = unsafe { &*pointer };
-        let answer = match map(request.address) {
-            true => MAPPED,
-            false => REFUSED,
-        };
-        request.answer.store(answer, Ordering::Release);
+        let is_mapped = map(request.address);
+        if !is_mapped && request.may_open && any_follows() {
+            let place = pointer.expose_provenance();
+            let answer = move |is_there| {
+                let request = std::ptr::with_exposed_provenance(place);
+                // SAFETY: as above, and nobody else answers it.
+                unsafe { Request::answer(request, is_there) };
+            };
+            if opener::ask_for(request.address, answer) {
+                continue;
+            }
+        }
+        // SAFETY: as above.
+        unsafe { Request::answer(request, is_mapped) };
+    }
+}
+
+impl Request {
+    /// # Safety
+    /// It has no answer yet.
+    unsafe fn answer(request: *const Self, is_there: bool) {
+        let answer = if is_there { MAPPED } else { REFUSED };
+        // SAFETY: it stays where it is until it is answered.
+        let word = unsafe { &(*request).answer };
+        word.store(answer, Ordering::Release);
         // The request may be gone by now; the kernel looks for sleepers at its address, and finds none or one that
         // looks again.
-        futex_wake(&request.answer);
+        futex_wake(word);
     }
 }
 
@@ -146,8 +162,18 @@ pub(crate) fn may_have_been_mapped(address: usize) -> bool {
 /// Has a puddle mapped that a thread has accessed; false if none waits there. For handlers of SIGSEGV and SIGBUS:
 /// async-signal-safe, and leaves `errno` alone.
 pub(crate) fn admit(address: usize) -> bool {
+    any_may_wait() && ask_resolver(address, false)
+}
+
+/// The same where nothing was mapped when the thread accessed it: the pool is opened that lies there, if there is one
+/// ([`Follow`](super::Follow)). For the handler of SIGSEGV.
+pub(crate) fn admit_or_open(address: usize) -> bool {
+    (any_may_wait() || any_follows()) && ask_resolver(address, true)
+}
+
+fn ask_resolver(address: usize, may_open: bool) -> bool {
     // Of other addresses nobody asks: the thread may have what the resolver waits for.
-    if !any_may_wait() || !is_reserved(address) || forked() || IS_RESOLVER.get() {
+    if !is_reserved(address) || forked() || does_work_for_stopped() {
         return false;
     }
     let Some(Ok(resolver)) = RESOLVER.known() else {
@@ -155,6 +181,7 @@ pub(crate) fn admit(address: usize) -> bool {
     };
     let request = Request {
         address,
+        may_open,
         answer: AtomicU32::new(ASKED),
     };
     let pointer = std::ptr::from_ref(&request).expose_provenance();

@@ -13,6 +13,7 @@ use durum_service::EngineKind;
 
 use super::frontier::Frontier;
 use super::store::{SharedBias, StoreInner};
+use super::tie::Tie;
 use crate::addresses::Beside;
 use crate::alloc::{Allocation, BitChange, Bitmap, PoolHeap, Puddle, ThreadCache};
 use crate::announced::Announced;
@@ -218,6 +219,8 @@ pub(crate) enum SecondMapping {
 #[derive(Clone, Debug)]
 pub struct Pool {
     pub(crate) inner: Arc<PoolInner>,
+    /// Goes last; `None` where the caller has another handle.
+    pub(crate) _tie: Option<Tie>,
 }
 
 /// What all handles of an open pool share.

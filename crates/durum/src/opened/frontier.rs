@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::pages::Way;
 use crate::poison::Poison;
 use crate::primitive::locked;
+use crate::put_off::put_off;
 use crate::space::entry_at;
 
 /// So many puddles are mapped at once at most where a program goes from one to the next.
@@ -183,11 +184,18 @@ impl Frontier {
         drop(mapper);
     }
 
+    /// Whether a puddle waits at the address, or has waited and is mapped.
+    pub(crate) fn has(&self, address: usize) -> bool {
+        locked(&self.table).waiting_at(address).is_some()
+    }
+
     fn changing<R>(&self, change: impl FnOnce(&mut Table) -> Result<R>) -> Result<R> {
-        let mut table = locked(&self.table);
-        let result = change(&mut table);
-        self.left.store(table.left(), Ordering::Release);
-        result
+        put_off(|| {
+            let mut table = locked(&self.table);
+            let result = change(&mut table);
+            self.left.store(table.left(), Ordering::Release);
+            result
+        })
     }
 }
 

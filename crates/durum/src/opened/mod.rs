@@ -2,21 +2,25 @@
 //! have in common. Nothing here knows any engine.
 //!
 //! [`store`] (an open store), [`engine`] (an open pool, what a transaction has gathered, and what an engine does about
-//! both), [`frontier`] (puddles that are not mapped yet), [`logs`] (where logs come from), [`neighbours`]
+//! both), [`frontier`] (puddles that are not mapped yet), [`followed`] (pools that an
+//! access has opened), [`logs`] (where logs come from), [`neighbours`]
 //! (other stores of the process), [`pool`] (how a pool grows and closes).
 
 mod engine;
+mod followed;
 mod frontier;
 mod logs;
 mod neighbours;
 mod pool;
 mod store;
+mod tie;
 
 pub use engine::{Announce, Durability, Pool};
 pub(crate) use engine::{
     BeforeReuse, ByThread, Engine, Facts, OfPool, OfThread, PoolInner, PoolRef, SecondMapping,
     TxState,
 };
+pub(crate) use followed::tie;
 pub(crate) use logs::SITES;
 pub use store::Store;
 pub(crate) use store::{OfStore, OpenPool, SharedBias, StoreInner, next_key};

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use durum_service::{AddressRange, Result, Service, UsedElsewhere};
 
 use crate::fault;
+use crate::put_off::put_off;
 use crate::space::Space;
 
 /// An open store, as others of the process know it.
@@ -51,21 +52,30 @@ impl Neighbours {
             service,
             untyped_hold_no_pointers,
         };
-        let mut all = OPEN.write().unwrap_or_else(PoisonError::into_inner);
-        let ranges = entered.used_by_others(&all);
-        if (!ranges.is_empty() || untyped_hold_no_pointers)
-            && let Err(error) = entered
-                .avoid(ranges)
-                .and_then(|()| entered.service.make_way())
-        {
-            tracing::debug!(%error, "a store cannot make way for others of this process");
-        }
-        all.push(Neighbour {
-            key,
-            space,
-            service: Arc::downgrade(&entered.service),
+        put_off(|| {
+            let mut all = OPEN.write().unwrap_or_else(PoisonError::into_inner);
+            let ranges = entered.used_by_others(&all);
+            if (!ranges.is_empty() || untyped_hold_no_pointers)
+                && let Err(error) = entered
+                    .avoid(ranges)
+                    .and_then(|()| entered.service.make_way())
+            {
+                tracing::debug!(%error, "a store cannot make way for others of this process");
+            }
+            all.push(Neighbour {
+                key,
+                space,
+                service: Arc::downgrade(&entered.service),
+            });
         });
         entered
+    }
+
+    /// Whether another store of this process has something at an address.
+    pub(crate) fn others_have(&self, address: u64) -> bool {
+        let all = OPEN.read().unwrap_or_else(PoisonError::into_inner);
+        let mut ranges = self.used_by_others(&all).into_iter();
+        ranges.any(|range| range.address <= address && address - range.address < range.size)
     }
 
     /// Has the store make way for others that came before it, or that have grown since. Whether it has.

@@ -300,6 +300,14 @@ impl Drop for PoolInner {
             // Nothing of it is mapped here, and a thread that is not there may hold the locks.
             return;
         }
+        // Who wants to open it again waits for that, and may be stopped at an access.
+        let store = self.store.clone();
+        store.while_others_wait(|| self.close());
+    }
+}
+
+impl PoolInner {
+    fn close(&mut self) {
         self.frontier.close();
         if self.check_usable().is_ok() {
             self.load_empty_heaps();

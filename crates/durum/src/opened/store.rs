@@ -13,8 +13,10 @@ use durum_persist::domain::Domain;
 use durum_service::{RecoveryReport, Service, StoreInfo};
 
 use super::neighbours::Neighbours;
+use super::tie::Tie;
 use crate::alloc::Puddle;
 use crate::asymmetric::Bias;
+use crate::demand::Follow;
 use crate::described::{Described, Description};
 use crate::error::{Error, Result};
 use crate::fault;
@@ -24,17 +26,21 @@ use crate::options::StoreOptions;
 use crate::pages::Way;
 use crate::poison::Poison;
 use crate::primitive::{locked, waited};
+use crate::put_off::put_off;
 use crate::space::Space;
 use crate::stats::Meter;
 use crate::upkeep::Upkeep;
 
 /// An open store. Handles are cheap to clone and may be used from any thread.
 ///
-/// The store closes when the last handle to it and to its pools is gone. If the process dies before, nothing that was
+/// The store closes when the last handle to it and to its pools is gone, and with it what pointers have opened
+/// ([`StoreOptions::follow`]). If the process dies before, nothing that was
 /// committed is lost, except for buffered transactions within their window; the next opener recovers.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) inner: Arc<StoreInner>,
+    /// Goes last.
+    pub(crate) tie: Tie,
 }
 
 /// A number that no other opening in this process has.
@@ -76,6 +82,8 @@ pub(crate) struct StoreInner {
     pub(crate) options: StoreOptions,
     /// How puddles of its pools are mapped.
     pub(crate) way: Way,
+    /// What accesses to its pools do that are not open.
+    pub(crate) follow: Follow,
     /// Every transaction of the store goes through it.
     pub(crate) gate: Arc<Gate>,
     pub(crate) closed: Arc<Closed>,
@@ -115,6 +123,7 @@ impl StoreInner {
         fault::store_opens();
         let (key, service): (_, Arc<dyn Service>) = (next_key(), service.into());
         let untyped = options.untyped_hold_no_pointers;
+        let way = Way::choose(options.mapping);
         Ok(Arc::new(Self {
             key,
             neighbours: Neighbours::enter(key, space, service.clone(), untyped),
@@ -131,13 +140,22 @@ impl StoreInner {
             kept: ByStore::default(),
             upkeep: Arc::default(),
             options: options.clone(),
-            way: Way::choose(options.mapping),
+            way,
+            follow: way.follow(options.follow),
             gate: Gate::new(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
             stats: Meter::wanted(),
         }))
+    }
+
+    /// Does what a thread that is stopped at an access may wait for.
+    pub(crate) fn while_others_wait<R>(&self, body: impl FnOnce() -> R) -> R {
+        match self.follow {
+            Follow::Never => body(),
+            _ => put_off(body),
+        }
     }
 
     pub(crate) fn open_pools(&self) -> MutexGuard<'_, HashMap<String, OpenPool>> {

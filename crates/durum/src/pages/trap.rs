@@ -149,7 +149,8 @@ pub(super) fn stay_installed() -> bool {
 extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo to a SA_SIGINFO handler; SIGSEGV fills the address.
     let address = unsafe { (*info).si_addr() } as usize;
-    let is_ours = mapping_at(address).is_some_and(|puddle| {
+    let mapping = mapping_at(address);
+    let is_ours = mapping.is_some_and(|puddle| {
         // SAFETY: puddles in the table are alive while mapped.
         let puddle = unsafe { puddle.as_ref() };
         let Tracking { trap, hold, .. } = &puddle.tracking;
@@ -164,7 +165,12 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
             }
         }
     });
-    if !is_ours && !demand::admit(address) {
+    let is_admitted = || match mapping {
+        // A store to a pool that is only read is one that nobody admits.
+        Some(_) => demand::admit(address),
+        None => demand::admit_or_open(address),
+    };
+    if !is_ours && !is_admitted() {
         // SAFETY: null, or a leaked box.
         let previous = unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() };
         forward(previous, signal, info, context);

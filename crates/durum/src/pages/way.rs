@@ -1,7 +1,7 @@
 //! How an access to a puddle that is not mapped yet is noticed (docs/internals/on-demand.md).
 
 use super::trap;
-use crate::demand::{PuddleMapping, resolver};
+use crate::demand::{Follow, PuddleMapping, resolver};
 use crate::userfaultfd::Accesses;
 
 /// How the puddles of a store come to be mapped.
@@ -16,6 +16,26 @@ pub(crate) enum Way {
 }
 
 impl Way {
+    /// What accesses to pools do that are not open. To notice them takes the handler of SIGSEGV, in whichever way
+    /// puddles are mapped: nobody knows ahead where a pool is that another program may still make.
+    pub(crate) fn follow(self, wanted: Option<Follow>) -> Follow {
+        let wanted = wanted.unwrap_or(match self {
+            Self::Eager => Follow::Never,
+            Self::Userfaultfd | Self::Signal => Follow::Writing,
+        });
+        match wanted {
+            Follow::Never => Follow::Never,
+            _ if resolver().is_ok() && trap::stay_installed() => wanted,
+            _ => {
+                tracing::warn!(
+                    "pointers to pools that are not open are not followed: another handler of SIGSEGV has the place of \
+                     durum's, or there is no thread to open them"
+                );
+                Follow::Never
+            }
+        }
+    }
+
     /// The way that is wanted; one that the process cannot have makes room for the next. Says which, and why.
     pub(crate) fn choose(wanted: Option<PuddleMapping>) -> Self {
         use PuddleMapping::{Eager, Signal};

@@ -4,7 +4,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::Tx;
-use crate::alloc::{Puddle, puddle_needed_at};
+use crate::alloc::{Puddle, puddle_followed_at};
+use crate::demand::follow_at;
 use crate::error::{Error, Result, Step};
 use crate::fault::{check_forked, forked};
 use crate::opened::{PoolInner, PoolRef, TxState};
@@ -57,7 +58,7 @@ impl TxState {
     #[inline(always)]
     pub(super) fn touch(&mut self, tx: &Tx, address: usize, len: usize) -> Step<NonNull<Puddle>> {
         let refused = || Box::new(Error::NotInPool { address, len });
-        let pointer = puddle_needed_at(address)?.ok_or_else(refused)?;
+        let pointer = puddle_followed_at(address)?.ok_or_else(refused)?;
         // SAFETY: puddles in the table live while their store is open; the transaction keeps its own store open, and
         // for another store's puddle only plain fields are read.
         let puddle = unsafe { pointer.as_ref() };
@@ -77,30 +78,41 @@ impl TxState {
                 origin.engine.enter(self, origin)?;
                 self.pools.push(PoolRef(NonNull::from(&**origin)));
             }
-            _ => self.touch_pool(tx, puddle)?,
+            _ => return self.touch_pool(tx, pointer, address, len),
         }
         Ok(pointer)
     }
 
     /// Makes the pool of a puddle part of the transaction, which is not the one that it began on or not its first.
     #[inline(never)]
-    fn touch_pool(&mut self, tx: &Tx, puddle: &Puddle) -> Step {
+    fn touch_pool(
+        &mut self,
+        tx: &Tx,
+        pointer: NonNull<Puddle>,
+        address: usize,
+        len: usize,
+    ) -> Step<NonNull<Puddle>> {
+        // SAFETY: as in `touch`.
+        let puddle = unsafe { pointer.as_ref() };
         if self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
-            return Ok(());
+            return Ok(pointer);
         }
         // SAFETY: null, or set by the outermost `begin`, which borrows the pool until its level ends.
         if let Some(origin) = unsafe { tx.origin.get().as_ref() }
             && origin.key == puddle.pool_key
         {
             self.join(tx, origin)?;
-            return Ok(());
+            return Ok(pointer);
         }
-        let pool = PoolInner::of(puddle).ok_or(Error::NotInPool {
-            address: puddle.address,
-            len: puddle.size,
-        })?;
-        self.join(tx, &pool)?;
-        Ok(())
+        match PoolInner::of(puddle) {
+            Some(pool) => {
+                self.join(tx, &pool)?;
+                Ok(pointer)
+            }
+            // It is just being closed: an access opens it again, and so does this.
+            None if follow_at(address)? => self.touch(tx, address, len),
+            None => Err(Error::NotInPool { address, len }.into()),
+        }
     }
 
     /// Makes a pool part of the transaction.

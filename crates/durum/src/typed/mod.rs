@@ -15,7 +15,8 @@
 //! - an open pool: `deferred_drops`, `binding`;
 //! - a transaction and the handles that it has: `drop_glue`, `counts`, `typed_tx`, `journal`;
 //! - what a program begins with: `values`, `open_options`, `open`, `pool_type`;
-//! - pointers (`pbox`, `counted`) and cells (`later`, `pcell`, `prefcell`, `pmutex`, `log_free`), then the collections.
+//! - pointers (`pbox`, `counted`) and cells (`later`, `pcell`, `prefcell`, `pmutex`, `log_free`), then the collections,
+//!   and pointers to other pools (`exports`).
 
 mod as_target;
 mod binding;
@@ -27,6 +28,7 @@ mod counted;
 mod counts;
 mod deferred_drops;
 mod drop_glue;
+mod exports;
 mod futex_lock;
 mod handle_impls;
 mod journal;
@@ -59,6 +61,7 @@ pub use collections::{IterMut, PBTreeMap, PHashMap, PString, PVec, btree_map, ha
 pub use counted::{Counted, Counting, Local, PWeak, Parc, Prc, Shared, VWeak};
 pub(crate) use counts::Tally;
 pub use durum_derive::{PClone, PSafe, Parts, Root};
+pub use exports::{Exports, Pptr};
 pub use journal::Journal;
 pub use later::{Later, Parts};
 pub use log_free::LogFree;

@@ -82,6 +82,8 @@ macro_rules! pool {
             pub type PHashMap<K, V> = $crate::typed::PHashMap<K, V, TheirPool>;
             pub type PBTreeMap<K, V> = $crate::typed::PBTreeMap<K, V, TheirPool>;
             pub type PString = $crate::typed::PString<TheirPool>;
+            pub type Exports<T, K = $crate::typed::Shared> = $crate::typed::Exports<T, TheirPool, K>;
+            pub type Pptr<T, Q, K = $crate::typed::Shared> = $crate::typed::Pptr<T, TheirPool, Q, K>;
         }
     };
 }

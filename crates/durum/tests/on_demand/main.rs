@@ -12,5 +12,6 @@ mod copies;
 mod crashes;
 mod fixture;
 mod missing;
+mod pointers;
 #[path = "../support/mod.rs"]
 mod support;

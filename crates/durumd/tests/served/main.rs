@@ -6,6 +6,7 @@ mod audit;
 mod campaign;
 mod commands;
 mod copies;
+mod events;
 mod forms;
 mod killer;
 mod lives;

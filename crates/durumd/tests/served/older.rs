@@ -68,6 +68,7 @@ fn a_program_asks_an_older_service_for_nothing_that_it_does_not_know() {
         remote.stray_files().map(drop),
         remote.logs().map(drop),
         remote.open_logs(&[Uuid([3; 16])]).map(drop),
+        remote.pool_at(1 << 44).map(drop),
     ] {
         let Err(error) = refused else {
             panic!("it is not refused");

@@ -31,7 +31,7 @@ fn engine() -> Engine {
 }
 
 /// Gives up root's rights for those of a user and its groups.
-fn become_user(user: &str) {
+pub fn become_user(user: &str) {
     let numbers: Vec<u32> = user
         .split(',')
         .filter_map(|part| part.parse().ok())

@@ -214,6 +214,15 @@ impl Served {
         self.start_client(&std::env::current_exe().unwrap(), part, engine, "")
     }
 
+    /// Another client than `parts::client`, of a user. What it says to its log can be asked for.
+    pub fn start_program(&self, test: &str, user: &str, engine: &str) -> Client {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args([test, "--exact", "--nocapture", "--ignored"])
+            .stderr(Stdio::piped());
+        self.begin(&mut command, user, engine, user)
+    }
+
     /// A client of a user, that is another program of the same text.
     pub fn client_from(&self, program: &Path, user: &str) -> Client {
         self.start_client(program, user, "shadow", user)
@@ -231,8 +240,12 @@ impl Served {
 
     fn start_client(&self, program: &Path, part: &str, engine: &str, user: &str) -> Client {
         let mut command = Command::new(program);
+        command.args(["parts::client", "--exact", "--nocapture", "--ignored"]);
+        self.begin(&mut command, part, engine, user)
+    }
+
+    fn begin(&self, command: &mut Command, part: &str, engine: &str, user: &str) -> Client {
         command
-            .args(["parts::client", "--exact", "--nocapture", "--ignored"])
             .env(PART, part)
             .env(STORE, self.address())
             .env(ENGINE, engine)
@@ -328,6 +341,14 @@ impl Client {
     pub fn ask(&mut self, line: &str) -> String {
         self.tell(line);
         self.hear()
+    }
+
+    /// What it has said to its log, once it has ended, if it was started with one.
+    pub fn log(&mut self) -> String {
+        let mut log = String::new();
+        let said = self.process.stderr.take().unwrap().read_to_string(&mut log);
+        said.unwrap();
+        log
     }
 
     pub fn kill(&mut self) {

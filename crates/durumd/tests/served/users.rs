@@ -9,11 +9,11 @@ use durum_service::{Error, Service};
 
 use crate::support::{Served, until};
 
-const ALICE: &str = "61001,61001,62001";
-const BOB: &str = "61002,61002,62001";
+pub const ALICE: &str = "61001,61001,62001";
+pub const BOB: &str = "61002,61002,62001";
 const CAROL: &str = "61003,61003";
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         println!("skipped: only root can start programs as other users");
