@@ -1,8 +1,9 @@
 //! Pools on their way to another store.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
 
-use client::{Compression, ExportOptions, ImportOptions};
+use client::{Compression, ExportOptions, ImportOptions, ImportReport};
 
 use crate::code;
 use crate::guard::{Failure, Result, handle, status, string};
@@ -69,12 +70,12 @@ pub unsafe extern "C" fn durum_pool_export(
     })
 }
 
-/// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags`
-/// are DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files
-/// become the store's and the export is gone, unless DURUM_IMPORT_COPY.
+/// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags` are
+/// DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files become
+/// the store's and the export is gone, unless DURUM_IMPORT_COPY.
 ///
-/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED
-/// it is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
+/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED it
+/// is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
 /// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
@@ -85,29 +86,74 @@ pub unsafe extern "C" fn durum_pool_import(
     flags: u32,
 ) -> c_int {
     status(|| {
-        let all = DURUM_IMPORT_COPY | DURUM_IMPORT_VERIFY | DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS;
-        check_flags(flags, all)?;
-        // SAFETY: handle and strings as the conventions say.
-        let (store, name) = unsafe {
-            (
-                handle(store, "the store")?,
-                match name.is_null() {
-                    true => None,
-                    false => Some(string(name, "the pool's name")?),
-                },
-            )
+        // SAFETY: the string is as the conventions say.
+        let name = match name.is_null() {
+            true => None,
+            false => Some(unsafe { string(name, "the pool's name")? }.to_owned()),
         };
         let options = ImportOptions {
-            name: name.map(str::to_owned),
-            copies: flags & DURUM_IMPORT_COPY != 0,
-            verifies: flags & DURUM_IMPORT_VERIFY != 0,
-            untyped_hold_no_pointers: flags & DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS != 0,
-            ..ImportOptions::default()
+            name,
+            ..options_of(flags)?
         };
-        // SAFETY: as above.
-        let place = unsafe { path(place)? };
-        store.0.import(place, &options)?;
+        // SAFETY: handle and string as the conventions say.
+        unsafe { import(store, place, &options) }?;
         Ok(())
+    })
+}
+
+/// As durum_pool_import; but the puddles join a pool of the store, which must be of the same engine and not open. The
+/// root object becomes an object of it, whose address is put in `root` (NULL where there is none): it is garbage, with
+/// all that it leads to, until the program has something lead there.
+///
+/// As durum_pool_import; DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POOL_BUSY another
+/// client of the store's service has it; DURUM_E_QUARANTINED.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_import_into(
+    store: *mut StoreHandle,
+    place: *const c_char,
+    pool: *const c_char,
+    flags: u32,
+    root: *mut *mut c_void,
+) -> c_int {
+    status(|| {
+        // SAFETY: the string is as the conventions say.
+        let into = unsafe { string(pool, "the pool's name")? };
+        let options = ImportOptions {
+            into: Some(into.to_owned()),
+            ..options_of(flags)?
+        };
+        // SAFETY: handle and string as the conventions say.
+        let report = unsafe { import(store, place, &options) }?;
+        if !root.is_null() {
+            let address = report.root.unwrap_or(0) as usize;
+            // SAFETY: the caller has room for a pointer there.
+            unsafe { root.write(ptr::with_exposed_provenance_mut(address)) };
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As the conventions say of handle and string.
+unsafe fn import(
+    store: *mut StoreHandle,
+    place: *const c_char,
+    options: &ImportOptions,
+) -> Result<ImportReport> {
+    // SAFETY: as the caller promises.
+    let (store, place) = unsafe { (handle(store, "the store")?, path(place)?) };
+    Ok(store.0.import(place, options)?)
+}
+
+fn options_of(flags: u32) -> Result<ImportOptions> {
+    let all = DURUM_IMPORT_COPY | DURUM_IMPORT_VERIFY | DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS;
+    check_flags(flags, all)?;
+    Ok(ImportOptions {
+        copies: flags & DURUM_IMPORT_COPY != 0,
+        verifies: flags & DURUM_IMPORT_VERIFY != 0,
+        untyped_hold_no_pointers: flags & DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS != 0,
+        ..ImportOptions::default()
     })
 }
 

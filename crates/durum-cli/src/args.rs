@@ -302,6 +302,9 @@ pub struct Import {
     /// The pool's name here [default: that which it was exported with]
     #[arg(long)]
     pub name: Option<String>,
+    /// Have its puddles join this pool of the same engine; its root becomes an object, whose address is told
+    #[arg(long, value_name = "POOL", conflicts_with = "name")]
+    pub into: Option<String>,
     /// Leave the export as it is, and give the store copies of its files
     #[arg(long)]
     pub copy: bool,

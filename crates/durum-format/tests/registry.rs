@@ -351,6 +351,7 @@ fn imported() -> State {
             uuid: uuid(which + 0x10),
             owner: uuid(0x71),
             address: DEFAULT_BASE + from * UNIT,
+            is_root: which == 0x40,
             sum,
         };
         PuddleRecord {

@@ -187,6 +187,8 @@ pub enum Request {
     BeginImport {
         /// The new name of the pool that was asked for.
         name: Option<String>,
+        /// The pool that its puddles join.
+        into: Option<String>,
         untyped_hold_no_pointers: bool,
     },
     /// New files for these puddles of the export, for the client to fill.

@@ -105,6 +105,7 @@ fn requests() -> Vec<Request> {
         },
         Request::BeginImport {
             name: Some("copy".to_owned()),
+            into: None,
             untyped_hold_no_pointers: true,
         },
         Request::GivePuddles {
@@ -204,6 +205,7 @@ fn answers() -> Vec<Answer> {
             puddles: 3,
             bytes: 6 << 20,
             moved: 2,
+            root: Some(1 << 44),
             copied: Some("by a service".to_owned()),
         }),
         Answer::PoolAt(Some("words".into())),

@@ -508,6 +508,7 @@ impl Service for Remote {
         }
         self.done(&Request::BeginImport {
             name: options.name.clone(),
+            into: options.into.clone(),
             untyped_hold_no_pointers: options.untyped_hold_no_pointers,
         })?;
         let (mut done, total) = (0, export.manifest().puddles.len() as u64);

@@ -192,6 +192,7 @@ pub(crate) fn header_before(record: &PuddleRecord, origin: &Origin) -> PuddleHea
     PuddleHeader {
         owner: origin.owner,
         address: origin.address,
+        is_root: origin.is_root,
         ..header_of(origin.uuid, record)
     }
 }

@@ -35,6 +35,9 @@ const ROLE: Role = Role {
 pub struct ImportOptions {
     /// The name of the pool; that which it was exported with when absent. Pools that came with it keep theirs.
     pub name: Option<String>,
+    /// The puddles join this pool, which must be of the same engine and not open, and no pool is made. Its own root stays
+    /// what it is; the other one becomes an object, of which the report tells where it is.
+    pub into: Option<String>,
     /// The export's files stay where they are, and the store gets copies. Without it they become the store's, if they
     /// are this user's alone and on the same file system: then the export is gone.
     pub copies: bool,
@@ -51,6 +54,7 @@ impl fmt::Debug for ImportOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ImportOptions")
             .field("name", &self.name)
+            .field("into", &self.into)
             .field("copies", &self.copies)
             .field("verifies", &self.verifies)
             .field("untyped_hold_no_pointers", &self.untyped_hold_no_pointers)
@@ -68,6 +72,9 @@ pub struct ImportReport {
     pub puddles: u64,
     /// Bytes of their files.
     pub bytes: u64,
+    /// Where the root object is of a pool whose puddles have joined another one. Until something leads there it is
+    /// garbage, with all that it leads to.
+    pub root: Option<u64>,
     /// Puddles that have other addresses than they had: pointers to them are rewritten when each puddle is opened.
     pub moved: u64,
     /// Why the files were copied; `None` where they are the store's now, and the export is gone.
@@ -277,8 +284,11 @@ pub(crate) fn refused(place: &Path, reason: String) -> Error {
     }
 }
 
-/// The names that the pools of an export get, by the pool, that which was asked for first.
+/// The names that the pools of an export get, by the pool, that which was asked for first; none where they join one.
 pub(crate) fn names_of(manifest: &Manifest, options: &ImportOptions) -> Vec<(Uuid, String)> {
+    if options.into.is_some() {
+        return Vec::new();
+    }
     let asked = manifest.pools.get_key_value(&manifest.pool).into_iter();
     let pools = manifest.pools.iter();
     let others = pools.filter(|(uuid, _)| **uuid != manifest.pool);

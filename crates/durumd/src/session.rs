@@ -14,7 +14,7 @@ use durum_protocol::{Answer, Failure, Grant, Hello, Request, Welcome};
 use durum_remote::peer::Peer;
 use durum_remote::socket::{Received, Socket};
 use durum_service::{
-    Caller, Embedded, Error, GarbageOptions, Life, PoolGrant, PoolSpec, PuddleGrant,
+    Caller, Embedded, Error, GarbageOptions, ImportOptions, Life, PoolGrant, PoolSpec, PuddleGrant,
     RecoveryReport, Result, Service as _,
 };
 
@@ -403,8 +403,17 @@ impl Session {
             Request::Manifest { begins, part } => done(self.shipment.manifest(begins, &part)),
             Request::BeginImport {
                 name,
+                into,
                 untyped_hold_no_pointers,
-            } => done(self.shipment.begin(client, name, untyped_hold_no_pointers)),
+            } => {
+                let options = ImportOptions {
+                    name,
+                    into,
+                    untyped_hold_no_pointers,
+                    ..ImportOptions::default()
+                };
+                done(self.shipment.begin(client, &options))
+            }
             Request::GivePuddles { puddles } => {
                 let files = self.shipment.give(&puddles)?;
                 let paths = files.iter().map(|file| file.path().to_owned());

@@ -41,21 +41,11 @@ impl Shipment {
     }
 
     /// Begins to import what the manifest tells of.
-    pub(crate) fn begin(
-        &mut self,
-        client: &Embedded,
-        name: Option<String>,
-        untyped_hold_no_pointers: bool,
-    ) -> Result<()> {
+    pub(crate) fn begin(&mut self, client: &Embedded, options: &ImportOptions) -> Result<()> {
         self.importing = None;
         let bytes = std::mem::take(&mut self.manifest);
         let manifest = export::parse(&bytes).map_err(|error| refused(error.to_string()))?;
-        let options = ImportOptions {
-            name,
-            untyped_hold_no_pointers,
-            ..ImportOptions::default()
-        };
-        self.importing = Some(client.begin_import(Path::new(PLACE), &manifest, &options)?);
+        self.importing = Some(client.begin_import(Path::new(PLACE), &manifest, options)?);
         Ok(())
     }
 

@@ -373,6 +373,12 @@ static void a_pool_is_exported_and_imported(void) {
         CHECK_CODE(durum_pool_import(f.store, place, names[3 + i], flags), DURUM_OK);
         CHECK(unlink(place) == 0);
     }
+    void *joined = NULL;
+    CHECK_CODE(durum_pool_import_into(f.store, place, "copy", flags, &joined), DURUM_E_DAMAGED);
+    CHECK_CODE(durum_pool_export(f.store, "pool", place, 0), DURUM_OK);
+    CHECK_CODE(durum_pool_import_into(f.store, place, NULL, flags, &joined), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_import_into(f.store, place, "none", flags, NULL), DURUM_E_POOL_MISSING);
+    CHECK_CODE(durum_pool_import_into(f.store, place, "copy", flags, &joined), DURUM_OK);
     for (int i = 0; i < 5; i++) {
         durum_pool *pool = durum_pool_open(f.store, names[i], NULL);
         CHECK(pool != NULL);

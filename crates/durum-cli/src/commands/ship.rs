@@ -97,6 +97,7 @@ pub(crate) fn import(options: &Import, out: &mut dyn Write) -> Result<(), Failur
     let target = Place::of(&options.store);
     let how = ImportOptions {
         name: target.pool(options.name.as_deref())?.map(str::to_owned),
+        into: options.into.clone(),
         copies: options.copy,
         verifies: options.verify,
         untyped_hold_no_pointers: options.untyped_hold_no_pointers,
@@ -123,6 +124,7 @@ fn told_import(
             "puddles": report.puddles,
             "bytes": report.bytes,
             "moved": report.moved,
+            "root": report.root.map(|root| format!("{root:#x}")),
             "copied": report.copied,
         });
         return Ok(output::json(out, &value)?);
@@ -137,6 +139,12 @@ fn told_import(
         count(report.puddles, "puddle"),
         report.moved,
     )?;
+    if let Some(root) = report.root {
+        writeln!(
+            out,
+            "its root object is at {root:#x}: garbage, until something leads there"
+        )?;
+    }
     match &report.copied {
         Some(reason) => writeln!(out, "{} was copied: {reason}", options.place.display())?,
         None => writeln!(out, "{} is the store's now", options.place.display())?,

@@ -78,6 +78,9 @@ pub struct Origin {
     /// Where it was mapped.
     #[serde(with = "hex")]
     pub address: u64,
+    /// Whether it was the root puddle of its pool. It is none of the pool that it has joined since.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_root: bool,
     /// What its contents have to [sum up](crate::export::sum) to. Absent once they were looked at: from then on
     /// they may be partly rewritten.
     #[serde(default, skip_serializing_if = "Option::is_none")]

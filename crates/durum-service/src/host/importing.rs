@@ -12,12 +12,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use durum_format::Uuid;
 use durum_format::export::{ExportedPuddle, FILE_NAME, Manifest};
+use durum_format::extent;
+use durum_format::puddle::heap_offset;
+use durum_format::{GRANULE, Uuid};
 use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
 
 use super::commit::Commit;
+use super::holders::Wish;
 use super::puddles::Registered;
 use super::{Embedded, Open};
 use crate::descriptors;
@@ -26,8 +29,10 @@ use crate::files::{self, PUDDLE_DIRECTORY};
 use crate::import::{
     self, Export, ExportedFile, ImportOptions, ImportReport, Ownable, names_of, refused,
 };
-use crate::model::{Progress, Stage};
+use crate::model::{EngineKind, Progress, Stage};
+
 use crate::names;
+use crate::reading::HeapInFile;
 use crate::registry::contents::{
     AddressRange, Change, Import, Origin, PoolRecord, PuddleRecord, Rights, looked_at,
 };
@@ -46,6 +51,8 @@ pub struct Importing {
     import: Uuid,
     moves: Moves,
     pools: Vec<Arriving>,
+    /// The pool that the puddles join, and its engine.
+    joins: Option<(Uuid, EngineKind)>,
     /// By their names in the export.
     puddles: BTreeMap<Uuid, Coming>,
     /// Types and those that they reach.
@@ -129,6 +136,16 @@ impl Embedded {
         for (_, name) in &named {
             names::check_pool_name(name)?;
         }
+        let engine = match (&options.into, manifest.pools.len()) {
+            (None, _) => None,
+            (Some(_), 1) if options.name.is_none() => {
+                manifest.pools.values().next().map(|pool| pool.engine)
+            }
+            (Some(_), _) => {
+                let reason = "one pool alone joins another one, and has no name of its own then";
+                return Err(refused(place, reason.to_owned()));
+            }
+        };
         let mut types = Vec::new();
         for (id, text) in &manifest.types {
             types.extend(descriptors::check_type(*id, text)?);
@@ -147,6 +164,7 @@ impl Embedded {
             import: names::random_uuid()?,
             moves: Moves::new(),
             pools: Vec::new(),
+            joins: None,
             puddles: BTreeMap::new(),
             types,
             rights: self.own_rights(),
@@ -162,6 +180,12 @@ impl Embedded {
             new_pools.push(names::random_uuid()?);
         }
         let (away, ()) = self.host.leave(|open| {
+            if let (Some(into), Some(engine)) = (&options.into, engine) {
+                let pool = self.joined(open, into, engine, place)?;
+                importing.joins = Some((pool, engine));
+                importing.rights = self.rights_of(open, pool);
+            }
+            let joins = importing.joins.map(|(pool, _)| pool);
             importing.ensure_admitted(open, &named, &exported)?;
             importing.cursor = open.space.cursor();
             let places = self.places_of(open, &exported)?;
@@ -175,17 +199,18 @@ impl Embedded {
                 let mut pools = named.iter().zip(&new_pools);
                 let pool = pools.find(|((old, _), _)| *old == puddle.owner);
                 let record = PuddleRecord {
-                    owner: pool.map(|(_, new)| *new).unwrap_or_default(),
+                    owner: pool.map(|(_, new)| *new).or(joins).unwrap_or_default(),
                     address,
                     size: puddle.size,
                     kind: puddle.kind,
-                    is_root: puddle.is_root,
+                    is_root: puddle.is_root && joins.is_none(),
                     is_stale: true,
                     origin: Some(Origin {
                         import: importing.import,
                         uuid: *from,
                         owner: puddle.owner,
                         address: puddle.address,
+                        is_root: puddle.is_root,
                         sum: Some(puddle.sum),
                     }),
                 };
@@ -233,6 +258,25 @@ impl Embedded {
         let coming: Vec<Change> = coming.collect();
         away.request(|_| Ok(((), Commit::addition(coming.clone()))))?;
         Ok(importing)
+    }
+
+    /// The pool that puddles are to join.
+    fn joined(&self, open: &Open, name: &str, engine: EngineKind, place: &Path) -> Result<Uuid> {
+        let pool = self.host.pool_named(&open.contents, name)?;
+        self.ensure_may(open, pool, Wish::Write)?;
+        self.ensure_usable(open, pool, Wish::Write)?;
+        match open.contents.pools.get(&pool).map(|pool| pool.engine) {
+            Some(own) if own != engine => Err(refused(
+                place,
+                format!(
+                    "pool \"{name}\" is of the engine {}, and this one of {}; only those of one engine can be \
+                     joined",
+                    own.name(),
+                    engine.name()
+                ),
+            )),
+            _ => Ok(pool),
+        }
     }
 
     /// Where the puddles go: to where they were, or elsewhere, and then to where none of them was.
@@ -438,6 +482,11 @@ impl Importing {
             untyped_hold_no_pointers: self.options.untyped_hold_no_pointers,
         };
         host.request(|open| {
+            if let (Some((pool, engine)), Some(into)) = (self.joins, &self.options.into)
+                && self.client.joined(open, into, engine, &host.path)? != pool
+            {
+                return Err(Error::no_pool(&host.path, into));
+            }
             for pool in &self.pools {
                 if open.contents.pool_named(&pool.record.name).is_some() {
                     return Err(Error::PoolExists {
@@ -476,6 +525,7 @@ impl Importing {
         })?;
         self.is_finished = true;
         let names = self.pools.iter().map(|pool| pool.record.name.clone());
+        let names = names.chain(self.options.into.clone());
         let sizes = self.puddles.values().map(|coming| {
             let (uuid, record) = &coming.puddle;
             files::header_of(*uuid, record).file_size()
@@ -485,8 +535,29 @@ impl Importing {
             puddles: self.puddles.len() as u64,
             bytes: sizes.sum(),
             moved: self.moved(),
+            root: self.root(),
             copied: None,
         })
+    }
+
+    /// Where the root object is of what has joined a pool, if it has one.
+    fn root(&self) -> Option<u64> {
+        self.joins?;
+        let is_root = |coming: &&Coming| {
+            let origin = coming.puddle.1.origin;
+            origin.is_some_and(|origin| origin.is_root)
+        };
+        let (uuid, record) = &self.puddles.values().find(is_root)?.puddle;
+        // What is wrong with it they are told who open it.
+        let file = files::open(&self.client.host.path, *uuid, record, false).ok()?;
+        let header = files::header_of(*uuid, record);
+        let heap = HeapInFile {
+            file: &file,
+            start: 0,
+        };
+        let first = extent::objects(&heap, &header).next()?.ok()?;
+        let is_in_its_place = first.offset < heap_offset(record.size) + GRANULE;
+        is_in_its_place.then_some(record.address + first.offset)
     }
 }
 

@@ -552,6 +552,67 @@ fn objects_of_unknown_type_are_imported_where_they_were_or_with_a_promise() {
     );
 }
 
+/// The puddles of a pool join another one: all is found from the old root, at the address that was told.
+#[test]
+fn a_pool_joins_another_one_of_its_engine() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = export_beside(&path, "twin", true);
+    let shadow = directory.path().join("shadow");
+    export(&path, "shadow", &shadow, &ExportOptions::default()).unwrap();
+    let into = |name: &str| ImportOptions {
+        into: Some(name.to_owned()),
+        ..copied()
+    };
+    let store = open(&path);
+    let before = store.pools().unwrap();
+    for (place, options) in [
+        (&place, into("shadow")),
+        (&shadow, into("hybrid")),
+        (
+            &shadow,
+            ImportOptions {
+                name: Some("x".to_owned()),
+                ..into("shadow")
+            },
+        ),
+    ] {
+        let refused = import(&store, place, &options).unwrap_err();
+        assert!(matches!(refused, Error::ImportRefused { .. }), "{refused}");
+    }
+    let missing = import(&store, &shadow, &into("none")).unwrap_err();
+    assert!(matches!(missing, Error::PoolMissing { .. }), "{missing}");
+    let pool = store.open_pool("shadow").unwrap();
+    let is_open = import(&store, &shadow, &into("shadow")).unwrap_err();
+    assert!(matches!(is_open, Error::PoolOpen { .. }), "{is_open}");
+    store.close_pool(pool.uuid).unwrap();
+    assert_eq!(store.pools().unwrap(), before);
+    let report = import(&store, &shadow, &into("shadow")).unwrap();
+    assert_eq!(
+        (report.pools, report.puddles),
+        (vec!["shadow".to_owned()], 2)
+    );
+    let root = report.root.unwrap();
+    let puddles = open_all(&store, store.open_pool("shadow").unwrap());
+    assert_eq!(puddles.len(), 4);
+    follow_in(&puddles, NODES).unwrap();
+    // Beginning with that which has the other root.
+    let holds =
+        |puddle: &PuddleGrant| (puddle.address..puddle.address + puddle.size).contains(&root);
+    let (joined, mut others): (Vec<_>, Vec<_>) = puddles.into_iter().partition(holds);
+    assert_eq!(joined.len(), 1);
+    assert!(!joined[0].is_root && root == joined[0].address + heap(&joined[0]) + 16);
+    let mut all = joined;
+    all.append(&mut others);
+    follow_in(&all, NODES).unwrap();
+    store.close().unwrap();
+    drop((store, all));
+    // Nothing leads to it yet.
+    let report = check(&path, &Default::default()).unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+}
+
 #[test]
 fn what_is_volatile_is_exported_as_zero() {
     let directory = scratch();

@@ -90,6 +90,7 @@ fn what_a_client_sends_of_an_export_is_not_believed() {
         let name = Some("copy".to_owned());
         raw.ask(&Request::BeginImport {
             name,
+            into: None,
             untyped_hold_no_pointers: false,
         }) == Answer::Done
     };
