@@ -83,15 +83,17 @@ impl Neighbours {
     /// # Errors
     /// `Unmovable`, and others that say why it cannot.
     pub(crate) fn make_way(&self) -> Result<bool> {
-        let all = OPEN.write().unwrap_or_else(PoisonError::into_inner);
-        let ranges = self.used_by_others(&all);
-        if ranges.is_empty() {
-            return Ok(false);
-        }
-        let before = self.service.occupied()?;
-        self.avoid(ranges)?;
-        self.service.make_way()?;
-        Ok(self.service.occupied()? != before)
+        put_off(|| {
+            let all = OPEN.write().unwrap_or_else(PoisonError::into_inner);
+            let ranges = self.used_by_others(&all);
+            if ranges.is_empty() {
+                return Ok(false);
+            }
+            let before = self.service.occupied()?;
+            self.avoid(ranges)?;
+            self.service.make_way()?;
+            Ok(self.service.occupied()? != before)
+        })
     }
 
     /// Asks the service for something that it places where no other store of this process has anything.
@@ -104,13 +106,15 @@ impl Neighbours {
             return place(&*self.service);
         }
         drop(all);
-        let all = OPEN.write().unwrap_or_else(PoisonError::into_inner);
-        let ranges = self.used_by_others(&all);
-        if !ranges.is_empty() {
-            // A service that is too old to know of this places as ever.
-            let _ = self.avoid(ranges);
-        }
-        place(&*self.service)
+        put_off(|| {
+            let all = OPEN.write().unwrap_or_else(PoisonError::into_inner);
+            let ranges = self.used_by_others(&all);
+            if !ranges.is_empty() {
+                // A service that is too old to know of this places as ever.
+                let _ = self.avoid(ranges);
+            }
+            place(&*self.service)
+        })
     }
 
     /// What others of these have in the range of the store.
