@@ -769,6 +769,19 @@ int durum_pool_import(struct durum_store *store,
                       const char *name,
                       uint32_t flags);
 
+// As durum_pool_import; but the puddles join a pool of the store, which must be of the same engine and not open. The
+// root object becomes an object of it, whose address is put in `root` (NULL where there is none): it is garbage, with
+// all that it leads to, until the program has something lead there.
+//
+// As durum_pool_import; DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POOL_BUSY another
+// client of the store's service has it; DURUM_E_QUARANTINED.
+DURUM_MUST_CHECK
+int durum_pool_import_into(struct durum_store *store,
+                           const char *place,
+                           const char *pool,
+                           uint32_t flags,
+                           void **root);
+
 // Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes
 // without pointers, aligned to 16. The bytes are whatever was there before.
 //

@@ -70,12 +70,12 @@ pub unsafe extern "C" fn durum_pool_export(
     })
 }
 
-/// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags` are
-/// DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files become
-/// the store's and the export is gone, unless DURUM_IMPORT_COPY.
+/// Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags`
+/// are DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files
+/// become the store's and the export is gone, unless DURUM_IMPORT_COPY.
 ///
-/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED it
-/// is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
+/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME; DURUM_E_SHIPPING it cannot be imported so; DURUM_E_FORMAT, DURUM_E_DAMAGED
+/// it is no whole export; DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_STORAGE_FULL, DURUM_E_TYPE, DURUM_E_OPTIONS,
 /// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]

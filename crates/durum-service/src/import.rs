@@ -35,8 +35,8 @@ const ROLE: Role = Role {
 pub struct ImportOptions {
     /// The name of the pool; that which it was exported with when absent. Pools that came with it keep theirs.
     pub name: Option<String>,
-    /// The puddles join this pool, which must be of the same engine and not open, and no pool is made. Its own root stays
-    /// what it is; the other one becomes an object, of which the report tells where it is.
+    /// The puddles join this pool, which must be of the same engine and not open, and no pool is made. Its own root
+    /// stays what it is; the other one becomes an object, of which the report tells where it is.
     pub into: Option<String>,
     /// The export's files stay where they are, and the store gets copies. Without it they become the store's, if they
     /// are this user's alone and on the same file system: then the export is gone.
