@@ -86,9 +86,9 @@ pub unsafe extern "C" fn durum_pool_import(
     flags: u32,
 ) -> c_int {
     status(|| {
-        // SAFETY: the string is as the conventions say.
         let name = match name.is_null() {
             true => None,
+            // SAFETY: the string is as the conventions say.
             false => Some(unsafe { string(name, "the pool's name")? }.to_owned()),
         };
         let options = ImportOptions {
