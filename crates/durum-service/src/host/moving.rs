@@ -25,7 +25,8 @@ use crate::registry::contents::{AddressRange, Change, PuddleRecord, rewritten};
 use crate::rewrite::{Moves, Rewriter, Stopped, Unknown};
 use crate::space::{Elsewhere, Space, random_start};
 
-const SETTLED: Site = Site("twin pool before it moves");
+const COPIES: Site = Site("twin pool's copies before it moves");
+const STATE: Site = Site("twin pool's state before it moves");
 
 /// What a client has said of the addresses of its process.
 #[derive(Debug, Default)]
@@ -304,10 +305,11 @@ fn settle_twin(store: &Path, open: &Open, pool: Uuid) -> Result<()> {
     }
     let file = &root.file;
     let failed = |error| Error::io("making a pool durable", file.path(), error);
-    for (uuid, record) in &registered {
+    // The root's own come with its state.
+    for (uuid, record) in registered.iter().filter(|(_, record)| !record.is_root) {
         // ORDER: both copies are durable before the state says that they are the same; else a power cut leaves two
         // that differ, and nothing that tells which one is whole.
-        let synced = files::open(store, *uuid, record, true)?.sync(SETTLED);
+        let synced = files::open(store, *uuid, record, true)?.sync(COPIES);
         synced.map_err(failed)?;
     }
     let mut word = [0; 8];
@@ -324,9 +326,11 @@ fn settle_twin(store: &Path, open: &Open, pool: Uuid) -> Result<()> {
             .map_err(|error| Error::io_at("settling a pool", file, at, error))
     };
     write(&idle.to_word().to_le_bytes(), STATE_OFFSET)?;
-    write(&seals, header_size(record.size) - seals.len() as u64)?;
-    // ORDER: durable before addresses change; else a power cut brings back a state that asks seals about the old ones.
-    file.sync(SETTLED).map_err(failed)
+    // ORDER: durable before the seals go, and before addresses change; else a power cut brings back a state that asks
+    // seals: those that are gone, or those about the old addresses.
+    file.sync(STATE).map_err(failed)?;
+    // Durable before a transaction begins: the puddle is synced when it is rewritten.
+    write(&seals, header_size(record.size) - seals.len() as u64)
 }
 
 impl Host {
