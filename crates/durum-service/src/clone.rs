@@ -35,9 +35,8 @@ use crate::names;
 use crate::reading;
 use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::{Contents, PoolRecord, PuddleRecord};
-use crate::roles;
 use crate::space::{Elsewhere, Space};
-use crate::translate;
+use crate::translate::Translator;
 
 /// Bytes written at a time; runs of zeros of this size are left out, because a new puddle is zero.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -467,7 +466,8 @@ fn translate_object(
     object: &mut [u8],
     place: (&Path, u64),
 ) -> Result<()> {
-    if roles::is_husk(descriptor, object) {
+    let mut translator = Translator::new(descriptor);
+    if translator.is_husk(object) {
         return Ok(());
     }
     let mut volatile = Vec::new();
@@ -476,7 +476,7 @@ fn translate_object(
         // What does not fit holds no pointers, and `check` does not look at it: it is copied as it is.
         volatile.clear();
     }
-    translate::pointers(descriptor, object, place, |address| {
+    translator.pointers(object, place, |address| {
         if !moves.concerns(address) {
             return None;
         }
