@@ -47,8 +47,11 @@ fn copies_of_a_database_are_open_side_by_side() {
                 expected.insert(key(number), value);
             }
         }
-        let copied = Command::new("cp").arg("-r").args([&first, &second]);
-        assert!(copied.status().unwrap().success());
+        let copied = Command::new("cp")
+            .arg("-r")
+            .args([&first, &second])
+            .status();
+        assert!(copied.unwrap().success());
         let mut both = [expected.clone(), expected];
         // The one that stays, and the one that moves. Then the other way round: where they are now, they meet no more.
         for paths in [[&first, &second], [&second, &first]] {

@@ -476,7 +476,7 @@ fn translate_object(
         // What does not fit holds no pointers, and `check` does not look at it: it is copied as it is.
         volatile.clear();
     }
-    translator.pointers(object, place, |address| {
+    translator.pointers(object, place, |_, address| {
         if !moves.concerns(address) {
             return None;
         }

@@ -105,6 +105,30 @@ impl Unknown {
     }
 }
 
+/// The objects of a puddle of which nobody knows where their pointers are. Reads what the heap says of its objects, and
+/// not these.
+///
+/// # Errors
+/// `Damaged`, `Io`.
+pub(crate) fn unknown(
+    file: &MediaFile,
+    header: &PuddleHeader,
+    is_registered: impl Fn(u64) -> bool,
+) -> Result<Option<Unknown>> {
+    let bytes = HeapInFile { file, start: 0 };
+    let mut found = Unknown::default();
+    for extent in extent::extents(&bytes, header) {
+        let extent = extent.map_err(|error| Error::damaged_heap(file, &error))?;
+        let id = extent.type_id();
+        let is_known = id != UNTYPED && is_registered(id);
+        if !is_known && extent.allocated() > 0 {
+            found.objects += extent.allocated();
+            found.type_id = id;
+        }
+    }
+    Ok((found.objects > 0).then_some(found))
+}
+
 impl<'r> Rewriter<'r> {
     pub(crate) fn new(
         moves: &'r Moves,
@@ -117,30 +141,6 @@ impl<'r> Rewriter<'r> {
             untyped_hold_no_pointers,
             types: Types::new(),
         }
-    }
-
-    /// The objects of a puddle of which nobody knows where their pointers are. Reads what the heap says of its objects,
-    /// and not these.
-    ///
-    /// # Errors
-    /// `Damaged`, `Io`.
-    pub(crate) fn unknown(
-        &mut self,
-        file: &MediaFile,
-        header: &PuddleHeader,
-    ) -> Result<Option<Unknown>> {
-        let bytes = HeapInFile { file, start: 0 };
-        let mut found = Unknown::default();
-        for extent in extent::extents(&bytes, header) {
-            let extent = extent.map_err(|error| Error::damaged_heap(file, &error))?;
-            let id = extent.header().type_id;
-            let objects = extent.allocated();
-            if objects > 0 && !self.knows(id)? {
-                found.objects += objects;
-                found.type_id = id;
-            }
-        }
-        Ok((found.objects > 0).then_some(found))
     }
 
     /// Whether a type is known, or becomes so now.
@@ -211,18 +211,17 @@ impl<'r> Rewriter<'r> {
         };
         let mut translator = Translator::new(descriptor);
         let path = window.file.path();
+        // A crash may have left the new pointers in one copy only: then there is nothing to translate in that.
+        let all_are_written = window.header.kind.copies() > 1;
         for object in extent.objects() {
-            // A crash may have left the new pointers in one copy only: then there is nothing to translate in that.
-            let mut is_written = window.header.kind.copies() > 1;
-            let bytes = window.object(&object)?;
-            translator.pointers(bytes, (path, object.offset), |address| {
+            let (bytes, mut pages) = window.object(&object)?;
+            translator.pointers(bytes, (path, object.offset), |at, address| {
                 let translated = ways.translated(address);
-                is_written |= translated.is_some();
+                if translated.is_some() || all_are_written {
+                    pages.have_changed(at);
+                }
                 translated
             })?;
-            if is_written {
-                window.has_changed(&object);
-            }
         }
         Ok(())
     }
@@ -267,8 +266,8 @@ impl<'f> Window<'f> {
         }
     }
 
-    /// The bytes of an object. Objects come in the order of their addresses.
-    fn object(&mut self, object: &Object) -> Result<&mut [u8]> {
+    /// The bytes of an object, and its pages. Objects come in the order of their addresses.
+    fn object(&mut self, object: &Object) -> Result<(&mut [u8], ObjectPages<'_>)> {
         let end = object.offset.saturating_add(object.size);
         if object.offset < self.start || end > self.start + self.bytes.len() as u64 {
             self.flush()?;
@@ -285,18 +284,13 @@ impl<'f> Window<'f> {
             self.changed.resize(self.bytes.len().div_ceil(PAGE), false);
         }
         let at = (object.offset - self.start) as usize;
-        let object = self.bytes.get_mut(at..at + object.size as usize);
+        let bytes = self.bytes.get_mut(at..at + object.size as usize);
+        let pages = ObjectPages {
+            changed: &mut self.changed,
+            at,
+        };
         // The walk over the heap has refused one that reaches beyond it.
-        Ok(object.unwrap_or_default())
-    }
-
-    /// The bytes of the object that was given last are other ones now.
-    fn has_changed(&mut self, object: &Object) {
-        let first = (object.offset - self.start) as usize / PAGE;
-        let last = (object.offset - self.start + object.size - 1) as usize / PAGE;
-        if let Some(pages) = self.changed.get_mut(first..=last) {
-            pages.fill(true);
-        }
+        Ok((bytes.unwrap_or_default(), pages))
     }
 
     /// Writes the pages that have changed.
@@ -322,5 +316,25 @@ impl<'f> Window<'f> {
                 .map_err(|error| Error::io_at("rewriting pointers", self.file, at, error))?;
         }
         Ok(())
+    }
+}
+
+/// The pages of a window in which an object lies.
+struct ObjectPages<'w> {
+    changed: &'w mut [bool],
+    /// Where in the window the object begins.
+    at: usize,
+}
+
+impl ObjectPages<'_> {
+    /// The pointer at that place of the object is another one now. It may lie across two pages.
+    #[inline]
+    fn have_changed(&mut self, offset: u64) {
+        let first = self.at + offset as usize;
+        for byte in [first, first + 7] {
+            if let Some(page) = self.changed.get_mut(byte / PAGE) {
+                *page = true;
+            }
+        }
     }
 }

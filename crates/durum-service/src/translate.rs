@@ -29,8 +29,9 @@ impl<'d> Translator<'d> {
         self.role == Role::Counted && Tally::read(object).is_some_and(|tally| tally.is_husk())
     }
 
-    /// Asks `elsewhere` for each pointer of an object where it is to lead, and has it lead there; `None` leaves it as
-    /// it is. An object whose value is gone has no pointers. The object begins at `offset` in `file`, for errors.
+    /// Asks `elsewhere` for each pointer of an object, by its place in that and its address, where it is to lead, and has
+    /// it lead there; `None` leaves it as it is. An object whose value is gone has no pointers. The object begins at
+    /// `offset` in `file`, for errors.
     ///
     /// # Errors
     /// `Damaged`: it does not fit its type; nothing was changed.
@@ -39,7 +40,7 @@ impl<'d> Translator<'d> {
         &mut self,
         object: &mut [u8],
         (file, offset): (&Path, u64),
-        mut elsewhere: impl FnMut(u64) -> Option<u64>,
+        mut elsewhere: impl FnMut(u64, u64) -> Option<u64>,
     ) -> Result<()> {
         if self.is_husk(object) {
             return Ok(());
@@ -62,7 +63,7 @@ impl<'d> Translator<'d> {
             let at = usize::try_from(pointer.offset).unwrap_or(usize::MAX);
             let rest = object.get_mut(at..);
             if let Some(word) = rest.and_then(|rest| rest.first_chunk_mut::<8>())
-                && let Some(address) = elsewhere(u64::from_le_bytes(*word))
+                && let Some(address) = elsewhere(pointer.offset, u64::from_le_bytes(*word))
             {
                 *word = address.to_le_bytes();
             }

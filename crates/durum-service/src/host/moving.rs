@@ -20,13 +20,16 @@ use crate::files::{self, Puddles};
 use crate::model::{Progress, Stage as Step, UsedElsewhere};
 use crate::names;
 use crate::reading;
-use crate::recovery::{apply, plan_twin};
+use crate::recovery::{apply, plan_twin, workers};
 use crate::registry::contents::{AddressRange, Change, PuddleRecord, rewritten};
-use crate::rewrite::{Moves, Rewriter, Stopped, Unknown};
+use crate::rewrite::{Rewriter, Stopped, Unknown, unknown};
 use crate::space::{Elsewhere, Space, random_start};
 
 const COPIES: Site = Site("twin pool's copies before it moves");
 const STATE: Site = Site("twin pool's state before it moves");
+
+/// As long as so many pages it takes to look at what a heap says of its objects, with its file.
+const PAGES_OF_HEAP: usize = 16;
 
 /// What a client has said of the addresses of its process.
 #[derive(Debug, Default)]
@@ -186,12 +189,14 @@ impl Embedded {
         if open.in_use_of(self.id).untyped_hold_no_pointers {
             return Ok(());
         }
-        let type_text = |id| Ok(open.contents.types.get(&id).cloned());
-        let nothing = Moves::new();
-        let mut rewriter = Rewriter::new(&nothing, &type_text, false);
-        for (uuid, record) in all {
-            let unknown = files::open(store, *uuid, record, false)
-                .and_then(|file| rewriter.unknown(&file, &files::header_of(*uuid, record)));
+        let (types, puddles) = (&open.contents.types, Puddles::of(store)?);
+        let look = |(uuid, record): &Registered| {
+            let file = puddles.open(*uuid, record, false)?;
+            let header = files::header_of(*uuid, record);
+            unknown(&file, &header, |id| types.contains_key(&id))
+        };
+        let threads = workers::count(PAGES_OF_HEAP * all.len());
+        for ((_, record), unknown) in all.iter().zip(workers::map(all, threads, look)) {
             match unknown {
                 Ok(None) => {}
                 Ok(Some(unknown)) => {

@@ -162,6 +162,26 @@ fn everything_is_found_where_it_has_moved() {
     follow(&open(&path)).unwrap();
 }
 
+/// The last move leaves a registry of the newer version, whose next copy needs the older one only.
+#[test]
+fn the_registrys_copy_can_be_made_anew_behind_the_last_move() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let store = open(&path);
+    displace(&store).unwrap();
+    follow(&store).unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert_eq!((version(&path), moves(&path)), (3, 0));
+    std::fs::remove_file(path.join("registry.copy")).unwrap();
+    let store = open(&path);
+    assert_eq!(version(&path), 2);
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(check(&path, &Default::default()).unwrap().findings, []);
+}
+
 #[test]
 fn a_pool_is_rewritten_when_it_is_opened_and_others_later() {
     let directory = scratch();

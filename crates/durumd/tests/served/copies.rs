@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use durum::{Engine, Pool, PoolOptions, Store, StoreError, StoreOptions};
+use durum::{Pool, PoolOptions, Store, StoreError, StoreOptions};
 
 use crate::support::Served;
 
@@ -54,16 +54,10 @@ fn open(path: &Path) -> (Store, Pool) {
 
 /// A store that somebody serves, and a copy of it.
 fn served_and_copy() -> (tempfile::TempDir, Served) {
-    served_and_copy_of("shadow")
-}
-
-fn served_and_copy_of(engine: &str) -> (tempfile::TempDir, Served) {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut served = Served::start();
     let store = Store::open(served.address(), StoreOptions::new()).unwrap();
-    let engine = Engine::from_name(engine).unwrap();
-    let options = PoolOptions::new().engine(engine);
-    let pool = store.create_pool("pool", options).unwrap();
+    let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
     fill(&pool);
     drop(pool);
     store.close().unwrap();
@@ -121,48 +115,4 @@ fn a_served_store_that_others_use_stays_where_it_is() {
         store.open_pool("pool", PoolOptions::new()).ok()
     });
     assert_eq!(value(&opened.unwrap()), 7);
-}
-
-/// The service is killed before a step of its own while it moves a store beside a copy, and started again at once.
-/// Gives the number of steps, if there are not so many.
-fn dies_while_it_moves(engine: &str, number: u64) -> Option<u64> {
-    let (directory, mut served) = served_and_copy_of(engine);
-    let (own, here) = open(&directory.path().join("copy"));
-    let address = served.address();
-    let mut opened = None;
-    let steps = served.killed_before(number, || opened = Some(open(Path::new(&address))));
-    let (store, there) = opened.unwrap();
-    assert_eq!((value(&here), value(&there)), (7, 7), "{engine}, {number}");
-    assert_ne!(here.root::<Node>().unwrap(), there.root::<Node>().unwrap());
-    drop((here, there));
-    own.close().unwrap();
-    store.close().unwrap();
-    served.end();
-    let report = durum_service::check(&served.store(), &Default::default()).unwrap();
-    assert_eq!(report.findings, [], "{engine}, {number}");
-    steps
-}
-
-/// Tries steps until there are no more.
-fn try_all(stride: usize) {
-    for (engine, first) in [("shadow", 1), ("hybrid", 3), ("twin", 5)] {
-        let tried = (first..).step_by(stride);
-        let steps = tried
-            .map(|number| (number, dies_while_it_moves(engine, number)))
-            .find_map(|(number, steps)| steps.map(|steps| (number, steps)));
-        let (number, steps) = steps.unwrap();
-        // Else it never moved anything.
-        assert!(steps > 10 && steps < number, "{engine}: {steps} steps");
-    }
-}
-
-#[test]
-fn a_move_survives_the_death_of_the_service_at_some_steps() {
-    try_all(7);
-}
-
-#[test]
-#[ignore = "it takes minutes"]
-fn a_move_survives_the_death_of_the_service_at_each_step() {
-    try_all(1);
 }
