@@ -24,8 +24,7 @@ use crate::liveness;
 use crate::reading;
 use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::{Contents, PuddleRecord};
-use crate::roles;
-use crate::translate;
+use crate::translate::Translator;
 
 /// Bytes written at a time; runs of zeros of this size are left out, because a new puddle is zero.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -213,9 +212,10 @@ fn copied(
     descriptor: &Descriptor,
     object: &mut [u8],
     place: (&Path, u64),
-    elsewhere: impl FnMut(u64) -> Option<u64>,
+    mut elsewhere: impl FnMut(u64) -> Option<u64>,
 ) -> Result<()> {
-    if roles::is_husk(descriptor, object) {
+    let mut translator = Translator::new(descriptor);
+    if translator.is_husk(object) {
         return Ok(());
     }
     let mut volatile = Vec::new();
@@ -224,7 +224,7 @@ fn copied(
         // What does not fit holds no pointers, and `check` does not look at it: it is copied as it is.
         volatile.clear();
     }
-    translate::pointers(descriptor, object, place, elsewhere)?;
+    translator.pointers(object, place, |_, address| elsewhere(address))?;
     for part in volatile {
         let [start, size] =
             [part.offset, part.size].map(|at| usize::try_from(at).unwrap_or(usize::MAX));

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use durum_format::extent::{self, Object, UNTYPED};
+use durum_format::extent::{self, Extent, Object, UNTYPED};
 use durum_format::puddle::{self, PuddleHeader};
 use durum_format::types::Registry as Types;
 use durum_persist::Site;
@@ -17,10 +17,12 @@ use crate::descriptors::register;
 use crate::error::{Error, Result};
 use crate::reading::{self, HeapInFile};
 use crate::registry::contents::AddressRange;
-use crate::translate;
+use crate::translate::Translator;
 
-/// Bytes that are read and written at a time; more where one object has more.
+/// Bytes that are read and written at a time; more where one object has more. A puddle may have only a few objects, so
+/// the first reads are of fewer.
 const WINDOW_BYTES: u64 = 256 << 10;
+const FIRST_WINDOW_BYTES: u64 = 8 << 10;
 /// What is written is a multiple of this.
 const PAGE: usize = 4096;
 
@@ -29,11 +31,46 @@ const REWRITTEN: Site = Site("rewritten puddle");
 /// Where things were, and where they are now.
 pub(crate) type Moves = BTreeMap<u64, AddressRange>;
 
-/// Where an address leads now; `None` where it leads to where it always did.
-fn translated(moves: &Moves, address: u64) -> Option<u64> {
-    let (from, to) = moves.range(..=address).next_back()?;
-    let offset = address - from;
-    (offset < to.size && *from != to.address).then(|| to.address + offset)
+/// Finds where addresses lead now.
+struct Ways<'m> {
+    moves: &'m Moves,
+    /// What was found last, and where it was: most pointers lead to where others of the same puddle do.
+    last: (u64, AddressRange),
+}
+
+impl<'m> Ways<'m> {
+    fn new(moves: &'m Moves) -> Ways<'m> {
+        let nothing = AddressRange {
+            address: 0,
+            size: 0,
+        };
+        Ways {
+            moves,
+            last: (0, nothing),
+        }
+    }
+
+    /// Where an address leads now; `None` where it leads to where it always did.
+    #[inline]
+    fn translated(&mut self, address: u64) -> Option<u64> {
+        let (from, to) = self.last;
+        let offset = address.wrapping_sub(from);
+        match offset < to.size {
+            true => Some(to.address + offset),
+            false => self.found(address),
+        }
+    }
+
+    fn found(&mut self, address: u64) -> Option<u64> {
+        let (from, to) = self.moves.range(..=address).next_back()?;
+        let offset = address - from;
+        // Of what was imported some may be where it was.
+        if offset >= to.size || *from == to.address {
+            return None;
+        }
+        self.last = (*from, *to);
+        Some(to.address + offset)
+    }
 }
 
 /// What is needed to rewrite puddles.
@@ -69,6 +106,30 @@ impl Unknown {
     }
 }
 
+/// The objects of a puddle of which nobody knows where their pointers are. Reads what the heap says of its objects, and
+/// not these.
+///
+/// # Errors
+/// `Damaged`, `Io`.
+pub(crate) fn unknown(
+    file: &MediaFile,
+    header: &PuddleHeader,
+    is_registered: impl Fn(u64) -> bool,
+) -> Result<Option<Unknown>> {
+    let bytes = HeapInFile { file, start: 0 };
+    let mut found = Unknown::default();
+    for extent in extent::extents(&bytes, header) {
+        let extent = extent.map_err(|error| Error::damaged_heap(file, &error))?;
+        let id = extent.type_id();
+        let is_known = id != UNTYPED && is_registered(id);
+        if !is_known && extent.allocated() > 0 {
+            found.objects += extent.allocated();
+            found.type_id = id;
+        }
+    }
+    Ok((found.objects > 0).then_some(found))
+}
+
 impl<'r> Rewriter<'r> {
     pub(crate) fn new(
         moves: &'r Moves,
@@ -81,30 +142,6 @@ impl<'r> Rewriter<'r> {
             untyped_hold_no_pointers,
             types: Types::new(),
         }
-    }
-
-    /// The objects of a puddle of which nobody knows where their pointers are. Reads what the heap says of its objects,
-    /// and not these.
-    ///
-    /// # Errors
-    /// `Damaged`, `Io`.
-    pub(crate) fn unknown(
-        &mut self,
-        file: &MediaFile,
-        header: &PuddleHeader,
-    ) -> Result<Option<Unknown>> {
-        let bytes = HeapInFile { file, start: 0 };
-        let mut found = Unknown::default();
-        for extent in extent::extents(&bytes, header) {
-            let extent = extent.map_err(|error| Error::damaged_heap(file, &error))?;
-            let id = extent.header().type_id;
-            let objects = extent.objects().count() as u64;
-            if objects > 0 && !self.knows(id)? {
-                found.objects += objects;
-                found.type_id = id;
-            }
-        }
-        Ok((found.objects > 0).then_some(found))
     }
 
     /// Whether a type is known, or becomes so now.
@@ -134,11 +171,14 @@ impl<'r> Rewriter<'r> {
         header: &PuddleHeader,
     ) -> Result<(), Stopped> {
         let mut window = Window::new(file, header);
+        let mut ways = Ways::new(self.moves);
         // No rewriting changes what the heap says of its objects.
         let bytes = HeapInFile { file, start: 0 };
-        for object in extent::objects(&bytes, header) {
-            let object = object.map_err(|error| Error::damaged_heap(file, &error))?;
-            self.rewrite_object(&mut window, &object)?;
+        for extent in extent::extents(&bytes, header) {
+            let extent = extent.map_err(|error| Error::damaged_heap(file, &error))?;
+            if extent.allocated() > 0 {
+                self.rewrite_extent(&mut window, &mut ways, &extent)?;
+            }
         }
         window.flush()?;
         file.write_all_at(&puddle::encode(header), 0)
@@ -150,32 +190,39 @@ impl<'r> Rewriter<'r> {
             .map_err(Stopped::Error)
     }
 
-    fn rewrite_object(&mut self, window: &mut Window<'_>, object: &Object) -> Result<(), Stopped> {
-        if !self.knows(object.type_id)? {
+    fn rewrite_extent(
+        &mut self,
+        window: &mut Window<'_>,
+        ways: &mut Ways<'_>,
+        extent: &Extent,
+    ) -> Result<(), Stopped> {
+        let type_id = extent.type_id();
+        if !self.knows(type_id)? {
             return match self.untyped_hold_no_pointers {
                 true => Ok(()),
                 false => Err(Stopped::Unknown(Unknown {
-                    objects: 1,
-                    type_id: object.type_id,
+                    objects: extent.allocated(),
+                    type_id,
                 })),
             };
         }
-        let descriptor = self.types.by_id(object.type_id);
+        let descriptor = self.types.by_id(type_id);
         let Some(descriptor) = descriptor.filter(|descriptor| descriptor.has_pointers()) else {
             return Ok(());
         };
-        // A crash may have left the new pointers in one copy only: then there is nothing to translate in that.
-        let mut is_written = window.header.kind.copies() > 1;
-        let moves = self.moves;
+        let mut translator = Translator::new(descriptor);
         let path = window.file.path();
-        let bytes = window.object(object)?;
-        translate::pointers(descriptor, bytes, (path, object.offset), |address| {
-            let translated = translated(moves, address);
-            is_written |= translated.is_some();
-            translated
-        })?;
-        if is_written {
-            window.has_changed(object);
+        // A crash may have left the new pointers in one copy only: then there is nothing to translate in that.
+        let all_are_written = window.header.kind.copies() > 1;
+        for object in extent.objects() {
+            let (bytes, mut pages) = window.object(&object)?;
+            translator.pointers(bytes, (path, object.offset), |at, address| {
+                let translated = ways.translated(address);
+                if translated.is_some() || all_are_written {
+                    pages.have_changed(at);
+                }
+                translated
+            })?;
         }
         Ok(())
     }
@@ -204,6 +251,8 @@ struct Window<'f> {
     bytes: Vec<u8>,
     /// Whether each of its pages has changed.
     changed: Vec<bool>,
+    /// How many bytes are read next.
+    next_length: u64,
 }
 
 impl<'f> Window<'f> {
@@ -214,19 +263,21 @@ impl<'f> Window<'f> {
             start: 0,
             bytes: Vec::new(),
             changed: Vec::new(),
+            next_length: FIRST_WINDOW_BYTES,
         }
     }
 
-    /// The bytes of an object. Objects come in the order of their addresses.
-    fn object(&mut self, object: &Object) -> Result<&mut [u8]> {
+    /// The bytes of an object, and its pages. Objects come in the order of their addresses.
+    fn object(&mut self, object: &Object) -> Result<(&mut [u8], ObjectPages<'_>)> {
         let end = object.offset.saturating_add(object.size);
         if object.offset < self.start || end > self.start + self.bytes.len() as u64 {
             self.flush()?;
             self.start = object.offset - object.offset % PAGE as u64;
             let needed = end.next_multiple_of(PAGE as u64) - self.start;
             let length = needed
-                .max(WINDOW_BYTES)
+                .max(self.next_length)
                 .min(self.header.size.saturating_sub(self.start));
+            self.next_length = (4 * self.next_length).min(WINDOW_BYTES);
             self.bytes.clear();
             reading::lengthen(&mut self.bytes, self.file.path(), length)?;
             reading::exact(self.file, self.start, &mut self.bytes, "reading a puddle")?;
@@ -234,18 +285,13 @@ impl<'f> Window<'f> {
             self.changed.resize(self.bytes.len().div_ceil(PAGE), false);
         }
         let at = (object.offset - self.start) as usize;
-        let object = self.bytes.get_mut(at..at + object.size as usize);
+        let bytes = self.bytes.get_mut(at..at + object.size as usize);
+        let pages = ObjectPages {
+            changed: &mut self.changed,
+            at,
+        };
         // The walk over the heap has refused one that reaches beyond it.
-        Ok(object.unwrap_or_default())
-    }
-
-    /// The bytes of the object that was given last are other ones now.
-    fn has_changed(&mut self, object: &Object) {
-        let first = (object.offset - self.start) as usize / PAGE;
-        let last = (object.offset - self.start + object.size - 1) as usize / PAGE;
-        if let Some(pages) = self.changed.get_mut(first..=last) {
-            pages.fill(true);
-        }
+        Ok((bytes.unwrap_or_default(), pages))
     }
 
     /// Writes the pages that have changed.
@@ -271,5 +317,25 @@ impl<'f> Window<'f> {
                 .map_err(|error| Error::io_at("rewriting pointers", self.file, at, error))?;
         }
         Ok(())
+    }
+}
+
+/// The pages of a window in which an object lies.
+struct ObjectPages<'w> {
+    changed: &'w mut [bool],
+    /// Where in the window the object begins.
+    at: usize,
+}
+
+impl ObjectPages<'_> {
+    /// The pointer at that place of the object is another one now. It may lie across two pages.
+    #[inline]
+    fn have_changed(&mut self, offset: u64) {
+        let first = self.at + offset as usize;
+        for byte in [first, first + 7] {
+            if let Some(page) = self.changed.get_mut(byte / PAGE) {
+                *page = true;
+            }
+        }
     }
 }

@@ -97,12 +97,6 @@ impl Tally {
     }
 }
 
-/// Whether the value of an object is gone: it is zeros, and need not fit its type.
-pub(crate) fn is_husk(descriptor: &Descriptor, object: &[u8]) -> bool {
-    Role::of(descriptor) == Role::Counted
-        && Tally::read(object).is_some_and(|tally| tally.is_husk())
-}
-
 /// The word at an offset.
 pub(crate) fn word_at(bytes: &[u8], offset: u64) -> Option<u64> {
     let at = usize::try_from(offset).ok()?;

@@ -130,12 +130,22 @@ pub struct ExtentObjects {
 impl Iterator for ExtentObjects {
     type Item = Object;
 
+    #[inline]
     fn next(&mut self) -> Option<Object> {
-        while self.next < self.extent.places() {
+        let places = self.extent.places();
+        while self.next < places {
             let element = self.next;
-            self.next += 1;
-            if let Some(object) = self.extent.object(element) {
-                return Some(object);
+            // Free elements are passed by the word.
+            let rest = match &self.extent.slab {
+                Some(slab) => slab.bitmap.get((element / 64) as usize)? >> (element % 64),
+                None => 1,
+            };
+            self.next = match rest {
+                0 => (element / 64 + 1) * 64,
+                rest => element + u64::from(rest.trailing_zeros()) + 1,
+            };
+            if rest != 0 {
+                return self.extent.object(self.next - 1);
             }
         }
         None

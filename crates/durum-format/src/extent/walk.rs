@@ -1,7 +1,7 @@
 //! Going over the heap of a puddle: every extent in order, every object, or the one at an address.
 //!
-//! Nothing is read before it is needed and nothing is kept: a walk costs one read of bitmap per 4,096 granules, one of
-//! 24 bytes per extent, and one of at most 64 bytes per slab.
+//! Nothing is read before it is needed and nothing is kept: a walk costs one read of bitmap per 4,096 granules, and one
+//! of 88 bytes per extent.
 
 use super::object::{Extent, ExtentObjects, Object, Slab};
 use super::slab::{SLAB_ALIGN, SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
@@ -11,6 +11,10 @@ use crate::puddle::{self, BITMAP_OFFSET, PuddleHeader};
 
 /// Bitmap words read at a time.
 pub(super) const WINDOW: usize = 64;
+
+/// Bytes of an extent's header, and of a slab's word and bitmap.
+const HEAD: usize = SLAB_BITMAP_OFFSET as usize + 8 * SLAB_BITMAP_WORDS_MAX;
+const _: () = assert!(HEAD as u64 <= GRANULE);
 
 /// The extents of a puddle in the order of their addresses; see [`extents`].
 pub struct Extents<'a, B: HeapBytes + ?Sized> {
@@ -139,10 +143,10 @@ pub(super) fn read_extent<B: HeapBytes + ?Sized>(
     granule: u64,
 ) -> Result<Extent, HeapError<B::Error>> {
     let offset = puddle::heap_offset(puddle.size) + granule * GRANULE;
-    // A granule is 256 bytes, so extent header and slab word can be read at once.
-    let mut head = [0; 24];
+    // A granule is 256 bytes, so extent header, slab word and bitmap can be read at once.
+    let mut head = [0; HEAD];
     bytes.read(offset, &mut head).map_err(HeapError::Read)?;
-    let [type_id, word, slab_word] = words_of(&head);
+    let [type_id, word, slab_word, bitmap @ ..]: [u64; HEAD / 8] = words_of(&head);
     let damaged = |error| HeapError::Extent { offset, error };
     let header = parse([type_id, word]).map_err(damaged)?;
     if granule + header.granules() > puddle::granules(puddle.size) {
@@ -165,12 +169,9 @@ pub(super) fn read_extent<B: HeapBytes + ?Sized>(
             }
             let slab = SlabHeader::parse(slab_word, extent_size).map_err(damaged)?;
             let geometry = slab.geometry();
-            let mut bitmap_bytes = [0; SLAB_BITMAP_WORDS_MAX * 8];
-            let len = (geometry.bitmap_words * 8) as usize;
-            bytes
-                .read(offset + SLAB_BITMAP_OFFSET, &mut bitmap_bytes[..len])
-                .map_err(HeapError::Read)?;
-            let bitmap: [u64; SLAB_BITMAP_WORDS_MAX] = words_of(&bitmap_bytes);
+            let mut bitmap: [u64; SLAB_BITMAP_WORDS_MAX] = bitmap;
+            // Behind it the elements begin.
+            bitmap[geometry.bitmap_words as usize..].fill(0);
             let tail = geometry.capacity % 64;
             let last = bitmap[geometry.bitmap_words as usize - 1];
             if tail != 0 && last >> tail != 0 {

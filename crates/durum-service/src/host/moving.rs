@@ -20,12 +20,16 @@ use crate::files::{self, Puddles};
 use crate::model::{Progress, Stage as Step, UsedElsewhere};
 use crate::names;
 use crate::reading;
-use crate::recovery::{apply, plan_twin};
+use crate::recovery::{apply, plan_twin, workers};
 use crate::registry::contents::{AddressRange, Change, Import, PuddleRecord, rewritten};
-use crate::rewrite::{Moves, Rewriter, Stopped, Unknown};
+use crate::rewrite::{Moves, Rewriter, Stopped, Unknown, unknown};
 use crate::space::{Elsewhere, Space, random_start};
 
-const SETTLED: Site = Site("twin pool before it moves");
+const COPIES: Site = Site("twin pool's copies before it moves");
+const STATE: Site = Site("twin pool's state before it moves");
+
+/// As long as so many pages it takes to look at what a heap says of its objects, with its file.
+const PAGES_OF_HEAP: usize = 16;
 
 /// What a client has said of the addresses of its process.
 #[derive(Debug, Default)]
@@ -197,12 +201,14 @@ impl Embedded {
         if open.in_use_of(self.id).untyped_hold_no_pointers {
             return Ok(());
         }
-        let type_text = |id| Ok(open.contents.types.get(&id).cloned());
-        let nothing = Moves::new();
-        let mut rewriter = Rewriter::new(&nothing, &type_text, false);
-        for (uuid, record) in all {
-            let unknown = files::open(store, *uuid, record, false)
-                .and_then(|file| rewriter.unknown(&file, &files::header_of(*uuid, record)));
+        let (types, puddles) = (&open.contents.types, Puddles::of(store)?);
+        let look = |(uuid, record): &Registered| {
+            let file = puddles.open(*uuid, record, false)?;
+            let header = files::header_of(*uuid, record);
+            unknown(&file, &header, |id| types.contains_key(&id))
+        };
+        let threads = workers::count(PAGES_OF_HEAP * all.len());
+        for ((_, record), unknown) in all.iter().zip(workers::map(all, threads, look)) {
             match unknown {
                 Ok(None) => {}
                 Ok(Some(unknown)) => {
@@ -347,10 +353,11 @@ fn settle_twin(store: &Path, open: &Open, pool: Uuid) -> Result<()> {
     }
     let file = &root.file;
     let failed = |error| Error::io("making a pool durable", file.path(), error);
-    for (uuid, record) in &registered {
+    // The root's own come with its state.
+    for (uuid, record) in registered.iter().filter(|(_, record)| !record.is_root) {
         // ORDER: both copies are durable before the state says that they are the same; else a power cut leaves two
         // that differ, and nothing that tells which one is whole.
-        let synced = files::open(store, *uuid, record, true)?.sync(SETTLED);
+        let synced = files::open(store, *uuid, record, true)?.sync(COPIES);
         synced.map_err(failed)?;
     }
     let mut word = [0; 8];
@@ -367,9 +374,11 @@ fn settle_twin(store: &Path, open: &Open, pool: Uuid) -> Result<()> {
             .map_err(|error| Error::io_at("settling a pool", file, at, error))
     };
     write(&idle.to_word().to_le_bytes(), STATE_OFFSET)?;
-    write(&seals, header_size(record.size) - seals.len() as u64)?;
-    // ORDER: durable before addresses change; else a power cut brings back a state that asks seals about the old ones.
-    file.sync(SETTLED).map_err(failed)
+    // ORDER: durable before the seals go, and before addresses change; else a power cut brings back a state that asks
+    // seals: those that are gone, or those about the old addresses.
+    file.sync(STATE).map_err(failed)?;
+    // Durable before a transaction begins: the puddle is synced when it is rewritten.
+    write(&seals, header_size(record.size) - seals.len() as u64)
 }
 
 impl Host {

@@ -24,7 +24,7 @@ mod plan;
 mod records;
 mod refused;
 mod twin;
-mod workers;
+pub(crate) mod workers;
 mod write;
 
 pub(crate) use self::apply::{apply, sync_logs};

@@ -11,7 +11,7 @@ use durum_persist::line;
 const PAGES_MIN: usize = 1 << 10;
 
 /// How many threads are worth it for the work on so many pages.
-pub(super) fn count(pages: usize) -> usize {
+pub(crate) fn count(pages: usize) -> usize {
     let threads = pages / PAGES_MIN;
     if threads <= 1 || line::is_recorded() {
         // A recorder is told of writes in the order in which they happen: with one thread that is the same in every
@@ -25,7 +25,7 @@ pub(super) fn count(pages: usize) -> usize {
 }
 
 /// The results of `work` on each item, by up to `threads` threads of which the caller's is one.
-pub(super) fn map<T: Sync, R: Send>(
+pub(crate) fn map<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
     work: impl Fn(&T) -> R + Sync,

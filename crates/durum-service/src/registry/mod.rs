@@ -139,7 +139,12 @@ impl Registry {
     /// Opens the registry for writing, as it was found. A copy that does not say the same is made anew; a store of the
     /// form before gets its files now, and one of an older version new ones.
     pub(crate) fn open(store: &Path, found: &Found) -> Result<Registry> {
-        let current = |file: &&FoundFile| file.parsed.version >= VERSION_RIGHTS;
+        // A copy that is made anew has the version that its contents need, and both files have the same one.
+        let copy_version = snapshot_version(&found.contents);
+        let current = |file: &&FoundFile| {
+            let version = file.parsed.version;
+            version >= VERSION_RIGHTS && (found.has_copy() || version == copy_version)
+        };
         // An older durum would take a record that it cannot read for one that a crash tore.
         let Some(found_file) = found.file.as_ref().filter(current) else {
             return Registry::create(store, &found.contents);
@@ -254,7 +259,11 @@ impl Registry {
             return;
         }
         match encode_snapshot(contents) {
-            Ok(snapshot) => self.make_copy(&snapshot),
+            Ok(snapshot) => {
+                self.make_copy(&snapshot);
+                // What it cannot say needs new files.
+                self.version = self.version.min(snapshot_version(contents));
+            }
             Err(error) => self.lose_copy(&io::Error::other(error)),
         }
     }

@@ -1,10 +1,12 @@
 //! A store makes way for what a process has at its addresses: everything is found where it is then, by whoever opens it
 //! next, whatever crashed in between.
 
+mod claims;
+mod settling;
+
 use std::path::Path;
 
 use durum_format::registry::{self, AddressRange};
-use durum_format::twin::{SEAL_SIZE, STATE_OFFSET, Seal, SealRange, Stage, State, seal_offset};
 use durum_format::{UNIT, Uuid};
 use durum_persist::Site;
 use durum_persist::record::note;
@@ -158,6 +160,26 @@ fn everything_is_found_where_it_has_moved() {
     let report = check(&path, &Default::default()).unwrap();
     assert_eq!(report.findings, []);
     follow(&open(&path)).unwrap();
+}
+
+/// The last move leaves a registry of the newer version, whose next copy needs the older one only.
+#[test]
+fn the_registrys_copy_can_be_made_anew_behind_the_last_move() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let store = open(&path);
+    displace(&store).unwrap();
+    follow(&store).unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert_eq!((version(&path), moves(&path)), (3, 0));
+    std::fs::remove_file(path.join("registry.copy")).unwrap();
+    let store = open(&path);
+    assert_eq!(version(&path), 2);
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(check(&path, &Default::default()).unwrap().findings, []);
 }
 
 #[test]
@@ -320,41 +342,6 @@ fn nothing_moves_of_which_a_log_may_tell() {
     follow(&store).unwrap();
 }
 
-/// The state of a Twin pool is not synced when it closes: a power cut may bring back one that asks a seal.
-#[test]
-fn a_twin_pool_is_settled_before_its_addresses_change() {
-    let directory = scratch();
-    let path = directory.path().join("store");
-    lists(&path);
-    let store = open(&path);
-    let pool = store.open_pool("twin").unwrap();
-    let state = State {
-        generation: 7,
-        stage: Stage::Changing,
-        is_settled: true,
-    };
-    put(root(&pool), STATE_OFFSET, &state.to_word().to_le_bytes());
-    let seals = heap(root(&pool)) - 2 * SEAL_SIZE as u64;
-    put(root(&pool), seals, &[0x5a; 2 * SEAL_SIZE]);
-    // Main was changed and is to be what back is.
-    let value = heap(root(&pool)) + 16;
-    put(root(&pool), value, &99_u64.to_le_bytes());
-    store.close().unwrap();
-    drop((store, pool));
-    let store = open(&path);
-    displace(&store).unwrap();
-    drop(store);
-    let store = open(&path);
-    follow(&store).unwrap();
-    store.close().unwrap();
-    drop(store);
-    let store = open(&path);
-    let pool = store.open_pool("twin").unwrap();
-    let found = State::from_word(word(root(&pool), STATE_OFFSET)).unwrap();
-    assert_eq!((found.stage, found.generation), (Stage::Idle, 7));
-    assert_eq!(word(root(&pool), seals), 0);
-}
-
 /// A pool whose file is missing costs the others nothing, and is rewritten once the file is back.
 #[test]
 fn a_file_that_is_missing_moves_when_it_is_back() {
@@ -501,70 +488,4 @@ fn a_client_of_another_user_moves_nobody_elses_pools() {
     let refused = displace(&stranger).unwrap_err();
     assert!(matches!(refused, Error::NotPermitted { .. }), "{refused}");
     assert_eq!(version(&path), 2);
-}
-
-/// A Twin pool whose last transaction has a seal, and which is closed: that both copies are the same is not durable
-/// yet.
-fn explore_settling(skip: Option<Site>) -> Result<Report, Failure> {
-    let directory = scratch();
-    let path = directory.path().join("store");
-    lists(&path);
-    let store = open(&path);
-    let pool = store.open_pool("twin").unwrap();
-    let value = root(&pool).address + heap(root(&pool)) + 16;
-    let range = SealRange::new(value, 8).unwrap();
-    let contents = word(root(&pool), heap(root(&pool)) + 16);
-    let mut place = [0; SEAL_SIZE];
-    Seal::encode(
-        6,
-        &[range],
-        |crc| crc.update(&contents.to_le_bytes()),
-        &mut place,
-    );
-    put(root(&pool), seal_offset(root(&pool).size, 6), &place);
-    let changing = State {
-        generation: 7,
-        stage: Stage::Changing,
-        is_settled: false,
-    };
-    let state = |state: State| state.to_word().to_le_bytes();
-    put(root(&pool), STATE_OFFSET, &state(changing));
-    let recorder = recorder(directory.path(), skip);
-    let idle = State {
-        stage: Stage::Idle,
-        ..changing
-    };
-    let file = &root(&pool).file;
-    file.write_all_at(&state(idle), STATE_OFFSET).unwrap();
-    store.close().unwrap();
-    drop((store, pool));
-    let store = open(&path);
-    displace(&store).unwrap();
-    follow(&store).unwrap();
-    drop(store);
-    let plan = Plan {
-        random_images: 2,
-        exhaustive_max: 6,
-        nested_one_in: 0,
-        points_max: Some(40),
-        ..Plan::new(Rules::Sectors, 51)
-    };
-    explore_with_recovery(
-        &recorder.stop(),
-        &plan,
-        |_| Ok(()),
-        |image, _| {
-            let store = Embedded::open(&image.join("store"), open_options());
-            follow(&store.map_err(|error| error.to_string())?)
-        },
-    )
-}
-
-#[test]
-fn a_power_cut_brings_back_no_seal_about_old_addresses() {
-    if let Err(failure) = explore_settling(None) {
-        panic!("{failure}");
-    }
-    let canary = explore_settling(Some(Site("twin pool before it moves")));
-    assert!(canary.is_err(), "a state that comes back is noticed");
 }

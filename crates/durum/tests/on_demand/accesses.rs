@@ -1,89 +1,106 @@
 //! A program follows pointers into puddles that wait.
 
+use std::ops::Range;
 use std::sync::Barrier;
 
 use durum::{Domain, Engine, PuddleMapping};
 
-use crate::fixture::{BLOCKS, Random, WAYS, everywhere, make, open};
+use crate::fixture::{BLOCKS, Opened, Random, WAYS, everywhere, make, open};
+
+pub const THREADS: usize = 16;
+
+/// How often each thread has committed an increment of its word in each block.
+pub type Committed = [[u64; BLOCKS]; THREADS];
+
+/// Threads load, store and commit at random. What they commit is counted.
+pub fn crowd(opened: &Opened, committed: &mut Committed, steps: usize) {
+    let blocks = opened.blocks.len();
+    let start = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for (thread, committed) in committed.iter_mut().enumerate() {
+            let start = &start;
+            scope.spawn(move || {
+                let mut random = Random(thread as u64 + 1);
+                let mut stored = [0; BLOCKS];
+                start.wait();
+                for step in 0..steps {
+                    let block = random.below(blocks);
+                    assert_eq!(opened.load(block, 0), block as u64);
+                    match step % 10 == 9 {
+                        true => {
+                            opened.increment(block, 1 + thread).unwrap();
+                            committed[block] += 1;
+                        }
+                        // Without an announcement: volatile, and this thread's alone.
+                        false => {
+                            let word = opened.word(block, 128 + 8 * thread);
+                            if stored[block] != 0 {
+                                assert_eq!(unsafe { word.read_volatile() }, stored[block]);
+                            }
+                            stored[block] = step as u64 + 1;
+                            unsafe { word.write_volatile(stored[block]) };
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Nothing of what a crowd has committed is lost.
+pub fn has(opened: &Opened, committed: &Committed) {
+    for (thread, committed) in committed.iter().enumerate() {
+        for (block, committed) in committed.iter().enumerate().take(opened.blocks.len()) {
+            assert_eq!(opened.load(block, 1 + thread), *committed);
+        }
+    }
+}
 
 #[test]
 fn sixteen_threads_at_random_lose_no_store_and_none_stays_asleep() {
-    const THREADS: usize = 16;
-    const STEPS: usize = 400;
     everywhere(|dir, engine, domain| {
         make(dir, engine, domain, BLOCKS);
         let mut committed = [[0; BLOCKS]; THREADS];
         for way in WAYS {
             let opened = open(dir, domain, way);
-            let start = Barrier::new(THREADS);
-            std::thread::scope(|scope| {
-                for (thread, committed) in committed.iter_mut().enumerate() {
-                    let (opened, start) = (&opened, &start);
-                    scope.spawn(move || {
-                        let mut random = Random(thread as u64 + 1);
-                        let mut stored = [0; BLOCKS];
-                        start.wait();
-                        for step in 0..STEPS {
-                            let block = random.below(BLOCKS);
-                            assert_eq!(opened.load(block, 0), block as u64);
-                            match step % 10 == 9 {
-                                true => {
-                                    opened.increment(block, 1 + thread).unwrap();
-                                    committed[block] += 1;
-                                }
-                                // Without an announcement: volatile, and this thread's alone.
-                                false => {
-                                    let word = opened.word(block, 128 + 8 * thread);
-                                    if stored[block] != 0 {
-                                        assert_eq!(unsafe { word.read_volatile() }, stored[block]);
-                                    }
-                                    stored[block] = step as u64 + 1;
-                                    unsafe { word.write_volatile(stored[block]) };
-                                }
-                            }
-                        }
-                    });
-                }
-            });
-            for (thread, committed) in committed.iter().enumerate() {
-                for (block, committed) in committed.iter().enumerate() {
-                    assert_eq!(opened.load(block, 1 + thread), *committed);
-                }
-            }
+            crowd(&opened, &mut committed, 400);
+            has(&opened, &committed);
             opened.close();
         }
         let opened = open(dir, domain, PuddleMapping::Eager);
-        for (thread, committed) in committed.iter().enumerate() {
-            for (block, committed) in committed.iter().enumerate() {
-                assert_eq!(opened.load(block, 1 + thread), *committed);
-            }
-        }
+        has(&opened, &committed);
         opened.close();
     });
 }
 
-/// All at the same moment, at the same puddle: one maps, the others wait for it.
+/// Threads do something with one block after the other, all at the same moment.
+pub fn all_at_one(blocks: Range<usize>, access: impl Fn(usize, usize) + Sync) {
+    let start = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (access, blocks, start) = (&access, blocks.clone(), &start);
+            scope.spawn(move || {
+                for block in blocks.rev() {
+                    start.wait();
+                    access(thread, block);
+                }
+            });
+        }
+    });
+}
+
+/// All at the same puddle: one maps, the others wait for it.
 #[test]
 fn many_threads_at_one_puddle_see_it_whole() {
-    const THREADS: usize = 16;
     everywhere(|dir, engine, domain| {
         make(dir, engine, domain, BLOCKS);
         for way in WAYS {
             let opened = open(dir, domain, way);
-            let start = Barrier::new(THREADS);
-            std::thread::scope(|scope| {
-                for thread in 0..THREADS {
-                    let (opened, start) = (&opened, &start);
-                    scope.spawn(move || {
-                        for block in (0..BLOCKS).rev() {
-                            start.wait();
-                            if thread % 4 == 3 {
-                                opened.increment(block, 20 + thread).unwrap();
-                            }
-                            assert_eq!(opened.load(block, 0), block as u64);
-                        }
-                    });
+            all_at_one(0..BLOCKS, |thread, block| {
+                if thread % 4 == 3 {
+                    opened.increment(block, 20 + thread).unwrap();
                 }
+                assert_eq!(opened.load(block, 0), block as u64);
             });
             assert_eq!(opened.pool.puddles_waiting(), 0);
             opened.close();

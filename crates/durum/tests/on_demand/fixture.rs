@@ -15,6 +15,19 @@ pub struct Root {
 }
 durum::describe!(Root as "on demand root" { blocks });
 
+/// As large as a block without a type. The words before its pointer, and those of the filler, are the program's.
+#[repr(C)]
+pub struct Block {
+    words: [u64; POINTER],
+    other: *mut Block,
+    filler: [u64; BLOCK_BYTES / 8 - POINTER - 1],
+}
+durum::describe!(Block as "on demand block" { words, other, filler });
+
+/// Which word of a block is its pointer: to the block so much further on.
+const POINTER: usize = 127;
+const FURTHER_ON: usize = 7;
+
 pub const ENGINES: [Engine; 3] = [Engine::Shadow, Engine::Hybrid, Engine::Twin];
 
 pub const WAYS: [PuddleMapping; 3] = [
@@ -33,10 +46,15 @@ pub fn domains() -> [Domain; 3] {
 
 /// Runs `test` with each engine and domain, in a directory of its own.
 pub fn everywhere(test: impl Fn(&Path, Engine, Domain)) {
+    everywhere_in(&std::env::temp_dir(), test);
+}
+
+/// As [`everywhere`], in directories of that place.
+pub fn everywhere_in(place: &Path, test: impl Fn(&Path, Engine, Domain)) {
     for engine in ENGINES {
         for domain in domains() {
             println!("{} {domain:?}", engine.name());
-            let dir = tempfile::tempdir().unwrap();
+            let dir = tempfile::tempdir_in(place).unwrap();
             test(dir.path(), engine, domain);
         }
     }
@@ -48,6 +66,38 @@ pub fn pool_options(engine: Engine) -> PoolOptions {
 
 /// Makes the pool: word 0 of each block is its index.
 pub fn make(dir: &Path, engine: Engine, domain: Domain, blocks: usize) {
+    make_of(dir, engine, domain, blocks, |tx, pool| {
+        tx.alloc_bytes(pool, 0, BLOCK_BYTES, 8)
+    });
+}
+
+/// As [`make`], but each block has a type, and a pointer to another one: the store can move.
+pub fn make_movable(dir: &Path, engine: Engine, domain: Domain, blocks: usize) {
+    make_of(dir, engine, domain, blocks, |tx, _| {
+        tx.alloc::<Block>().map(<*mut Block>::cast)
+    });
+    let opened = try_open(dir, domain, PuddleMapping::Eager, PoolOptions::new()).unwrap();
+    for block in 0..blocks {
+        opened
+            .pool
+            .transaction(|tx| unsafe {
+                let pointer = opened.word(block, POINTER).cast::<*mut u64>();
+                tx.add(pointer)?;
+                pointer.write(opened.blocks[(block + FURTHER_ON) % blocks]);
+                Ok::<_, durum::Error>(())
+            })
+            .unwrap();
+    }
+    opened.close();
+}
+
+fn make_of(
+    dir: &Path,
+    engine: Engine,
+    domain: Domain,
+    blocks: usize,
+    alloc: impl Fn(&durum::Tx, &Pool) -> Result<*mut u8, durum::Error>,
+) {
     let options = StoreOptions::new()
         .domain(domain)
         .mapping(PuddleMapping::Eager);
@@ -56,7 +106,7 @@ pub fn make(dir: &Path, engine: Engine, domain: Domain, blocks: usize) {
     let root = pool.root::<Root>().unwrap();
     for index in 0..blocks {
         pool.transaction(|tx| unsafe {
-            let block = tx.alloc_bytes(&pool, 0, BLOCK_BYTES, 8)?;
+            let block = alloc(tx, &pool)?;
             tx.add_bytes(block, 64 * 8, durum::Announce::Clobber)?;
             block.cast::<[u64; 64]>().write([0; 64]);
             block.cast::<u64>().write(index as u64);
@@ -108,6 +158,14 @@ impl Opened {
 
     pub fn load(&self, block: usize, word: usize) -> u64 {
         unsafe { self.word(block, word).read_volatile() }
+    }
+
+    /// Follows the pointer of a block, whose blocks are movable.
+    pub fn follow(&self, block: usize) {
+        let pointer = self.word(block, POINTER).cast::<*mut u64>();
+        let other = (block + FURTHER_ON) % self.blocks.len();
+        assert_eq!(unsafe { pointer.read_volatile() }, self.blocks[other]);
+        assert_eq!(self.load(other, 0), other as u64);
     }
 
     /// Adds one to a word, in a transaction.

@@ -10,7 +10,12 @@ mod accesses;
 mod calls;
 mod copies;
 mod crashes;
+mod crowds;
 mod fixture;
+mod killed;
+#[path = "../../../durumd/tests/served/killer.rs"]
+mod killer;
+mod measures;
 mod missing;
 mod pointers;
 #[path = "../support/mod.rs"]
