@@ -45,7 +45,7 @@ impl Scene {
     }
 
     fn domain(self) -> Domain {
-        domains()[self.domain].clone()
+        domains()[self.domain]
     }
 }
 

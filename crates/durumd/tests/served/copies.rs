@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use durum::{Pool, PoolOptions, Store, StoreError, StoreOptions};
+use durum::{Engine, Pool, PoolOptions, Store, StoreError, StoreOptions};
 
-use crate::support::Served;
+use crate::support::{Served, until};
 
 #[repr(C)]
 struct Node {
@@ -47,17 +47,27 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn open(path: &Path) -> (Store, Pool) {
-    let store = Store::open(path, StoreOptions::new()).unwrap();
-    let pool = store.open_pool("pool", PoolOptions::new()).unwrap();
-    (store, pool)
+    try_open(path).unwrap()
+}
+
+fn try_open(path: &Path) -> Result<(Store, Pool), durum::Error> {
+    let store = Store::open(path, StoreOptions::new())?;
+    let pool = store.open_pool("pool", PoolOptions::new())?;
+    Ok((store, pool))
 }
 
 /// A store that somebody serves, and a copy of it.
 fn served_and_copy() -> (tempfile::TempDir, Served) {
+    served_and_copy_of("shadow")
+}
+
+fn served_and_copy_of(engine: &str) -> (tempfile::TempDir, Served) {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut served = Served::start();
     let store = Store::open(served.address(), StoreOptions::new()).unwrap();
-    let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
+    let engine = Engine::from_name(engine).unwrap();
+    let options = PoolOptions::new().engine(engine);
+    let pool = store.create_pool("pool", options).unwrap();
     fill(&pool);
     drop(pool);
     store.close().unwrap();
@@ -115,4 +125,56 @@ fn a_served_store_that_others_use_stays_where_it_is() {
         store.open_pool("pool", PoolOptions::new()).ok()
     });
     assert_eq!(value(&opened.unwrap()), 7);
+}
+
+/// The service is killed before a step of its own while it moves a store beside a copy, and started again at once.
+/// Gives the number of steps, if there are not so many.
+fn dies_while_it_moves(engine: &str, number: u64) -> Option<u64> {
+    let (directory, mut served) = served_and_copy_of(engine);
+    let (own, here) = open(&directory.path().join("copy"));
+    let address = served.address();
+    let mut opened = None;
+    let steps = served.killed_before(number, || {
+        // Who has no store open yet is told that the service is not there.
+        until("it opens", || {
+            opened = try_open(Path::new(&address)).ok();
+            opened.is_some()
+        });
+    });
+    let (store, there) = opened.unwrap();
+    assert_eq!((value(&here), value(&there)), (7, 7), "{engine}, {number}");
+    assert_ne!(here.root::<Node>().unwrap(), there.root::<Node>().unwrap());
+    drop((here, there));
+    own.close().unwrap();
+    store.close().unwrap();
+    // It is as well for who finds it alone.
+    let (store, there) = open(Path::new(&address));
+    assert_eq!(value(&there), 7, "{engine}, {number}");
+    drop(there);
+    store.close().unwrap();
+    steps
+}
+
+/// Tries steps until there are no more.
+fn try_all(stride: usize) {
+    for (engine, first) in [("shadow", 1), ("hybrid", 3), ("twin", 5)] {
+        let tried = (first..).step_by(stride);
+        let steps = tried
+            .map(|number| (number, dies_while_it_moves(engine, number)))
+            .find_map(|(number, steps)| steps.map(|steps| (number, steps)));
+        let (number, steps) = steps.unwrap();
+        // Else it never moved anything.
+        assert!(steps > 10 && steps < number, "{engine}: {steps} steps");
+    }
+}
+
+#[test]
+fn a_move_survives_the_death_of_the_service_at_some_steps() {
+    try_all(7);
+}
+
+#[test]
+#[ignore = "it takes minutes"]
+fn a_move_survives_the_death_of_the_service_at_each_step() {
+    try_all(1);
 }

@@ -33,8 +33,11 @@ impl Killer {
         let (pid, aims) = (pid as i32, aim.clone());
         // What follows a process is a thread: no other one may ask for it.
         let follows = thread::spawn(move || {
-            for thread in threads_of(pid) {
+            // One that is not followed yet may begin others meanwhile.
+            let mut followed = HashSet::new();
+            while let Some(thread) = threads_of(pid).difference(&followed).next().copied() {
                 seize(thread);
+                followed.insert(thread);
             }
             ready.send(()).unwrap();
             follow(pid, &aims)
@@ -79,7 +82,12 @@ fn seize(thread: i32) {
     // SAFETY: both requests read no memory of this process.
     unsafe {
         let seized = libc::ptrace(libc::PTRACE_SEIZE, thread, 0, options);
-        assert_eq!(seized, 0, "ptrace: {}", io::Error::last_os_error());
+        let error = io::Error::last_os_error();
+        // It has ended since the threads were listed, or is followed, as one is that another one has begun.
+        if seized < 0 && matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EPERM)) {
+            return;
+        }
+        assert_eq!(seized, 0, "ptrace: {error}");
         libc::ptrace(libc::PTRACE_INTERRUPT, thread, 0, 0);
     }
 }
