@@ -348,7 +348,9 @@ impl Importing {
     ) -> Result<()> {
         let store = &self.client.host.path;
         for (_, name) in named {
-            if open.contents.pool_named(name).is_some() {
+            // The new name of the one may be that of another one that comes with it.
+            let alike = named.iter().filter(|(_, other)| other == name).count();
+            if alike > 1 || open.contents.pool_named(name).is_some() {
                 return Err(Error::PoolExists {
                     store: store.clone(),
                     name: name.clone(),
@@ -360,6 +362,9 @@ impl Importing {
         let count = exported.len() as u64;
         self.client
             .ensure_room_for(open, Some(&self.rights), count, bytes)?;
+        if self.client.caller.is_some() {
+            ensure_disk(store, bytes)?;
+        }
         for (id, text) in &self.types {
             if let Some(known) = open.contents.types.get(id).filter(|known| *known != text) {
                 return Err(Error::TypeRefused {
@@ -583,6 +588,20 @@ impl Drop for Importing {
                     .take_back(record.address, record.size, self.cursor);
             }
         }
+    }
+}
+
+/// Refuses more than there is room for: addresses are taken before files are made, and nobody is to have all of them by
+/// a manifest alone.
+fn ensure_disk(store: &Path, bytes: u64) -> Result<()> {
+    let found = rustix::fs::statvfs(store)
+        .map_err(|errno| Error::io("asking for room", store, errno.into()))?;
+    match bytes > found.f_bavail.saturating_mul(found.f_frsize) {
+        true => Err(Error::StorageFull {
+            path: store.to_owned(),
+            bytes,
+        }),
+        false => Ok(()),
     }
 }
 

@@ -70,6 +70,8 @@ fn pools_arrive_as_they_left_and_the_export_becomes_the_stores() {
 
     let other = directory.path().join("other");
     let store = create(&other);
+    let twice = import(&store, &place, &named("shadow")).unwrap_err();
+    assert!(matches!(&twice, Error::PoolExists { name, .. } if name == "shadow"));
     let report = import(&store, &place, &ImportOptions::default()).unwrap();
     assert_eq!(report.pools[0], "hybrid");
     assert_eq!((report.puddles, report.moved, report.copied), (6, 0, None));

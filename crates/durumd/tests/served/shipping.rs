@@ -108,6 +108,13 @@ fn what_a_client_sends_of_an_export_is_not_believed() {
         (0..40).any(|_| is_refused(&part)),
         "it takes no more than 16 MiB"
     );
+    // It takes no addresses for what there is no room for.
+    let mut huge = export.manifest().clone();
+    for puddle in huge.puddles.values_mut() {
+        puddle.size = 1 << 39;
+        puddle.address = huge.store.base;
+    }
+    assert!(!begins(&huge.encode().unwrap()));
     // Not all files, files twice, files with nothing in them.
     assert!(begins(export.manifest_bytes()));
     assert!(is_refused(&Request::FinishImport));
