@@ -55,7 +55,7 @@ fn work(pool: &Pool) -> u64 {
     }
     let address = root.expose_provenance();
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        let adds = || {
             scope.spawn(|| {
                 pool.update(|tx| {
                     let root: *mut u64 = std::ptr::with_exposed_provenance_mut(address);
@@ -65,7 +65,12 @@ fn work(pool: &Pool) -> u64 {
                     Ok::<_, durum::Error>(())
                 })
                 .unwrap();
-            });
+            })
+        };
+        // Joined: a scope ends while its threads still do, and a fork then may find a lock of the standard library
+        // taken for ever.
+        for thread in [adds(), adds()] {
+            thread.join().unwrap();
         }
     });
     // SAFETY: nobody changes it now.
