@@ -119,8 +119,7 @@ impl Archive {
     }
 
     /// Adds a file of these parts.
-    pub(crate) fn add(&mut self, name: &str, parts: &mut dyn Iterator<Item = &[u8]>) -> Result<()> {
-        let parts: Vec<&[u8]> = parts.collect();
+    pub(crate) fn add(&mut self, name: &str, parts: Vec<&[u8]>) -> Result<()> {
         let size = parts.iter().map(|part| part.len() as u64).sum();
         let mut header = tar::Header::new_gnu();
         header.set_size(size);
@@ -231,7 +230,8 @@ fn each(
     };
     let mut archive = tar::Archive::new(reader);
     let entries = archive.entries().map_err(failed)?;
-    for entry in entries {
+    // Raw: what says something of other entries, as a long name, is read by nobody, and refused.
+    for entry in entries.raw(true) {
         let mut entry = entry.map_err(failed)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let (size, kind) = (entry.size(), entry.header().entry_type());

@@ -99,8 +99,9 @@ pub fn clone_served(
     target: &Path,
     options: &CloneOptions,
 ) -> Result<CloneReport> {
+    let store = reader.name().to_owned();
     copying::of_served(reader, pool, |contents, from| {
-        place_at(target, contents, from, options)
+        place_at(target, &contents.only(&store, pool)?, from, options)
     })
 }
 

@@ -63,26 +63,25 @@ pub(crate) fn of_closed<T>(
     copy(&contents, &from)
 }
 
-/// Has `copy` copy all pools of a store that a service serves, or the one of this name. Nobody writes them from here
-/// on, until the reader is dropped.
+/// Has `copy` copy from a store that a service serves; nobody writes the pools, or the one of this name, from here on,
+/// until the reader is dropped.
 ///
 /// # Errors
 /// `PoolMissing`; `PoolBusy` for a pool that somebody writes; those of the service, and of `copy`.
-pub(crate) fn of_served<T>(
+pub(crate) fn of_served<T, E: From<Error>>(
     reader: &mut ReadOnlyStore,
     pool: Option<&str>,
-    copy: impl FnOnce(&Contents, &Source<'_>) -> Result<T>,
-) -> Result<T> {
+    copy: impl FnOnce(&Contents, &Source<'_>) -> Result<T, E>,
+) -> Result<T, E> {
     if let Some((_, error)) = reader.hold(pool)?.into_iter().next() {
-        return Err(error);
+        return Err(error.into());
     }
     let reader = &*reader;
-    let contents = reader.contents().only(reader.name(), pool)?;
     let from = Source {
         open: &|uuid, record| reader.file(uuid, record),
         type_text: &|id| reader.type_text(id),
     };
-    copy(&contents, &from)
+    copy(reader.contents(), &from)
 }
 
 /// Has `make` make files in a hidden directory, which then gets the name `target`. All of it is durable on return.
@@ -97,8 +96,8 @@ pub(crate) fn appear<T, E: From<Error>>(
     let place = hidden_beside(target)?;
     file::create_dir(&place, site).map_err(|error| not_made(target, error))?;
     let made = make(&place).and_then(|made| {
-        // ORDER: every name in it is durable before its own name is; else a crash leaves a copy that is not whole.
-        files::sync_dir(&place, site)?;
+        // ORDER: every file and name in it is durable (`make`) before its own name is; else a crash leaves a copy that
+        // is not whole.
         file::rename(&place, target, site)
             .map_err(|error| Error::io("moving the copy into its place", target, error))?;
         // ORDER: its own name is durable before anybody is told of it.
@@ -235,26 +234,15 @@ fn copied(
     Ok(())
 }
 
-/// The file of a puddle, in parts: the header, and `bytes` from its beginning on in each copy.
+/// What follows in a puddle's file behind the part that nobody but its maker writes: `bytes`, which are those of the
+/// puddle from its beginning on, without that part, in each copy.
 ///
 /// The source is drained: the main copy is whole, and all copies are to be the same.
-pub(crate) fn image<'b>(
-    header: &'b [u8; IMMUTABLE_SIZE as usize],
-    bytes: &'b [u8],
-    copies: u64,
-) -> impl Iterator<Item = &'b [u8]> {
+pub(crate) fn contents(bytes: &[u8], copies: u64) -> impl Iterator<Item = &[u8]> {
     const NOTHING: &[u8] = &[0; IMMUTABLE_SIZE as usize];
     let contents = bytes.get(IMMUTABLE_SIZE as usize..).unwrap_or_default();
     let further = (1..copies).flat_map(move |_| [NOTHING, contents]);
-    [header.as_slice(), contents].into_iter().chain(further)
-}
-
-/// The part of a puddle's file that nobody but its maker writes.
-pub(crate) fn head(header: &PuddleHeader) -> [u8; IMMUTABLE_SIZE as usize] {
-    let mut head = [0; IMMUTABLE_SIZE as usize];
-    let encoded = puddle::encode(header);
-    head[..encoded.len()].copy_from_slice(&encoded);
-    head
+    std::iter::once(contents).chain(further)
 }
 
 /// Writes the contents of a puddle, `bytes` from its beginning on, to each copy in a new file of its header. Not
@@ -268,12 +256,12 @@ pub(crate) fn write(to: &MediaFile, header: &PuddleHeader, bytes: &[u8]) -> Resu
             error,
         )
     };
-    let (head, zeros) = (head(header), vec![0; CHUNK_BYTES]);
-    let mut at = 0;
-    for part in image(&head, bytes, header.kind.copies()) {
+    let zeros = vec![0; CHUNK_BYTES];
+    let mut at = IMMUTABLE_SIZE;
+    for part in contents(bytes, header.kind.copies()) {
         for chunk in part.chunks(CHUNK_BYTES) {
             // Compared with zeros, which is a good deal faster than to look at each byte.
-            if at > 0 && zeros.get(..chunk.len()) != Some(chunk) {
+            if zeros.get(..chunk.len()) != Some(chunk) {
                 to.write_all_at(chunk, at).map_err(failed)?;
             }
             at += chunk.len() as u64;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::export::{ExportedPool, ExportedPuddle, FILE_NAME, Manifest, sum};
-use durum_format::puddle::{IMMUTABLE_SIZE, PuddleHeader};
+use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
 use durum_persist::Site;
 
 use crate::archive::{self, Archive, Compression};
@@ -28,11 +28,7 @@ const EXPORTED: Site = Site("exported puddle");
 const MANIFEST: Site = Site("export's manifest");
 const MANIFEST_NAME: Site = Site("name of an export's manifest");
 const PLACE: Site = Site("export's place");
-
 const ARCHIVE: Site = Site("export's archive");
-
-/// Stands for a header, of which no sum tells.
-const NO_HEAD: [u8; IMMUTABLE_SIZE as usize] = [0; IMMUTABLE_SIZE as usize];
 
 /// The name of a manifest that is being written.
 const TEMPORARY: &str = "durum.export.new";
@@ -115,22 +111,18 @@ pub fn export_served(
     place: &Path,
     options: &ExportOptions,
 ) -> Result<ExportReport> {
+    let store = reader.name().to_owned();
     let mut held = BTreeSet::from([pool.to_owned()]);
+    let mut last = pool.to_owned();
     loop {
-        for pool in &held {
-            if let Some((_, error)) = reader.hold(Some(pool))?.into_iter().next() {
-                return Err(error);
+        let exported = copying::of_served(reader, Some(&last), |contents, from| {
+            place_at(&store, pool, place, contents, from, Some(&held), options)
+        });
+        match exported {
+            Err(Stopped::NotHeld(other)) => {
+                held.insert(other.clone());
+                last = other;
             }
-        }
-        let reader = &*reader;
-        let contents = reader.contents().only(reader.name(), None)?;
-        let from = Source {
-            open: &|uuid, record| reader.file(uuid, record),
-            type_text: &|id| reader.type_text(id),
-        };
-        let store = reader.name();
-        match place_at(store, pool, place, &contents, &from, Some(&held), options) {
-            Err(Stopped::NotHeld(others)) => held.extend(others),
             Err(Stopped::Error(error)) => return Err(error),
             Ok(report) => return Ok(report),
         }
@@ -140,8 +132,8 @@ pub fn export_served(
 /// Why an export was not made.
 enum Stopped {
     Error(Error),
-    /// Somebody may be writing these pools, which are to be exported, too.
-    NotHeld(Vec<String>),
+    /// Somebody may be writing this pool, which is to be exported, too.
+    NotHeld(String),
 }
 
 impl From<Error> for Stopped {
@@ -168,7 +160,7 @@ fn place_at(
     }
     let puddles = contents.puddles.iter();
     let by_address = puddles.filter(|(_, record)| record.kind.holds_objects());
-    let exporter = Exporter {
+    let mut exporter = Exporter {
         store,
         contents,
         from,
@@ -190,7 +182,6 @@ fn place_at(
         // It is only this user's, as its pools may be.
         fs::set_permissions(place, fs::Permissions::from_mode(0o700))
             .map_err(|error| Error::io("making the export private", place, error))?;
-        let mut exporter = exporter;
         exporter.export_all(held, &mut |uuid, header, bytes| {
             let to = files::create_at(&place.join(uuid.to_string()), header)?;
             copying::write(&to, header, bytes)?;
@@ -229,39 +220,28 @@ impl Exporter<'_> {
         held: Option<&BTreeSet<String>>,
     ) -> Result<ExportReport, Stopped> {
         self.export_all(held, &mut |_, _, _| Ok(()))?;
-        to.add(FILE_NAME, &mut [self.manifest()?.as_slice()].into_iter())?;
-        let report = self.report();
-        let nobody = ExportOptions::default();
-        let mut again = Exporter {
-            options: &nobody,
-            pools: self.pools.clone(),
-            puddles: BTreeMap::new(),
-            objects: Objects::of(&self.contents.types)?,
-            report: ExportReport::default(),
-            by_address: self.by_address.clone(),
-            ..self
-        };
+        to.add(FILE_NAME, vec![&self.manifest()?])?;
+        let mut again = Objects::of(&self.contents.types)?;
         for (uuid, exported) in &self.puddles {
             let record = self.contents.puddle(self.store, *uuid)?;
-            let sum = again.export_puddle(
-                *uuid,
-                record,
-                &mut BTreeMap::new(),
-                &mut |uuid, header, bytes| {
-                    let head = copying::head(header);
-                    let mut image = copying::image(&head, bytes, header.kind.copies());
-                    to.add(&uuid.to_string(), &mut image)
-                },
-            )?;
-            if sum != exported.sum {
+            let from = (self.from.open)(*uuid, record)?;
+            let header = files::header_of(*uuid, record);
+            let bytes = again.read(self.from, &from, &header, |_| None)?;
+            let contents = || copying::contents(&bytes, header.kind.copies());
+            if sum(contents()) != exported.sum {
                 // Nobody who keeps to the rules writes it meanwhile.
                 let error = Error::PoolBusy {
                     name: self.contents.name_of(record.owner),
                 };
                 return Err(Stopped::Error(error));
             }
+            let mut head = [0; IMMUTABLE_SIZE as usize];
+            let encoded = puddle::encode(&header);
+            head[..encoded.len()].copy_from_slice(&encoded);
+            let parts = std::iter::once(head.as_slice()).chain(contents());
+            to.add(&uuid.to_string(), parts.collect())?;
         }
-        Ok(report)
+        Ok(self.report())
     }
 
     /// Reads all puddles, those of pools that are found on the way, too.
@@ -294,22 +274,23 @@ impl Exporter<'_> {
                     others,
                 }));
             }
-            if held.is_some_and(|held| !others.iter().all(|other| held.contains(other))) {
-                return Err(Stopped::NotHeld(others));
+            let is_held = |other: &String| held.is_none_or(|held| held.contains(other));
+            if let Some(other) = others.into_iter().find(|other| !is_held(other)) {
+                return Err(Stopped::NotHeld(other));
             }
             self.pools.extend(new);
         }
         Ok(())
     }
 
-    /// Reads a puddle, and gives its sum; `leaving` counts pointers to other pools.
+    /// Reads a puddle; `leaving` counts pointers to other pools.
     fn export_puddle(
         &mut self,
         uuid: Uuid,
         record: &PuddleRecord,
         leaving: &mut BTreeMap<Uuid, u64>,
         take: &mut Take<'_>,
-    ) -> Result<u32> {
+    ) -> Result<()> {
         let from = (self.from.open)(uuid, record)?;
         let header = files::header_of(uuid, record);
         let (by_address, report) = (&self.by_address, &mut self.report);
@@ -328,14 +309,13 @@ impl Exporter<'_> {
             None
         })?;
         take(uuid, &header, &bytes)?;
-        let image = copying::image(&NO_HEAD, &bytes, header.kind.copies());
         let exported = ExportedPuddle {
             owner: record.owner,
             address: record.address,
             size: record.size,
             kind: record.kind,
             is_root: record.is_root,
-            sum: sum(image.skip(1)),
+            sum: sum(copying::contents(&bytes, header.kind.copies())),
         };
         self.puddles.insert(uuid, exported);
         self.report.puddles += 1;
@@ -349,7 +329,7 @@ impl Exporter<'_> {
             self.report.puddles,
             total,
         );
-        Ok(exported.sum)
+        Ok(())
     }
 
     /// The manifest's file, once all is read.

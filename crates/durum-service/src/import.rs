@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::export::{self, BEGINNING_BYTES, FILE_NAME, Manifest};
-use durum_format::puddle::{self, ENCODED_SIZE};
+use durum_format::puddle::{self, ENCODED_SIZE, PuddleHeader};
 use durum_persist::beneath::Directory;
 use durum_persist::file::MediaFile;
 use serde::{Deserialize, Serialize};
@@ -168,9 +168,9 @@ impl Export {
                 take(puddle, ExportedFile::Stream(from))
             });
         };
-        for puddle in self.manifest.puddles.keys() {
+        for (puddle, exported) in &self.manifest.puddles {
             let file = reading::open_in(directory, &puddle.to_string(), ROLE, false)?;
-            ensure_is(&self.manifest, *puddle, &file)?;
+            ensure_is(&file, &exported.header(*puddle))?;
             take(*puddle, ExportedFile::File(file))?;
         }
         Ok(())
@@ -240,21 +240,14 @@ impl Ownable {
 }
 
 /// Checks length and header of a file of an export.
-pub(crate) fn ensure_is(manifest: &Manifest, puddle: Uuid, file: &MediaFile) -> Result<()> {
-    let Some(exported) = manifest.puddles.get(&puddle) else {
-        return Err(refused(
-            file.path(),
-            "the manifest does not name it".to_owned(),
-        ));
-    };
-    let expected = exported.header(puddle);
+fn ensure_is(file: &MediaFile, expected: &PuddleHeader) -> Result<()> {
     let mut head = [0; ENCODED_SIZE];
     let length = file.len_at_opening();
     let part = head.get_mut(..length.min(ENCODED_SIZE as u64) as usize);
     reading::exact(file, 0, part.unwrap_or_default(), "reading a puddle header")?;
     let found = puddle::parse(&head, length)
         .map_err(|source| Error::format(file.path(), 0, source, CURE))?;
-    match found == expected {
+    match found == *expected {
         true => Ok(()),
         false => Err(Error::Damaged {
             file: file.path().to_owned(),
@@ -299,9 +292,4 @@ pub(crate) fn names_of(manifest: &Manifest, options: &ImportOptions) -> Vec<(Uui
             _ => (*uuid, pool.name.clone()),
         })
         .collect()
-}
-
-/// The path of a puddle's file in an export.
-pub(crate) fn path_in(place: &Path, puddle: Uuid) -> PathBuf {
-    place.join(puddle.to_string())
 }

@@ -256,9 +256,13 @@ impl Store {
         options: &ExportOptions,
     ) -> Result<ExportReport> {
         self.check()?;
-        let _one_at_a_time = locked(&self.inner.opening);
-        // A pool whose last handle is just going is waited for; an open one is refused by the service.
-        self.inner.find_open_pool(name);
+        let store = &self.inner;
+        store.while_others_wait(|| {
+            let _one_at_a_time = locked(&store.opening);
+            // A pool whose last handle is just going is waited for; an open one is refused by the service.
+            store.find_open_pool(name);
+        });
+        // Without the lock: it takes long, and whoever is told of progress may access any pool.
         let mut reader = ReadOnlyStore::beside(self.inner.service.clone())?;
         Ok(export_served(&mut reader, name, place.as_ref(), options)?)
     }
@@ -276,8 +280,10 @@ impl Store {
     pub fn import(&self, place: impl AsRef<Path>, options: &ImportOptions) -> Result<ImportReport> {
         self.check()?;
         let export = Export::open(place.as_ref())?;
-        let neighbours = &self.inner.neighbours;
-        Ok(neighbours.place(|service| service.import(&export, options))?)
+        // The service knows now what to keep out of the way of. Without the lock, as for an export: another store that
+        // grows there meanwhile is met when the pool is opened, which makes way then.
+        self.inner.neighbours.place(|_| Ok(()))?;
+        Ok(self.inner.service.import(&export, options)?)
     }
 
     /// Gives back what this thread keeps for its transactions: a log, and slabs that it allocates in; as when it ends.

@@ -20,6 +20,7 @@ mod looking;
 mod moving;
 pub(crate) mod open;
 mod permit;
+mod planned;
 mod puddles;
 mod pulse;
 mod reading;
@@ -45,7 +46,7 @@ use crate::names;
 use crate::quota::Quotas;
 use crate::recovery::RefusedPools;
 use crate::registry::Registry;
-use crate::registry::contents::Contents;
+use crate::registry::contents::{Contents, PuddleRecord};
 use crate::rewrite::Moves;
 use crate::rights;
 use crate::space::{OpenHere, Space};
@@ -176,6 +177,8 @@ struct Open {
     /// Removed puddles that the registry still lists, whose files are unlinked: not durably yet, and durably.
     unlinked: Vec<Uuid>,
     gone: Vec<Uuid>,
+    /// Puddles that are being imported. The registry lists their files as such that go, and nobody removes them.
+    coming: BTreeMap<Uuid, PuddleRecord>,
     lock: StoreLock,
 }
 
@@ -306,6 +309,7 @@ impl Open {
                 contents: contents.clone(),
             }),
             unlinked: contents.removing.iter().copied().collect(),
+            coming: BTreeMap::new(),
             moves: Arc::new(contents.moves.clone()),
             import_moves: BTreeMap::new(),
             former: contents.moves.keys().copied().collect(),

@@ -148,7 +148,9 @@ impl Embedded {
             };
             changes.push(Change::PutPuddle(*uuid, record));
         }
+        let known = &open.contents.imports;
         let imports = imports.into_iter();
+        let imports = imports.filter(|(uuid, import)| known.get(uuid) != Some(import));
         changes.extend(imports.map(|(uuid, import)| Change::PutImport(uuid, import)));
         changes.push(Change::Cursor(space.cursor()));
         // ORDER: where things are is durable before anything is rewritten; else a crash leaves pointers to places that
@@ -449,6 +451,7 @@ impl Open {
     /// Where puddles are, in order, as few ranges as possible.
     pub(super) fn occupied(&self) -> Vec<AddressRange> {
         let puddles = self.contents.puddles.values();
+        let puddles = puddles.chain(self.coming.values());
         let mut all: Vec<(u64, u64)> = puddles
             .map(|record| (record.address, record.size))
             .collect();

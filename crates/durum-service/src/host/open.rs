@@ -82,7 +82,7 @@ impl Host {
         if is_dirty {
             progress(Stage::Registry, 1, 1);
         }
-        clear_up(&path, &contents, &mut recovery)?;
+        clear_up(&path, &contents, |_| false, &mut recovery)?;
         let mut space = Space::new(identity.base, identity.size, contents.cursor);
         for record in contents.puddles.values() {
             // Validated: they do not overlap.
@@ -118,15 +118,17 @@ pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Found> {
     registry::read(path, identity)
 }
 
-/// Removes files that a crash left, of puddles that were being made or removed, and moves quarantined ones to their
-/// place. The removals are not synced: should a name come back, the next opener removes it again.
+/// Removes files that a crash left, of puddles that were being made or removed and are not coming, and moves
+/// quarantined ones to their place. The removals are not synced: should a name come back, the next opener removes it
+/// again.
 pub(super) fn clear_up(
     path: &Path,
     contents: &Contents,
+    is_coming: impl Fn(Uuid) -> bool,
     report: &mut RecoveryReport,
 ) -> Result<()> {
     for stray in unregistered::find(path, contents)? {
-        if stray.state.may_go() {
+        if stray.state.may_go() && !is_coming(stray.uuid) {
             file::remove(&stray.file, ORPHAN)
                 .map_err(|error| Error::io("removing an orphan", &stray.file, error))?;
             report.orphans_removed.push(stray.file);

@@ -157,8 +157,11 @@ impl Host {
             open.space.remove(*address);
         }
         open.refused = recovered.refused;
-        open::clear_up(&self.path, &open.contents, &mut recovered.report)?;
-        open.unlinked = open.contents.removing.iter().copied().collect();
+        let is_coming = |uuid| open.coming.contains_key(&uuid);
+        let report = &mut recovered.report;
+        open::clear_up(&self.path, &open.contents, is_coming, report)?;
+        let removing = open.contents.removing.iter().copied();
+        open.unlinked = removing.filter(|uuid| !is_coming(*uuid)).collect();
         Ok(recovered.report)
     }
 

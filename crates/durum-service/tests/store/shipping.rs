@@ -16,7 +16,7 @@ use durum_service::{
 
 use crate::moving::{NODES, POOLS, displace, follow_in, lists, moves, version};
 use crate::support::{
-    create, heap, open, open_all, open_options, place_object, put, recorder, root, scratch,
+    Space, create, heap, open, open_all, open_options, place_object, put, recorder, root, scratch,
     snapshot, spec, word,
 };
 
@@ -467,6 +467,50 @@ fn what_is_no_whole_export_is_refused_and_nothing_has_changed() {
     follow_in(&open_all(&store, store.open_pool("shadow").unwrap()), NODES).unwrap();
 }
 
+/// What goes at the next open goes no earlier: others who settle something meanwhile remove no file that is coming.
+#[test]
+fn an_import_under_way_is_nobody_elses_rubbish() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = export_beside(&path, "shadow", false);
+    let other = directory.path().join("other");
+    let store = create(&other);
+    // A log that is in quarantine, so that there is something to settle.
+    store.create_pool("torn", &spec()).unwrap();
+    let log = Space::new(&store).log(&store, 1);
+    put(&log.parts[0], heap(&log.parts[0]), &[0]);
+    drop((store, log));
+    let store = open(&other);
+    let export = Export::open(&place).unwrap();
+    let options = ImportOptions::default();
+    let mut importing = store
+        .begin_import(&place, export.manifest(), &options)
+        .unwrap();
+    export
+        .each_puddle(|puddle, from| export.copy(puddle, from, &importing.give(puddle)?))
+        .unwrap();
+    let files = || fs::read_dir(other.join("puddles")).unwrap().count();
+    let before = files();
+    // Nobody is given its addresses meanwhile, and all know that these are in use.
+    let occupied = store.occupied().unwrap();
+    for puddle in export.manifest().puddles.values() {
+        let end = puddle.address + puddle.size;
+        let holds = |range: &durum_service::AddressRange| {
+            range.address <= puddle.address && end <= range.address + range.size
+        };
+        assert!(occupied.iter().any(holds));
+    }
+    store.retry_quarantined("torn").unwrap();
+    assert!(files() >= before, "nothing of it is gone");
+    store.create_pool("more", &spec()).unwrap();
+    importing.finish().unwrap();
+    drop(store);
+    // As after a crash.
+    let store = open(&other);
+    follow_in(&open_all(&store, store.open_pool("shadow").unwrap()), NODES).unwrap();
+}
+
 /// A crash between the commit and the end leaves files with both names. They are the store's, which changes them.
 #[test]
 fn a_file_that_the_store_has_already_is_not_taken_over_twice() {
@@ -690,8 +734,17 @@ fn an_archive_holds_the_same_in_one_file() {
             let mut changed = before.clone();
             changed[at] ^= 0x55;
             fs::write(&bad, changed).unwrap();
-            let refused = import(&other, &bad, &ImportOptions::default());
-            assert!(refused.is_err(), "{name} {at}");
+            // Zeros may be compressed in more than one way: then all is as it was.
+            if import(&other, &bad, &ImportOptions::default()).is_ok() {
+                assert_eq!(name, "small", "{at}");
+                follow_in(&puddles_of(&other), POOLS.len() as u64 * NODES).unwrap();
+                for (pool, _) in POOLS {
+                    let found = other.pools().unwrap();
+                    let found = found.iter().find(|found| found.name == pool).unwrap();
+                    other.close_pool(found.uuid).unwrap();
+                    other.remove_pool(pool).unwrap();
+                }
+            }
         }
         assert_eq!(other.pools().unwrap(), []);
         assert_eq!(
@@ -765,9 +818,16 @@ fn explore_shipping(skip: Option<Site>, copies: bool, seed: u64) -> Result<Repor
     drop(store);
     let recorder = recorder(directory.path(), skip);
     let place = export_beside(&path, "twin", true);
+    note("exported", 1);
     let second = directory.path().join("second");
     export(&path, "shadow", &second, &ExportOptions::default()).unwrap();
-    note("exported", 1);
+    let archive = directory.path().join("archive");
+    let archived = ExportOptions {
+        archive: Some(Compression::Gzip),
+        ..ExportOptions::default()
+    };
+    export(&path, "shadow", &archive, &archived).unwrap();
+    note("archived", 1);
     let store = open(&other);
     let options = ImportOptions {
         copies,
@@ -844,6 +904,14 @@ fn explore_shipping(skip: Option<Site>, copies: bool, seed: u64) -> Result<Repor
                 }
                 (false, None) => {}
             }
+            // An archive is there when that was told, and whole when it is there.
+            let archive = image.join("archive");
+            if archive.exists() {
+                import(&store, &archive, &named("archived")).map_err(text)?;
+                arrived(&store, &["archived"])?;
+            } else if point.last_note("archived").is_some() {
+                return Err("an archive that was told of is gone".to_owned());
+            }
             store.close().map_err(text)?;
             let store = opened(image, "store")?;
             if has(&store, "copy") {
@@ -875,6 +943,9 @@ fn a_sync_of_shipping_that_is_left_out_is_noticed() {
         ("imported puddle", true),
         ("names of imported puddles", false),
         ("export's place", false),
+        ("name of an export's manifest", false),
+        ("export's archive", false),
+        ("registry commit", false),
         ("rewritten puddle", false),
     ];
     for (site, copies) in sites {
