@@ -13,8 +13,11 @@ use durum_format::UNIT;
 
 use crate::registry::contents::AddressRange;
 
-/// The start of a new store is a multiple of this, in bytes.
+/// A process gives no two new stores the same bytes of this many, while there are others.
 pub(crate) const START_ALIGNMENT: u64 = 1 << 30;
+/// A new store starts in the first half of those, at a random multiple of the unit: stores of two processes that drew
+/// the same still rarely meet.
+const STARTS_APIECE: u64 = START_ALIGNMENT / UNIT / 2;
 
 /// The taken ranges of one store's space.
 #[derive(Clone, Debug)]
@@ -236,7 +239,11 @@ pub(crate) fn random_start(base: u64, size: u64, random: u64) -> (u64, OpenHere)
     let chosen = chosen.unwrap_or_else(|| start(0));
     *known.entry(chosen).or_default() += 1;
     let starts = BTreeSet::from([chosen]);
-    (chosen, OpenHere { starts })
+    let further = match steps {
+        1 => 0,
+        _ => (random >> 32) % STARTS_APIECE * UNIT,
+    };
+    (chosen + further, OpenHere { starts })
 }
 
 #[cfg(test)]
@@ -399,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn random_starts_are_aligned_inside_and_all_different_while_there_are_any() {
+    fn random_starts_are_inside_and_far_from_each_other_while_there_is_room() {
         let base = 0x6000_0000_0000;
         let starts: BTreeSet<u64> = [0, 1, 1023, 1024, u64::MAX]
             .into_iter()
@@ -407,12 +414,16 @@ mod tests {
             .map(|random| random_start(base, 1 << 40, random).0)
             .collect();
         assert_eq!(starts.len(), 1024);
+        let granules = starts.iter().map(|start| start / START_ALIGNMENT);
+        assert_eq!(granules.collect::<BTreeSet<_>>().len(), 1024);
         for start in starts {
-            assert_eq!(start % START_ALIGNMENT, 0);
+            assert_eq!(start % UNIT, 0);
+            assert!(start % START_ALIGNMENT < START_ALIGNMENT / 2);
             assert!((base..base + (1 << 40)).contains(&start));
         }
-        assert_eq!(random_start(base, 1 << 40, 7).0, base + 7 * START_ALIGNMENT);
-        assert_eq!(random_start(BASE, UNIT, 77).0, BASE);
+        let far = random_start(base, 1 << 40, 7 + (300 << 32)).0;
+        assert_eq!(far, base + 7 * START_ALIGNMENT + 44 * UNIT);
+        assert_eq!(random_start(BASE, UNIT, 77 + (77 << 32)).0, BASE);
     }
 
     #[test]
