@@ -152,6 +152,7 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::SectionEngine { .. } => DURUM_E_SECTION_ENGINE,
         Error::TransactionTooLarge { .. } => DURUM_E_TX_SIZE,
         Error::LogFull { .. } => DURUM_E_STORAGE_FULL,
+        Error::SnapshotRefused { .. } | Error::SnapshotWaits { .. } => DURUM_E_SHIPPING,
         Error::SectionInside { .. } => DURUM_E_IN_TRANSACTION,
         Error::InsideTransaction { .. } => DURUM_E_IN_TRANSACTION,
         Error::UpdateInRead { .. } => DURUM_E_UPDATE_IN_READ,

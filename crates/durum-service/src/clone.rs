@@ -310,9 +310,7 @@ impl Copier<'_> {
             return Ok(());
         };
         let (moves, report) = (self.moves, &mut self.report);
-        let from = (source.open)(step.old, record)?;
-        let old_header = files::header_of(step.old, record);
-        let bytes = self.objects.read(source, &from, &old_header, |address| {
+        let bytes = self.objects.read(source, step.old, record, |address| {
             if !moves.concerns(address) {
                 return None;
             }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
 use durum_format::extent::{self, UNTYPED};
@@ -31,10 +31,28 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Where a copy comes from.
 pub(crate) struct Source<'s> {
-    /// Opens the file of a puddle.
-    pub(crate) open: &'s dyn Fn(Uuid, &PuddleRecord) -> Result<MediaFile>,
+    /// What a puddle holds, from its beginning on.
+    pub(crate) read: &'s dyn Fn(Uuid, &PuddleRecord) -> Result<Read>,
+    /// A puddle is not read any more.
+    pub(crate) is_done: &'s dyn Fn(Uuid),
     /// The text of a type that the registry, as far as it was told, does not have.
     pub(crate) type_text: &'s dyn Fn(u64) -> Result<Option<String>>,
+}
+
+/// What a puddle holds.
+pub(crate) struct Read {
+    /// Where it lies, for errors.
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Read {
+    fn of(file: &MediaFile, record: &PuddleRecord) -> Result<Read> {
+        Ok(Read {
+            path: file.path().to_owned(),
+            bytes: reading::bytes(file, 0, record.size)?,
+        })
+    }
 }
 
 /// Has `copy` copy from a closed, drained store, which is not changed and not opened meanwhile. `operation` is what
@@ -57,7 +75,8 @@ pub(crate) fn of_closed<T>(
         return Err(Error::StoreDirty { path: store });
     }
     let from = Source {
-        open: &|uuid, record| files::open(&store, uuid, record, false),
+        is_done: &|_| (),
+        read: &|uuid, record| Read::of(&files::open(&store, uuid, record, false)?, record),
         type_text: &|_| Ok(None), // The registry has all that are registered.
     };
     copy(&contents, &from)
@@ -78,7 +97,8 @@ pub(crate) fn of_served<T, E: From<Error>>(
     }
     let reader = &*reader;
     let from = Source {
-        open: &|uuid, record| reader.file(uuid, record),
+        is_done: &|_| (),
+        read: &|uuid, record| Read::of(&reader.file(uuid, record)?, record),
         type_text: &|id| reader.type_text(id),
     };
     copy(reader.contents(), &from)
@@ -146,22 +166,23 @@ impl Objects {
         })
     }
 
-    /// Reads a puddle. `elsewhere` is asked for each pointer of its objects where it is to lead in the copy. What means
-    /// nothing to the next program is zero.
+    /// Reads a puddle of the source. `elsewhere` is asked for each pointer of its objects where it is to lead in the
+    /// copy. What means nothing to the next program is zero.
     ///
     /// # Errors
-    /// `Damaged`, `Io`; those of the source.
+    /// `Damaged`; those of the source.
     pub(crate) fn read(
         &mut self,
         source: &Source<'_>,
-        from: &MediaFile,
-        header: &PuddleHeader,
+        uuid: Uuid,
+        record: &PuddleRecord,
         mut elsewhere: impl FnMut(u64) -> Option<u64>,
     ) -> Result<Vec<u8>> {
-        let mut bytes = reading::bytes(from, 0, header.size)?;
+        let Read { path, mut bytes } = (source.read)(uuid, record)?;
+        let header = &files::header_of(uuid, record);
         let mut objects = Vec::new();
         for object in extent::objects(bytes.as_slice(), header) {
-            objects.push(object.map_err(|error| Error::damaged_heap(from, &error))?);
+            objects.push(object.map_err(|error| Error::damaged_heap(&path, &error))?);
         }
         for object in objects {
             self.seen.objects += 1;
@@ -172,7 +193,7 @@ impl Objects {
                 Some(descriptor) => {
                     self.seen.known_types.insert(object.type_id);
                     if let Some(object) = bytes.get_mut(start..end) {
-                        let place = (from.path(), start as u64);
+                        let place = (path.as_path(), start as u64);
                         copied(descriptor, object, place, &mut elsewhere)?;
                     }
                 }

@@ -17,7 +17,7 @@ use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
 use durum_persist::Site;
 
 use crate::archive::{self, Archive, Compression};
-use crate::copying::{self, Objects, Source};
+use crate::copying::{self, Objects, Read, Source};
 use crate::error::{Error, Result};
 use crate::files::{self, grown};
 use crate::inspect::ReadOnlyStore;
@@ -89,7 +89,7 @@ pub fn export(
     options: &ExportOptions,
 ) -> Result<ExportReport> {
     copying::of_closed(store, "exported", |contents, from| {
-        match place_at(store, pool, place, contents, from, None, options) {
+        match place_at(store, &[pool], place, contents, from, None, options) {
             Err(Stopped::Error(error)) => Err(error),
             // Nobody has the store open.
             Err(Stopped::NotHeld(_)) => Err(Error::StoreDirty {
@@ -116,7 +116,7 @@ pub fn export_served(
     let mut last = pool.to_owned();
     loop {
         let exported = copying::of_served(reader, Some(&last), |contents, from| {
-            place_at(&store, pool, place, contents, from, Some(&held), options)
+            place_at(&store, &[pool], place, contents, from, Some(&held), options)
         });
         match exported {
             Err(Stopped::NotHeld(other)) => {
@@ -126,6 +126,65 @@ pub fn export_served(
             Err(Stopped::Error(error)) => return Err(error),
             Ok(report) => return Ok(report),
         }
+    }
+}
+
+/// Pools as they were at some moment, while their program goes on.
+pub trait Picture {
+    /// What a puddle of them held, from its beginning on: one copy, where there are two.
+    ///
+    /// # Errors
+    /// `Damaged`, `Io` and others for what cannot be read.
+    fn read(&self, puddle: Uuid) -> Result<Vec<u8>>;
+
+    /// Whether a puddle was one of theirs.
+    fn has(&self, puddle: Uuid) -> bool;
+
+    /// The puddle is not asked for any more.
+    fn is_done(&self, puddle: Uuid);
+}
+
+/// As [`export()`], for pools that the caller has open and shows as they were; the first names the export.
+///
+/// # Errors
+/// As [`export()`], and those of the picture; `PointersLeave` for all pools that are not among these.
+pub fn export_picture(
+    reader: &ReadOnlyStore,
+    pools: &[&str],
+    picture: &dyn Picture,
+    place: &Path,
+    options: &ExportOptions,
+) -> Result<ExportReport> {
+    let store = reader.name();
+    let contents = reader.contents();
+    let named = pools.iter().filter_map(|name| contents.pool_named(name));
+    let shown: BTreeSet<Uuid> = named.map(|(uuid, _)| uuid).collect();
+    // What they have grown by since is not in it.
+    let mut state = contents.clone().into_state();
+    state
+        .puddles
+        .retain(|uuid, record| !shown.contains(&record.owner) || picture.has(*uuid));
+    let contents = Contents::of(state);
+    // Pools that are not among these are of another moment.
+    let options = ExportOptions {
+        with_referenced: false,
+        ..options.clone()
+    };
+    let from = Source {
+        read: &|uuid, _| {
+            Ok(Read {
+                path: store.join(uuid.to_string()),
+                bytes: picture.read(uuid)?,
+            })
+        },
+        is_done: &|uuid| picture.is_done(uuid),
+        type_text: &|id| reader.type_text(id),
+    };
+    let held = pools.iter().map(|name| (*name).to_owned()).collect();
+    match place_at(store, pools, place, &contents, &from, Some(&held), &options) {
+        Err(Stopped::Error(error)) => Err(error),
+        Err(Stopped::NotHeld(name)) => Err(Error::PoolBusy { name }),
+        Ok(report) => Ok(report),
     }
 }
 
@@ -144,15 +203,18 @@ impl From<Error> for Stopped {
 
 fn place_at(
     store: &Path,
-    pool: &str,
+    pools: &[&str],
     place: &Path,
     contents: &Contents,
     from: &Source<'_>,
     held: Option<&BTreeSet<String>>,
     options: &ExportOptions,
 ) -> Result<ExportReport, Stopped> {
-    let known = contents.pool_named(pool);
-    let (uuid, _) = known.ok_or_else(|| Error::no_pool(store, pool))?;
+    let named = pools.iter().map(|name| match contents.pool_named(name) {
+        Some((uuid, _)) => Ok(uuid),
+        None => Err(Error::no_pool(store, name)),
+    });
+    let named = named.collect::<Result<Vec<Uuid>>>()?;
     if fs::symlink_metadata(place).is_ok() {
         return Err(Stopped::Error(Error::ExportExists {
             place: place.to_owned(),
@@ -168,7 +230,7 @@ fn place_at(
         by_address: by_address
             .map(|(_, record)| (record.address, *record))
             .collect(),
-        pools: vec![uuid],
+        pools: named,
         puddles: BTreeMap::new(),
         objects: Objects::of(&contents.types)?,
         report: ExportReport::default(),
@@ -185,6 +247,7 @@ fn place_at(
         exporter.export_all(held, &mut |uuid, header, bytes| {
             let to = files::create_at(&place.join(uuid.to_string()), header)?;
             copying::write(&to, header, bytes)?;
+            (from.is_done)(uuid);
             // ORDER: all puddles are durable before the export appears in its place.
             to.sync(EXPORTED)
                 .map_err(|error| grown("writing an exported puddle", to.path(), header.size, error))
@@ -224,9 +287,8 @@ impl Exporter<'_> {
         let mut again = Objects::of(&self.contents.types)?;
         for (uuid, exported) in &self.puddles {
             let record = self.contents.puddle(self.store, *uuid)?;
-            let from = (self.from.open)(*uuid, record)?;
             let header = files::header_of(*uuid, record);
-            let bytes = again.read(self.from, &from, &header, |_| None)?;
+            let bytes = again.read(self.from, *uuid, record, |_| None)?;
             let contents = || copying::contents(&bytes, header.kind.copies());
             if sum(contents()) != exported.sum {
                 // Nobody who keeps to the rules writes it meanwhile.
@@ -235,6 +297,7 @@ impl Exporter<'_> {
                 };
                 return Err(Stopped::Error(error));
             }
+            (self.from.is_done)(*uuid);
             let mut head = [0; IMMUTABLE_SIZE as usize];
             let encoded = puddle::encode(&header);
             head[..encoded.len()].copy_from_slice(&encoded);
@@ -250,6 +313,7 @@ impl Exporter<'_> {
         held: Option<&BTreeSet<String>>,
         take: &mut Take<'_>,
     ) -> Result<(), Stopped> {
+        self.tell_progress();
         let mut done = 0;
         while let Some(pool) = self.pools.get(done).copied() {
             done += 1;
@@ -291,11 +355,10 @@ impl Exporter<'_> {
         leaving: &mut BTreeMap<Uuid, u64>,
         take: &mut Take<'_>,
     ) -> Result<()> {
-        let from = (self.from.open)(uuid, record)?;
         let header = files::header_of(uuid, record);
         let (by_address, report) = (&self.by_address, &mut self.report);
         let (base, size) = (self.contents.store.base, self.contents.store.size);
-        let bytes = self.objects.read(self.from, &from, &header, |address| {
+        let bytes = self.objects.read(self.from, uuid, record, |address| {
             let found = by_address.range(..=address).next_back();
             let found = found.filter(|(start, target)| address - **start < target.size);
             match found {
@@ -320,16 +383,16 @@ impl Exporter<'_> {
         self.puddles.insert(uuid, exported);
         self.report.puddles += 1;
         self.report.bytes += header.file_size();
+        self.tell_progress();
+        Ok(())
+    }
+
+    fn tell_progress(&self) {
         let pools = self.pools.iter();
         let total = pools.map(|pool| self.contents.puddles_of(*pool).len());
         let total = total.sum::<usize>() as u64;
-        Progress::tell(
-            &self.options.progress,
-            Stage::Export,
-            self.report.puddles,
-            total,
-        );
-        Ok(())
+        let done = self.report.puddles;
+        Progress::tell(&self.options.progress, Stage::Export, done, total);
     }
 
     /// The manifest's file, once all is read.

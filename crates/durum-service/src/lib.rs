@@ -70,7 +70,7 @@ pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
 pub use durum_format::registry::Rights;
 pub use error::{Error, ErrorKind, Result};
-pub use export::{ExportOptions, ExportReport, export, export_served};
+pub use export::{ExportOptions, ExportReport, Picture, export, export_picture, export_served};
 pub use host::{CreateOptions, Embedded, Ended, Host, Importing, OpenOptions};
 pub use import::{Export, ExportedFile, ImportOptions, ImportReport};
 pub use inspect::{PuddleView, ReadOnlyStore};

@@ -119,7 +119,7 @@ pub(crate) fn unknown(
     let bytes = HeapInFile { file, start: 0 };
     let mut found = Unknown::default();
     for extent in extent::extents(&bytes, header) {
-        let extent = extent.map_err(|error| Error::damaged_heap(file, &error))?;
+        let extent = extent.map_err(|error| Error::damaged_heap(file.path(), &error))?;
         let id = extent.type_id();
         let is_known = id != UNTYPED && is_registered(id);
         if !is_known && extent.allocated() > 0 {
@@ -175,7 +175,7 @@ impl<'r> Rewriter<'r> {
         // No rewriting changes what the heap says of its objects.
         let bytes = HeapInFile { file, start: 0 };
         for extent in extent::extents(&bytes, header) {
-            let extent = extent.map_err(|error| Error::damaged_heap(file, &error))?;
+            let extent = extent.map_err(|error| Error::damaged_heap(file.path(), &error))?;
             if extent.allocated() > 0 {
                 self.rewrite_extent(&mut window, &mut ways, &extent)?;
             }

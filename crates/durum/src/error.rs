@@ -204,6 +204,24 @@ pub enum Error {
         /// The pool's name.
         pool: String,
     },
+    /// No snapshot can be made of a pool here.
+    #[error("pool \"{pool}\": no snapshot: {reason}")]
+    SnapshotRefused {
+        /// The pool's name.
+        pool: String,
+        /// Why, and what helps.
+        reason: &'static str,
+    },
+    /// A snapshot was to be made, and a transaction of the store stayed open.
+    #[error(
+        "pool \"{pool}\": no snapshot: for {waited:?} some transaction of its store was always open; end it, or wait longer (`SnapshotOptions::wait`)"
+    )]
+    SnapshotWaits {
+        /// The pool's name.
+        pool: String,
+        /// How long that was.
+        waited: std::time::Duration,
+    },
     /// Readers were to read one of two copies, and the pool has not two, or is not open for that.
     #[error(
         "pool \"{pool}\": readers cannot read a copy of their own; make it with the Twin engine and open it with TwinMode::LeftRight"

@@ -63,6 +63,7 @@ mod gate;
 #[cfg(test)]
 mod gate_tests;
 pub mod gc;
+mod kept_lines;
 mod log;
 mod logs;
 mod mapping;
@@ -82,8 +83,10 @@ mod reading;
 mod saved;
 mod savepoint;
 mod services;
+mod shown;
 mod signals;
 mod sites;
+mod snapshot;
 mod space;
 mod spare;
 mod stats;
@@ -119,6 +122,7 @@ pub use options::{PoolOptions, StoreOptions, TwinMode};
 pub use pages::PageTracking;
 pub use pool::{Extent, Usage};
 pub use rawlog::{RawEntry, RawLog};
+pub use snapshot::SnapshotOptions;
 pub use tx::{Transaction, Tx};
 pub use updates::{OpenUpdate, Reading};
 

@@ -16,6 +16,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::addresses::{Beside, MappingKind, mapping_failed};
 use crate::error::{Error, Result};
+use crate::kept_lines::KeptLines;
 use crate::poison::Poison;
 use crate::space::{Entry, Space, entry_at};
 use crate::tracking::Tracking;
@@ -82,6 +83,8 @@ pub(crate) struct Mapping {
     pub(crate) tracking: Tracking,
     /// What the engine of its pool keeps.
     pub(crate) kept: Option<Box<dyn Kept>>,
+    /// What a snapshot that shows the puddle needs, while there is one.
+    pub(crate) kept_lines: KeptLines,
     /// Device and inode of the file.
     pub(crate) file_id: (u64, u64),
     space: &'static Space,
@@ -280,6 +283,7 @@ impl Mapping {
             word_writer: Mutex::new(()),
             tracking: Tracking::default(),
             kept: owner.kept,
+            kept_lines: KeptLines::default(),
             file_id,
             space,
             mapped: AtomicBool::new(true),
@@ -315,6 +319,12 @@ impl Mapping {
     #[inline]
     pub(crate) fn back_offset(&self) -> usize {
         self.back.unwrap_or(0)
+    }
+
+    /// Whether programs store to the media themselves.
+    #[inline]
+    pub(crate) fn works_in_place(&self) -> bool {
+        !self.private && self.home.is_none() && self.back.is_none()
     }
 
     fn enter(&self, puddle: *mut Entry) {

@@ -44,9 +44,9 @@ impl Error {
     }
 
     /// The refusal of a heap over which nobody can go.
-    pub(crate) fn damaged_heap(file: &MediaFile, problem: &impl ToString) -> Error {
+    pub(crate) fn damaged_heap(file: &Path, problem: &impl ToString) -> Error {
         Error::Damaged {
-            file: file.path().to_owned(),
+            file: file.to_owned(),
             structure: "heap",
             offset: 0,
             problem: problem.to_string(),

@@ -239,7 +239,9 @@ pub(crate) trait Grow: Ground {
         steps::add(self.heap().puddles().len());
         let (mut unused, used): (Vec<_>, Vec<_>) =
             self.heap().puddles().iter().cloned().partition(|puddle| {
-                !puddle.is_root && puddle.heap.get().is_some_and(PuddleHeap::is_unused)
+                // One that a snapshot shows stays until the next time.
+                let may_go = !puddle.is_root && !puddle.kept_lines.is_on();
+                may_go && puddle.heap.get().is_some_and(PuddleHeap::is_unused)
             });
         unused.sort_by_key(|puddle| std::cmp::Reverse(puddle.size));
         let total = |puddles: &[Arc<Puddle>]| -> u64 {

@@ -2,12 +2,17 @@
 
 use durum_format::GRANULE;
 use durum_format::extent::{self, ExtentHeader, ExtentKind, SlabHeader};
+use durum_persist::Site;
 use durum_persist::line::{self, LINE, prefetch_to_write};
 
 use super::puddle::Puddle;
 use super::slab::Slab;
 use crate::announced::{Announced, FRESH_LARGE};
 use crate::error::{Error, Result};
+use crate::shown::before_store;
+
+/// A step that a test leaves out.
+const KEEP: Site = Site("snapshot: keep the place of an object that is made in place");
 
 /// Alignments up to this one can be asked for.
 pub(crate) const ALIGN_MAX: usize = 64 << 10;
@@ -44,6 +49,7 @@ pub(super) fn write_slab_header(puddle: &Puddle, slab: &Slab) {
         return;
     };
     let words = [words[0], words[1], header.encode()];
+    before_store(puddle, slab.address, size_of_val(&words), KEEP);
     let target = puddle.at(slab.address - puddle.address);
     // SAFETY: the extent was reserved, so nobody else touches its bytes; 24 bytes fit into every slab.
     unsafe { line::copy(target.as_ptr(), words.as_ptr().cast(), size_of_val(&words)) };
@@ -68,6 +74,8 @@ pub(super) fn write_object_header(
     prefetch_to_write(
         start + (data_offset + size).next_multiple_of(GRANULE as usize) * OBJECTS_AHEAD,
     );
+    // The contents, too, which are announced to nobody.
+    before_store(puddle, start, data_offset + size, KEEP);
     // SAFETY: the extent was reserved for this transaction, so nobody else touches its bytes.
     unsafe {
         line::copy(

@@ -53,6 +53,12 @@ impl PoolHeap {
         self.puddles.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has `look` look at the puddles while none comes or goes.
+    pub(crate) fn while_it_stays(&self, look: impl FnOnce(&[Arc<Puddle>])) {
+        let _once = contention::lock(&self.resize);
+        look(&self.puddles());
+    }
+
     pub(crate) fn shared_puddles(&self) -> Arc<Puddles> {
         self.puddles.clone()
     }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use durum_format::extent::slab::{SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
 use durum_format::{GRANULE, SLAB_OBJECT_MAX};
+use durum_persist::Site;
 
 use super::bits::{BitChange, Bitmap};
 use super::ground::Ground;
@@ -22,7 +23,11 @@ use super::puddle::{Puddle, puddle_at};
 use super::slab::{Class, Slab};
 use crate::announced::{Announced, FRESH_LARGE};
 use crate::error::{Error, Result};
+use crate::shown::before_store;
 use crate::steps;
+
+/// A step that a test leaves out.
+const KEEP: Site = Site("snapshot: keep the place of a small object that is made in place");
 
 const GRANULE_SIZE: usize = GRANULE as usize;
 const LINE: usize = durum_persist::line::LINE;
@@ -147,6 +152,8 @@ impl Allocation {
             let is_new = !slab.published.load(Ordering::Relaxed);
             if let Some(puddle) = puddle_at(address) {
                 let place = Places::element(puddle, element.slab, element.index);
+                let len = slab.class.element_size as usize;
+                before_store(place.puddle(), address, len, KEEP);
                 note(&mut self.reserved, self.before_part.reserved, place);
                 if is_new && self.entry_of(slab).is_none() {
                     self.enter_slab(element.slab, puddle, announced);

@@ -33,6 +33,7 @@ use crate::fault::guarded;
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
 use crate::opened::{self, Announce, ByThread, Engine, Facts, PoolInner, StoreInner, TxState};
+use crate::shown::before_store;
 use crate::sites::sites;
 
 pub(super) use private::SITES as PRIVATE_SITES;
@@ -60,6 +61,9 @@ sites! {
     PERSIST_WRITE = "persist: write back";
     PERSIST_FENCE = "persist: fence";
 }
+
+/// A step that a test leaves out.
+const KEEP: Site = Site("snapshot: keep what a program is about to change");
 
 /// What the engine keeps of a thread.
 #[derive(Debug, Default)]
@@ -143,6 +147,7 @@ impl Engine for Hybrid {
         if tx.announced.covers(address, len) {
             return Ok(());
         }
+        before_store(puddle, address, len, KEEP);
         if announce == Announce::Clobber {
             tx.announced.insert(address, len);
             return Ok(());

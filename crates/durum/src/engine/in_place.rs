@@ -9,6 +9,10 @@ use crate::error::Result;
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
 use crate::opened::{PoolRef, TxState};
+use crate::shown::before_store;
+
+/// A step that a test leaves out.
+const KEEP: Site = Site("snapshot: keep what a commit is about to change in place");
 
 /// Makes what the transaction has deferred to its commit: bits of allocations, and stores. The caller fences.
 ///
@@ -18,16 +22,19 @@ pub(super) fn apply(tx: &mut TxState, site: Site) -> Result<()> {
     let barrier = &mut tx.barrier;
     for bitmap in &tx.bitmaps {
         let len = bitmap.len * 8;
-        // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
-        let puddle = unsafe {
-            line::copy(bitmap.address as *mut u8, bitmap.words.as_ptr().cast(), len);
-            bitmap.puddle.as_ref()
-        };
+        // SAFETY: a puddle of this transaction, which keeps it.
+        let puddle = unsafe { bitmap.puddle.as_ref() };
+        before_store(puddle, bitmap.address, len, KEEP);
+        // SAFETY: the bitmap of a slab that only this thread knows.
+        unsafe { line::copy(bitmap.address as *mut u8, bitmap.words.as_ptr().cast(), len) };
         // ORDER: here and below: durable with the caller's fence, before the entries that could write it again are
         // retired.
         barrier.write_back(puddle, bitmap.address, len, site)?;
     }
     for (at, change) in tx.bits.iter().enumerate() {
+        // SAFETY: a puddle of this transaction, which keeps it.
+        let puddle = unsafe { change.puddle.as_ref() };
+        before_store(puddle, change.word, 8, KEEP);
         let word = change.word as *mut u64;
         // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations.
         unsafe {
@@ -40,16 +47,17 @@ pub(super) fn apply(tx: &mut TxState, site: Site) -> Result<()> {
         // Words of one line come one after the other; the last one takes the line along.
         let same_line =
             (tx.bits.get(at + 1)).is_some_and(|next| next.word / 64 == change.word / 64);
-        // SAFETY: a puddle of this transaction, which keeps it.
-        let puddle = unsafe { change.puddle.as_ref() };
         if !same_line || puddle.private {
             barrier.write_back_word(puddle, change.word, site)?;
         }
     }
     for (at, set) in tx.sets.iter().enumerate() {
         let source = set.bytes(&tx.set_bytes);
+        // SAFETY: a puddle of this transaction, which keeps it.
+        let puddle = unsafe { set.puddle.as_ref() };
+        before_store(puddle, set.target, set.len, KEEP);
         // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
-        let puddle = unsafe {
+        unsafe {
             match source.first_chunk::<8>() {
                 // One store, so that no crash finds a part of it: Hybrid relies on that.
                 Some(word) if set.len == 8 && set.target.is_multiple_of(8) => {
@@ -57,8 +65,7 @@ pub(super) fn apply(tx: &mut TxState, site: Site) -> Result<()> {
                 }
                 _ => line::copy(set.target as *mut u8, source.as_ptr(), set.len),
             }
-            set.puddle.as_ref()
-        };
+        }
         let one_line = |set: &Set| set.target / 64 == (set.target + set.len - 1) / 64;
         let same_line = one_line(set)
             && (tx.sets.get(at + 1))

@@ -228,6 +228,21 @@ impl Engine for Shadow {
         shared.drain(&pool.store)
     }
 
+    fn show(&self, pool: &PoolInner, show: &mut dyn FnMut()) -> Result<()> {
+        self.drain(pool)?;
+        // Who persists something is in no transaction; its record comes home before this, or after.
+        let shared = Shared::of(&pool.store);
+        let mut checkpoint = shared.lock_checkpoint();
+        checkpoint.set_shown(true);
+        show();
+        Ok(())
+    }
+
+    fn is_shown_no_more(&self, pool: &PoolInner) {
+        // Snapshots of a store are made one after the other.
+        Shared::of(&pool.store).lock_checkpoint().set_shown(false);
+    }
+
     fn before_close(&self, pool: &PoolInner) {
         Shared::of(&pool.store).stop_threads();
     }

@@ -42,6 +42,7 @@ use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
 use crate::opened::{self, Engine, Facts, OfPool, PoolInner, SecondMapping, StoreInner, TxState};
 use crate::options::{PoolOptions, TwinMode};
+use crate::shown::before_change;
 use crate::sites::sites;
 
 use copies::Copies;
@@ -63,6 +64,9 @@ sites! {
     PERSIST_BACK_WRITE = "twin.persist: write back the back copy";
     PERSIST_FENCE = "twin.persist: fence after both copies";
 }
+
+/// A step that a test leaves out.
+const KEEP: Site = Site("snapshot: keep what is about to change in the back copy");
 
 /// What the engine keeps of a thread.
 #[derive(Debug, Default)]
@@ -242,6 +246,7 @@ impl Engine for Twin {
         for (puddle, gap) in &gaps {
             let (address, len) = (gap.start, gap.len());
             is_private |= puddle.private;
+            keep_back(address, len, puddle.private);
             // SAFETY: both copies are mapped, and the caller of `persist` promised that nobody changes the range.
             guarded(|| unsafe {
                 line::copy((address + distance) as *mut u8, address as *const u8, len);
@@ -270,6 +275,13 @@ impl Engine for Twin {
     fn drain(&self, pool: &PoolInner) -> Result<()> {
         pool.poison.check()?;
         Copies::of(pool).forget_seal(pool)
+    }
+
+    fn show(&self, pool: &PoolInner, show: &mut dyn FnMut()) -> Result<()> {
+        // Who persists something is in no transaction.
+        let _turn = Turn::take(pool);
+        show();
+        Ok(())
     }
 
     fn close(&self, pool: &PoolInner) {
@@ -396,6 +408,7 @@ impl Copier<'_> {
                 if !staged::differs(start, back) {
                     continue;
                 }
+                keep_back(start, line::LINE, self.private);
                 // SAFETY: both copies of a line of a mapped puddle; nobody but the thread whose turn it is changes the
                 // back copy.
                 unsafe { line::copy_words(back as *mut u64, start as *const u64, 8) };
@@ -412,6 +425,14 @@ impl Copier<'_> {
             }
             Ok(())
         })
+    }
+}
+
+/// The back copy of a range of main is about to change. That of a file is kept when it is written.
+fn keep_back(address: usize, len: usize, private: bool) {
+    if !private && let Some(puddle) = puddle_at(address) {
+        // SAFETY: puddles live while their store is open.
+        before_change(unsafe { puddle.as_ref() }, address, len, KEEP);
     }
 }
 

@@ -177,6 +177,19 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Has `show` run while the media hold what was committed on the pool, and nobody changes that: they tell it to
+    /// the puddles that a snapshot shows ([`crate::shown`]). No transaction is open.
+    ///
+    /// # Errors
+    /// Those of bringing home what is logged.
+    fn show(&self, _pool: &PoolInner, show: &mut dyn FnMut()) -> Result<()> {
+        show();
+        Ok(())
+    }
+
+    /// A snapshot that showed the pool is over.
+    fn is_shown_no_more(&self, _pool: &PoolInner) {}
+
     /// The pool is about to be closed.
     fn before_close(&self, _pool: &PoolInner) {}
 

@@ -86,6 +86,8 @@ pub(crate) struct StoreInner {
     pub(crate) follow: Follow,
     /// Every transaction of the store goes through it.
     pub(crate) gate: Arc<Gate>,
+    /// Held while a snapshot is made.
+    pub(crate) snapshots: Mutex<()>,
     pub(crate) closed: Arc<Closed>,
     pub(crate) types: RwLock<HashSet<u64>>,
     pub(crate) recovery: Option<RecoveryReport>,
@@ -143,6 +145,7 @@ impl StoreInner {
             way,
             follow: way.follow(options.follow),
             gate: Gate::new(),
+            snapshots: Mutex::new(()),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,

@@ -104,6 +104,13 @@ impl Tx {
         found.unwrap_or(Err(Error::NoTransaction))
     }
 
+    /// Whether this thread has a transaction on a store open.
+    pub(crate) fn is_open_on(store: &StoreInner) -> bool {
+        let is_it = |tx: &Rc<Tx>| tx.store_key == store.key && tx.depth.get() > 0;
+        let is_open = THREAD.try_with(|thread| thread.0.borrow().iter().any(is_it));
+        is_open.unwrap_or(false)
+    }
+
     /// This thread gives back what it keeps for transactions on a store, unless one is running.
     pub(crate) fn leave_store(store: &StoreInner) {
         let left = THREAD.try_with(|thread| {

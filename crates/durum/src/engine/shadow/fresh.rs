@@ -28,6 +28,7 @@ use super::shared::state::Shared;
 use crate::alloc::{Puddle, puddle_at};
 use crate::announced::{FRESH_LARGE, Ranges};
 use crate::fault::guarded;
+use crate::shown::before_change;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.fresh: write back large fresh objects at home");
 /// So many bytes are summed and then written, while they are in the processor's nearest cache.
@@ -35,6 +36,9 @@ const AT_ONCE: usize = 8 << 10;
 /// Steps that a crash test leaves out, each in turn.
 const FREED: Site = Site("shadow.fresh: wait for records about what was there before");
 const ANY_PLACE: Site = Site("shadow.fresh: wait for records that may be about any place");
+/// Others, of snapshots.
+const KEEP: Site = Site("snapshot: keep the place of a large fresh object");
+const KEEP_NOW: Site = Site("snapshot: keep the place of one that goes home at once");
 
 /// A fresh range that goes home with its commit.
 #[derive(Clone, Debug)]
@@ -138,6 +142,7 @@ pub(super) fn write_now(
         };
         dropped.ok()?;
     }
+    before_change(puddle, range.start, range.len(), KEEP_NOW);
     let mut home = (range.start + puddle.home_offset()) as *mut u8;
     let mut sum = Crc::new();
     for part in parts {
@@ -165,6 +170,10 @@ fn whole_lines(range: &Range<usize>) -> Range<usize> {
 pub(super) fn write(range: &Range<usize>, record: &mut Vec<u64>, shared: &Shared) {
     // No home update will.
     note_range(range.clone());
+    if let Some(puddle) = puddle_at(range.start) {
+        // SAFETY: a puddle of the running transaction, which keeps it.
+        before_change(unsafe { puddle.as_ref() }, range.start, range.len(), KEEP);
+    }
     for start in range.clone().step_by(COPY_MAX) {
         let end = range.end.min(start.saturating_add(COPY_MAX));
         let mut sum = Crc::new();

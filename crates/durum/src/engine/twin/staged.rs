@@ -5,12 +5,16 @@
 //! they have changed, the old contents tell that were kept for a rollback. Later they go to back past the cache, whole,
 //! so that nothing need be read there.
 
-use durum_persist::line;
+use durum_persist::{Site, line};
 
 use super::BACK_WRITE;
+use crate::alloc::puddle_at;
 use crate::announced::{Announced, AnnouncedLine, runs};
 use crate::fault::guarded;
+use crate::shown::before_change;
 
+/// A step that a test leaves out.
+const KEEP: Site = Site("snapshot: keep a line that is about to come to the back copy");
 /// Room for so many lines is kept for the next transaction.
 const LINES_KEPT: usize = 1024;
 
@@ -53,6 +57,10 @@ impl Staged {
     pub(super) fn bring_to(&mut self, distance: usize) {
         guarded(|| {
             for line in &self.0 {
+                if let Some(puddle) = puddle_at(line.address) {
+                    // SAFETY: puddles live while their store is open.
+                    before_change(unsafe { puddle.as_ref() }, line.address, line::LINE, KEEP);
+                }
                 let back = (line.address + distance) as *mut u8;
                 // SAFETY: the back copy of a line of a mapped puddle; nobody but the thread whose turn it is changes
                 // it. ORDER: durable with the caller's fence.

@@ -180,6 +180,11 @@ impl Checkpoint {
         self.writing_to.is_some()
     }
 
+    /// Whether a snapshot may show what home holds.
+    pub(crate) fn set_shown(&mut self, is_shown: bool) {
+        self.home.set_shown(is_shown);
+    }
+
     /// From now on nothing is brought home, and counts as if it were.
     pub(crate) fn skip_home(&mut self) {
         self.skips_home = true;

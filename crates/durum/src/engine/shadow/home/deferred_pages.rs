@@ -9,13 +9,18 @@ use durum_persist::{Site, line, record as recorder};
 use rustc_hash::FxHashMap;
 
 use super::super::pages::puddle::note;
+use crate::alloc::puddle_at;
 use crate::fault::Guard;
 use crate::mapping::PAGE;
+use crate::shown::before_change;
 
 pub(crate) const PAGE_WRITE: Site = Site("shadow.checkpoint: write pages home that waited");
 /// A step that a crash test leaves out.
 const BEFORE_CHANGE: Site =
     Site("shadow.checkpoint: write a page home that waits before something of it changes");
+
+/// Another one, of snapshots.
+const KEEP_PAGE: Site = Site("snapshot: keep a page that waits to go home");
 
 /// A page that is to hold these bytes.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +129,10 @@ impl DeferredPages {
         };
         let _guard = Guard::new();
         note(page * PAGE);
+        if let Some(puddle) = puddle_at(page * PAGE) {
+            // SAFETY: puddles live while their store is open.
+            before_change(unsafe { puddle.as_ref() }, page * PAGE, PAGE, KEEP_PAGE);
+        }
         let home = std::ptr::with_exposed_provenance_mut(page * PAGE + offset);
         let source = std::ptr::with_exposed_provenance(contents.source);
         // ORDER: durable with the next fence of this thread, before the record counts as home.

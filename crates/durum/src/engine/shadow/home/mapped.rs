@@ -7,11 +7,16 @@ use super::super::pages::puddle::{note, note_range};
 use super::super::wide::Wide;
 use super::deferred_pages::DeferredPages;
 use super::line_set::LineSet;
+use crate::alloc::puddle_at;
 use crate::mapping::PAGE;
+use crate::shown::before_change;
 
 pub(crate) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lines");
 /// A step that a crash test leaves out: the line is taken from where the program stores to, then.
 const RECORDS_ONLY: Site = Site("shadow.checkpoint: take what goes home from records only");
+/// Others, for a test of snapshots.
+const KEEP_LINE: Site = Site("snapshot: keep a line that a record is about to change at home");
+const KEEP_COPY: Site = Site("snapshot: keep what a copy is about to change at home");
 /// From this many bytes on a copy goes home by non-temporal stores.
 const STREAM_MIN: usize = 512;
 
@@ -30,6 +35,8 @@ pub(crate) struct Mapped {
     waiting_shift: u32,
     /// Copies that went home by non-temporal stores.
     streamed: usize,
+    /// A snapshot may show what home holds.
+    is_shown: bool,
 }
 
 impl Mapped {
@@ -43,7 +50,12 @@ impl Mapped {
             waiting: DeferredPages::default(),
             waiting_shift,
             streamed: 0,
+            is_shown: false,
         }
+    }
+
+    pub(super) fn set_shown(&mut self, is_shown: bool) {
+        self.is_shown = is_shown;
     }
 
     #[inline(always)]
@@ -223,6 +235,9 @@ impl Mapped {
         if !self.waiting.is_empty() {
             self.streamed += self.waiting.before_change(address / PAGE, self.offset);
         }
+        if self.is_shown {
+            keep(address, 1, KEEP_LINE);
+        }
     }
 
     /// Pages that are copied as a whole wait, the rest goes home now.
@@ -248,6 +263,9 @@ impl Mapped {
         }
         self.before_change(target);
         self.before_change(target + data.len() - 1);
+        if self.is_shown {
+            keep(target, data.len(), KEEP_COPY);
+        }
         let home = (target + self.offset) as *mut u8;
         if data.len() >= STREAM_MIN {
             note_range(target..target + data.len());
@@ -263,6 +281,16 @@ impl Mapped {
         for number in target / line::LINE..(target + data.len()).div_ceil(line::LINE) {
             self.batch.insert(number);
         }
+    }
+}
+
+/// Home of this range is about to change.
+#[cold]
+#[inline(never)]
+fn keep(address: usize, len: usize, site: Site) {
+    if let Some(puddle) = puddle_at(address) {
+        // SAFETY: puddles live while their store is open.
+        before_change(unsafe { puddle.as_ref() }, address, len, site);
     }
 }
 

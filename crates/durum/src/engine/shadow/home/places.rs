@@ -135,6 +135,13 @@ impl Home {
         }
     }
 
+    /// Whether a snapshot may show what home holds. Files know that themselves.
+    pub(super) fn set_shown(&mut self, is_shown: bool) {
+        if let Self::Mapped(home) = self {
+            home.set_shown(is_shown);
+        }
+    }
+
     /// Counts every page that was changed, also where that is not written back yet.
     pub(crate) fn note_all(&self) {
         if let Self::Mapped(home) = self {

@@ -1,0 +1,167 @@
+//! What lines of a puddle held when a snapshot was begun: whoever is about to change one keeps it first.
+//!
+//! ```text
+//! who changes a line           who copies the puddle
+//! 1  lock: keep it, once       1  read all lines, as they come
+//! 2  unlock; fence             2  fence; lock
+//! 3  store                     3  put kept lines over what was read
+//! ```
+//!
+//! So who has read a change finds that its line is kept; and a line that nobody has kept was read as it was.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use durum_persist::line::LINE;
+
+use crate::primitive::locked;
+
+/// The words of a line.
+pub(crate) type Words = [u64; LINE / 8];
+
+/// Lines of one piece of memory: what is kept never moves, which would hold up who keeps more.
+const PIECE: usize = 64;
+
+/// The lines of a puddle that have changed, or are about to, since a snapshot shows it.
+#[derive(Debug, Default)]
+pub(crate) struct KeptLines {
+    is_on: AtomicBool,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// A bit for each line.
+    is_known: Vec<u64>,
+    pieces: Vec<Vec<(u32, Words)>>,
+    len: usize,
+}
+
+impl KeptLines {
+    /// Whether a snapshot shows the puddle.
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// A snapshot shows the puddle from here on, and no other does.
+    ///
+    /// Nobody changes what it shows meanwhile, and who does later has learned of this before.
+    pub(crate) fn begin(&self) {
+        let _kept = locked(&self.kept);
+        self.is_on.store(true, Ordering::Relaxed);
+    }
+
+    /// No snapshot shows it any more.
+    pub(crate) fn end(&self) {
+        let mut kept = locked(&self.kept);
+        self.is_on.store(false, Ordering::Relaxed);
+        *kept = Kept::default();
+    }
+
+    /// Keeps those of `lines`, of a puddle of so many, that are not kept yet: what `read` says they hold. Nobody else
+    /// changes them meanwhile who has not kept them himself.
+    #[cold]
+    pub(crate) fn keep(
+        &self,
+        lines: std::ops::Range<usize>,
+        count: usize,
+        mut read: impl FnMut(usize) -> Words,
+    ) {
+        let mut kept = locked(&self.kept);
+        if !self.is_on() {
+            return;
+        }
+        if kept.is_known.is_empty() {
+            kept.is_known = vec![0; count.div_ceil(64)];
+        }
+        for number in lines {
+            let Some(word) = kept.is_known.get_mut(number / 64) else {
+                break;
+            };
+            let bit = 1 << (number % 64);
+            if *word & bit == 0 {
+                *word |= bit;
+                kept.push(number as u32, read(number));
+            }
+        }
+        drop(kept);
+        // ORDER (of threads): the line is kept before it changes.
+        fence(Ordering::Release);
+    }
+
+    /// Puts what was kept over what was read of the puddle.
+    pub(crate) fn put_over(&self, bytes: &mut [u8]) {
+        // ORDER (of threads): what has changed in `bytes` was kept before.
+        fence(Ordering::Acquire);
+        let len = locked(&self.kept).len;
+        for piece in 0..len.div_ceil(PIECE) {
+            // Not for long: a thread that commits may wait.
+            let lines = match locked(&self.kept).pieces.get(piece) {
+                Some(lines) => lines.clone(),
+                None => return,
+            };
+            for (number, words) in lines {
+                let start = number as usize * LINE;
+                if let Some(line) = bytes.get_mut(start..start + LINE) {
+                    for (place, word) in line.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                        *place = word.to_ne_bytes();
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn push(&mut self, number: u32, words: Words) {
+        if self.len.is_multiple_of(PIECE) {
+            self.pieces.push(Vec::with_capacity(PIECE));
+        }
+        if let Some(piece) = self.pieces.last_mut() {
+            piece.push((number, words));
+        }
+        self.len += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_kept_once_as_it_was_first() {
+        let lines = KeptLines::default();
+        lines.keep(0..4, 4, |_| [1; 8]);
+        lines.begin();
+        for value in 2..4 {
+            lines.keep(1..3, 4, |number| [value * 10 + number as u64; 8]);
+        }
+        let mut bytes = vec![0xff; 4 * LINE];
+        lines.put_over(&mut bytes);
+        let first_words: Vec<u64> = bytes
+            .chunks(LINE)
+            .map(|line| u64::from_ne_bytes(*line.first_chunk().unwrap()))
+            .collect();
+        assert_eq!(first_words, [u64::MAX, 21, 22, u64::MAX]);
+        lines.end();
+        lines.begin();
+        let before = bytes.clone();
+        lines.put_over(&mut bytes);
+        assert_eq!(bytes, before, "nothing is left of the one before");
+    }
+
+    #[test]
+    fn more_lines_than_a_piece_has_are_kept() {
+        let lines = KeptLines::default();
+        lines.begin();
+        lines.keep(0..1000, 1000, |number| [number as u64; 8]);
+        // What lies behind the puddle is not its line.
+        lines.keep(999..5000, 1000, |_| [0; 8]);
+        let mut bytes = vec![0xff; 1000 * LINE];
+        lines.put_over(&mut bytes);
+        for (number, line) in bytes.chunks(LINE).enumerate() {
+            assert_eq!(line[..8], (number as u64).to_ne_bytes());
+        }
+    }
+}

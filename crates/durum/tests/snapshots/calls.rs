@@ -1,0 +1,139 @@
+//! What a caller of a snapshot is told, and what it may ask for.
+
+use std::time::{Duration, Instant};
+
+use durum::{
+    Compression, Engine, Error, ExportOptions, ImportOptions, PoolOptions, SnapshotOptions, Store,
+    StoreError, StoreOptions,
+};
+
+use crate::workers::Root;
+use crate::{beside_others, is_same_as};
+
+fn store(dir: &tempfile::TempDir, name: &str) -> Store {
+    Store::create(dir.path().join(name), StoreOptions::new()).unwrap()
+}
+
+#[test]
+fn pools_are_shown_together_with_the_pointers_between_them() {
+    let _beside = beside_others();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store_ = store(&dir, "store");
+    let [first, second] =
+        ["first", "second"].map(|name| store_.create_pool(name, PoolOptions::new()).unwrap());
+    let [from, to] = [&first, &second].map(|pool| pool.root::<*mut u8>().unwrap());
+    first
+        .transaction(|tx| unsafe { tx.set(from, to.cast()) })
+        .unwrap();
+    let place = dir.path().join("export");
+    let alone = first.snapshot(&place, &SnapshotOptions::new()).unwrap_err();
+    assert!(
+        matches!(alone, Error::Store(StoreError::PointersLeave { .. })),
+        "{alone}"
+    );
+    assert!(!place.exists());
+    let both = SnapshotOptions::new().with(&second).with(&first);
+    let report = first.snapshot(&place, &both).unwrap();
+    assert_eq!(report.pools, ["first", "second"]);
+    let again = first.snapshot(&place, &both).unwrap_err();
+    assert!(
+        matches!(again, Error::Store(StoreError::ExportExists { .. })),
+        "{again}"
+    );
+    let other = store(&dir, "other");
+    other.import(&place, &ImportOptions::default()).unwrap();
+    let [first, second] =
+        ["first", "second"].map(|name| other.open_pool(name, PoolOptions::new()).unwrap());
+    let [from, to] = [&first, &second].map(|pool| pool.root::<*mut u8>().unwrap());
+    assert_eq!(unsafe { from.read() }, to.cast());
+}
+
+#[test]
+fn an_archive_of_a_snapshot_is_one_of_an_export() {
+    let _beside = beside_others();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store_ = store(&dir, "store");
+    let pool = store_.create_pool("pool", PoolOptions::new()).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    pool.transaction(|tx| unsafe { tx.set(&raw mut (*root).counts[1], 7) })
+        .unwrap();
+    let compressed = SnapshotOptions::new().archive(Compression::Gzip);
+    pool.snapshot(dir.path().join("shown"), &compressed)
+        .unwrap();
+    let other = store(&dir, "other");
+    other
+        .import(dir.path().join("shown"), &ImportOptions::default())
+        .unwrap();
+    is_same_as(&pool, &other.open_pool("pool", PoolOptions::new()).unwrap());
+    drop(pool);
+    let options = ExportOptions {
+        archive: Some(Compression::Gzip),
+        ..ExportOptions::default()
+    };
+    store_
+        .export_pool("pool", dir.path().join("exported"), &options)
+        .unwrap();
+    let [shown, exported] =
+        ["shown", "exported"].map(|name| std::fs::read(dir.path().join(name)).unwrap());
+    assert_eq!(shown, exported);
+}
+
+#[test]
+fn who_would_wait_for_itself_is_refused() {
+    let _beside = beside_others();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (store_, other) = (store(&dir, "store"), store(&dir, "other"));
+    let pool = store_.create_pool("pool", PoolOptions::new()).unwrap();
+    let foreign = other.create_pool("pool", PoolOptions::new()).unwrap();
+    let place = dir.path().join("export");
+    let refused = |result: Result<_, Error>| match result {
+        Err(Error::SnapshotRefused { reason, .. }) => reason,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("a snapshot was made"),
+    };
+    let inside = pool.transaction(|_| {
+        let options = SnapshotOptions::new();
+        Ok::<_, Error>(refused(pool.snapshot(&place, &options)))
+    });
+    assert!(inside.unwrap().contains("this thread"));
+    let with_foreign = SnapshotOptions::new().with(&foreign);
+    assert!(refused(pool.snapshot(&place, &with_foreign)).contains("another store"));
+    assert!(!place.exists());
+    // A transaction of another thread's: nobody waits for ever, and that one goes on.
+    let (begun, may_end) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let wait = |_: &durum::Tx| {
+                begun.wait();
+                may_end.wait();
+                Ok::<_, Error>(())
+            };
+            pool.transaction(wait).unwrap();
+        });
+        begun.wait();
+        let soon = SnapshotOptions::new().wait(Duration::from_millis(20));
+        let began = Instant::now();
+        let error = pool.snapshot(&place, &soon).unwrap_err();
+        assert!(matches!(error, Error::SnapshotWaits { .. }), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(5));
+        may_end.wait();
+    });
+    pool.snapshot(&place, &SnapshotOptions::new()).unwrap();
+}
+
+#[test]
+fn a_pool_for_reading_only_is_exported_and_not_shown() {
+    let _beside = beside_others();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store_ = store(&dir, "store");
+    drop(
+        store_
+            .create_pool("pool", PoolOptions::new().engine(Engine::Hybrid))
+            .unwrap(),
+    );
+    let pool = store_
+        .open_pool("pool", PoolOptions::new().read_only(true))
+        .unwrap();
+    let error = pool.snapshot(dir.path().join("export"), &SnapshotOptions::new());
+    assert!(matches!(error, Err(Error::ReadOnly { .. })));
+}
