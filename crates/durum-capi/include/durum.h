@@ -756,6 +756,24 @@ int durum_pool_export(struct durum_store *store,
                       const char *place,
                       uint32_t flags);
 
+// Exports `count` pools of one store that the program has open, as they are at one moment, while its threads go on:
+// makes a directory `place`, as durum_pool_export, named by the first. It holds what was committed before, and nothing
+// that is committed later. `flags` are DURUM_EXPORT_ARCHIVE and DURUM_EXPORT_COMPRESSED. For `wait_ms` milliseconds at
+// most a moment is waited for at which no transaction of the store is open. It is durable on return.
+//
+// What the program stores without announcing it (locks, what it makes durable by durum_persist) may be in the export
+// as it was at any moment.
+//
+// DURUM_E_SHIPPING a transaction stays open, or is open on this thread; a pool is of another store; pointers lead to
+// pools that are not among these; something has that name. DURUM_E_READ_ONLY, DURUM_E_DAMAGED, DURUM_E_STORAGE_FULL,
+// DURUM_E_OPTIONS, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_pool_snapshot(struct durum_pool *const *pools,
+                        size_t count,
+                        const char *place,
+                        uint32_t flags,
+                        uint64_t wait_ms);
+
 // Imports what durum_pool_export has exported: as a pool of the same name (`name` NULL), or of another one. `flags`
 // are DURUM_IMPORT_* in any combination. The pool is durable on return. On the same file system the export's files
 // become the store's and the export is gone, unless DURUM_IMPORT_COPY.

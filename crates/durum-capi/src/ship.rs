@@ -2,11 +2,13 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
+use std::time::Duration;
 
-use client::{Compression, ExportOptions, ImportOptions, ImportReport};
+use client::{Compression, ExportOptions, ImportOptions, ImportReport, SnapshotOptions};
 
 use crate::code;
 use crate::guard::{Failure, Result, handle, status, string};
+use crate::pool::PoolHandle;
 use crate::store::{StoreHandle, path};
 
 /// Pools to which pointers of the pool lead are exported with it, and those to which theirs lead.
@@ -53,19 +55,52 @@ pub unsafe extern "C" fn durum_pool_export(
         };
         let options = ExportOptions {
             with_referenced: flags & DURUM_EXPORT_WITH_REFERENCED != 0,
-            archive: match (
-                flags & DURUM_EXPORT_COMPRESSED,
-                flags & DURUM_EXPORT_ARCHIVE,
-            ) {
-                (0, 0) => None,
-                (0, _) => Some(Compression::None),
-                _ => Some(Compression::Gzip),
-            },
+            archive: archive_of(flags),
             ..ExportOptions::default()
         };
         // SAFETY: as above.
         let place = unsafe { path(place)? };
         store.0.export_pool(name, place, &options)?;
+        Ok(())
+    })
+}
+
+/// Exports `count` pools of one store that the program has open, as they are at one moment, while its threads go on:
+/// makes a directory `place`, as durum_pool_export, named by the first. It holds what was committed before, and nothing
+/// that is committed later. `flags` are DURUM_EXPORT_ARCHIVE and DURUM_EXPORT_COMPRESSED. For `wait_ms` milliseconds at
+/// most a moment is waited for at which no transaction of the store is open. It is durable on return.
+///
+/// What the program stores without announcing it (locks, what it makes durable by durum_persist) may be in the export
+/// as it was at any moment.
+///
+/// DURUM_E_SHIPPING a transaction stays open, or is open on this thread; a pool is of another store; pointers lead to
+/// pools that are not among these; something has that name. DURUM_E_READ_ONLY, DURUM_E_DAMAGED, DURUM_E_STORAGE_FULL,
+/// DURUM_E_OPTIONS, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_snapshot(
+    pools: *const *mut PoolHandle,
+    count: usize,
+    place: *const c_char,
+    flags: u32,
+    wait_ms: u64,
+) -> c_int {
+    status(|| {
+        check_flags(flags, DURUM_EXPORT_ARCHIVE | DURUM_EXPORT_COMPRESSED)?;
+        if pools.is_null() || count == 0 {
+            return Err(Failure::argument("the pools are NULL, or none"));
+        }
+        // SAFETY: the caller has `count` handles there.
+        let handles = unsafe { std::slice::from_raw_parts(pools, count) };
+        let mut options = SnapshotOptions::new().wait(Duration::from_millis(wait_ms));
+        options.archive = archive_of(flags);
+        // SAFETY: handles and string as the conventions say.
+        let (first, place) = unsafe { (handle(handles[0], "a pool")?, path(place)?) };
+        for other in handles {
+            // SAFETY: as above.
+            options = options.with(&unsafe { handle(*other, "a pool")? }.0);
+        }
+        first.0.snapshot(place, &options)?;
         Ok(())
     })
 }
@@ -144,6 +179,17 @@ unsafe fn import(
     // SAFETY: as the caller promises.
     let (store, place) = unsafe { (handle(store, "the store")?, path(place)?) };
     Ok(store.0.import(place, options)?)
+}
+
+fn archive_of(flags: u32) -> Option<Compression> {
+    match (
+        flags & DURUM_EXPORT_COMPRESSED,
+        flags & DURUM_EXPORT_ARCHIVE,
+    ) {
+        (0, 0) => None,
+        (0, _) => Some(Compression::None),
+        _ => Some(Compression::Gzip),
+    }
 }
 
 fn options_of(flags: u32) -> Result<ImportOptions> {

@@ -388,6 +388,34 @@ static void a_pool_is_exported_and_imported(void) {
     fixture_close(&f);
 }
 
+static void pools_in_use_are_shown_as_of_one_moment(void) {
+    fixture f = fixture_new();
+    char place[4096];
+    snprintf(place, sizeof place, "%s", scratch("pool.snapshot"));
+    durum_pool *other = durum_pool_create(f.store, "other", NULL);
+    CHECK(other != NULL);
+    durum_pool *both[] = {f.pool, other};
+    CHECK_CODE(durum_pool_snapshot(both, 0, place, 0, 1000), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_snapshot(NULL, 2, place, 0, 1000), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_snapshot(both, 2, NULL, 0, 1000), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_snapshot(both, 2, place, DURUM_EXPORT_WITH_REFERENCED, 1000), DURUM_E_OPTIONS);
+    DURUM_TX_BEGIN(f.pool) {
+        CHECK_CODE(durum_pool_snapshot(both, 2, place, 0, 1000), DURUM_E_SHIPPING);
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_pool_snapshot(both, 2, place, 0, 1000), DURUM_OK);
+    CHECK_CODE(durum_pool_snapshot(both, 2, place, 0, 1000), DURUM_E_SHIPPING);
+    durum_store *store = durum_store_create(scratch("backup"), NULL);
+    CHECK(store != NULL);
+    CHECK_CODE(durum_pool_import(store, place, NULL, 0), DURUM_OK);
+    durum_pool *pool = durum_pool_open(store, "other", NULL);
+    CHECK(pool != NULL);
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+    CHECK_CODE(durum_pool_close(other), DURUM_OK);
+    fixture_close(&f);
+}
+
 static void a_foreign_and_a_damaged_store_are_refused(void) {
     fixture f = fixture_new();
     fixture_close(&f);
@@ -421,6 +449,7 @@ const test store_tests[] = {
     {"a_copy_is_open_beside_its_original", a_copy_is_open_beside_its_original},
     {"a_copy_with_plain_bytes_needs_a_promise", a_copy_with_plain_bytes_needs_a_promise},
     {"a_pool_is_exported_and_imported", a_pool_is_exported_and_imported},
+    {"pools_in_use_are_shown_as_of_one_moment", pools_in_use_are_shown_as_of_one_moment},
     {"a_foreign_and_a_damaged_store_are_refused", a_foreign_and_a_damaged_store_are_refused},
     {"the_version_is_a_string", the_version_is_a_string},
     {NULL, NULL},

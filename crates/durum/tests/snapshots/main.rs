@@ -8,6 +8,7 @@
 
 mod calls;
 mod hooks;
+mod measures;
 mod random;
 #[path = "../support/mod.rs"]
 mod support;
