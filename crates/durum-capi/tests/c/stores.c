@@ -398,7 +398,8 @@ static void pools_in_use_are_shown_as_of_one_moment(void) {
     CHECK_CODE(durum_pool_snapshot(both, 0, place, 0, 1000), DURUM_E_ARGUMENT);
     CHECK_CODE(durum_pool_snapshot(NULL, 2, place, 0, 1000), DURUM_E_ARGUMENT);
     CHECK_CODE(durum_pool_snapshot(both, 2, NULL, 0, 1000), DURUM_E_ARGUMENT);
-    CHECK_CODE(durum_pool_snapshot(both, 2, place, DURUM_EXPORT_WITH_REFERENCED, 1000), DURUM_E_OPTIONS);
+    CHECK_CODE(durum_pool_snapshot(both, 2, place, DURUM_EXPORT_WITH_REFERENCED, 1000),
+               DURUM_E_OPTIONS);
     DURUM_TX_BEGIN(f.pool) {
         CHECK_CODE(durum_pool_snapshot(both, 2, place, 0, 1000), DURUM_E_SHIPPING);
     }
