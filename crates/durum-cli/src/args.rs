@@ -288,6 +288,10 @@ pub struct Export {
     /// Compress it, as gzip does
     #[arg(long, requires = "archive")]
     pub compress: bool,
+    /// Wait for so many seconds for a program of the service that writes the pool: it shows the pool as it is at one
+    /// moment, and goes on
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub wait: u64,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

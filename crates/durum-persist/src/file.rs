@@ -85,6 +85,17 @@ impl MediaFile {
         Ok(MediaFile::new(file, path, &metadata))
     }
 
+    /// A new file without a name in a directory: it is gone when nobody has it open any more. Messages call it `path`.
+    ///
+    /// # Errors
+    /// As the system says; a file system that has no such files.
+    pub fn nameless(directory: &Path, path: &Path) -> io::Result<MediaFile> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)?;
+        MediaFile::received(file, path)
+    }
+
     /// A file that stands in for the one at `path`, which cannot be had. It is empty: where it is mapped, each access
     /// is a media error.
     ///

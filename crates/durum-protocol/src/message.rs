@@ -40,8 +40,12 @@ pub const MANIFEST_MAX: usize = 16 << 20;
 /// The service tells whose an address is: [`Request::PoolAt`].
 pub const FOLLOW: u64 = 8;
 
+/// The client shows a pool that it writes, where it is asked to; the service asks: [`Request::ShowPool`],
+/// [`Request::Shown`], [`Request::ShowPuddle`], [`Request::EndShowing`], [`Note::Show`].
+pub const SHOW: u64 = 16;
+
 /// All features of this version that there are.
-pub const FEATURES: u64 = LOOK | MOVE | IMPORT | FOLLOW;
+pub const FEATURES: u64 = LOOK | MOVE | IMPORT | FOLLOW | SHOW;
 
 /// The words with which a client begins.
 pub const GREETING: [u8; 8] = *b"durum-cl";
@@ -200,6 +204,25 @@ pub enum Request {
     PoolAt {
         address: u64,
     },
+    /// To see a pool that another client writes. The answer comes when that one has shown it, or after that time.
+    ShowPool {
+        name: String,
+        wait_ms: u64,
+    },
+    /// The file with what was shown of a puddle.
+    Shown {
+        puddle: Uuid,
+    },
+    /// A file for what a puddle held, which the client fills. It was asked by a note.
+    ShowPuddle {
+        showing: Uuid,
+        puddle: Uuid,
+    },
+    /// All was shown, or that cannot be.
+    EndShowing {
+        showing: Uuid,
+        problem: Option<String>,
+    },
 }
 
 impl Request {
@@ -218,6 +241,10 @@ impl Request {
             | Request::GivePuddles { .. }
             | Request::FinishImport => IMPORT,
             Request::PoolAt { .. } => FOLLOW,
+            Request::ShowPool { .. }
+            | Request::Shown { .. }
+            | Request::ShowPuddle { .. }
+            | Request::EndShowing { .. } => SHOW,
             _ => 0,
         }
     }
@@ -326,6 +353,8 @@ pub enum Answer {
     Imported(ImportReport),
     /// The name of the pool.
     PoolAt(Option<String>),
+    /// The puddles that were shown, to the request for a pool.
+    Shown(Vec<Uuid>),
 }
 
 /// What the service tells without being asked.
@@ -337,6 +366,13 @@ pub enum Note {
     Ends,
     /// Somebody who may end the client's process asks it to close its pools and to leave.
     Leave,
+    /// Somebody wants to see a pool that the client writes.
+    Show {
+        /// What requests about it name.
+        showing: Uuid,
+        /// The pool.
+        pool: Uuid,
+    },
 }
 
 /// A message as bytes.

@@ -113,6 +113,19 @@ fn requests() -> Vec<Request> {
         },
         Request::FinishImport,
         Request::PoolAt { address: 1 << 44 },
+        Request::ShowPool {
+            name: "words".into(),
+            wait_ms: 60_000,
+        },
+        Request::Shown { puddle: UUID },
+        Request::ShowPuddle {
+            showing: UUID,
+            puddle: UUID,
+        },
+        Request::EndShowing {
+            showing: UUID,
+            problem: Some("a transaction stays open".into()),
+        },
     ]
 }
 
@@ -209,6 +222,7 @@ fn answers() -> Vec<Answer> {
             copied: Some("by a service".to_owned()),
         }),
         Answer::PoolAt(Some("words".into())),
+        Answer::Shown(vec![UUID]),
         Answer::StrayFiles(vec![
             StrayFile {
                 file: "/store/notes".into(),

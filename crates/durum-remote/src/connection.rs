@@ -4,7 +4,6 @@
 //! second socket, the bell, brings what the service says unasked, to a thread that sleeps on it.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
@@ -19,10 +18,11 @@ use durum_persist::signals::Blocked;
 use durum_protocol::frame::{ANSWER_MAX, Frame, Kind};
 use durum_protocol::message::{self, FEATURES, GREETING, VERSION};
 use durum_protocol::{Address, Answer, Failure, Hello, Names, Note, Request, Welcome};
-use durum_service::{Error, Liveness, StoreInfo};
+use durum_service::{Asked, Error, Liveness, ShowFn, StoreInfo};
 
 use crate::peer::{Peer, USER_VARIABLE};
 use crate::socket::{Received, Socket};
+use crate::told::{Show, WhenLost};
 
 /// How many descriptors an answer may bring: those of all puddles of a pool.
 const FILES_MAX: usize = 1 << 20;
@@ -73,16 +73,7 @@ struct State {
     /// The client has ended, or the service knows it no more.
     is_over: bool,
     when_lost: WhenLost,
-}
-
-/// Who wants to know that the service has taken this client for gone.
-#[derive(Default)]
-struct WhenLost(Option<Box<dyn FnOnce() + Send>>);
-
-impl fmt::Debug for WhenLost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WhenLost").field(&self.0.is_some()).finish()
-    }
+    show: Show,
 }
 
 /// A connection, as long as it lasts.
@@ -123,6 +114,7 @@ impl Connection {
             is_greeting: false,
             is_over: false,
             when_lost: WhenLost::default(),
+            show: Show::default(),
         };
         let mut info = greeted.welcome.info.clone();
         let name = Address::Service(socket.to_owned()).name();
@@ -192,6 +184,11 @@ impl Connection {
             }
         }
         Err(gone(&self.socket, "ends each connection before it answers"))
+    }
+
+    /// Has `show` called when somebody wants to see a pool of this client.
+    pub(crate) fn when_asked_to_show(&self, show: Arc<ShowFn>) {
+        self.state().show = Show(Some(show));
     }
 
     /// Has `tell` called when the service has taken this client for gone.
@@ -350,13 +347,23 @@ impl Connection {
 }
 
 fn attend(connection: &Weak<Connection>, bell: &Socket) {
-    // Whatever else comes is a reason to come again.
     while let Ok(Some(came)) = bell.receive(1024, 0)
-        && matches!(message::decode(&came.bytes), Ok(Note::Leave))
         && let Some(connection) = connection.upgrade()
     {
-        tracing::warn!("somebody asks this program to leave the store, or will end it");
-        connection.is_asked.store(true, Ordering::Relaxed);
+        match message::decode(&came.bytes) {
+            Ok(Note::Leave) => {
+                tracing::warn!("somebody asks this program to leave the store, or will end it");
+                connection.is_asked.store(true, Ordering::Relaxed);
+            }
+            Ok(Note::Show { showing, pool }) => {
+                let show = connection.state().show.0.clone();
+                if let Some(show) = show {
+                    show(Asked { showing, pool });
+                }
+            }
+            // Whatever else comes is a reason to come again.
+            _ => break,
+        }
     }
     // A program that closes all descriptors is to have ended with that.
     thread::sleep(Duration::from_millis(20));
@@ -479,6 +486,7 @@ fn is_long(request: &Request) -> bool {
             | Request::FinishMoving
             | Request::GivePuddles { .. }
             | Request::FinishImport
+            | Request::ShowPool { .. }
     )
 }
 

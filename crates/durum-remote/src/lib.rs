@@ -4,9 +4,12 @@
 #![warn(clippy::unwrap_used)]
 
 mod connection;
+mod file;
 pub mod peer;
+mod picture;
 mod remote;
 pub mod socket;
+mod told;
 pub mod users;
 
 pub use connection::Waiting;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +12,17 @@ use durum_persist::file::MediaFile;
 use durum_protocol::message::{ClientView, MANIFEST_MAX};
 use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
-    AddressRange, Error, ErrorKind, Export, Garbage, GarbageOptions, ImportOptions, ImportReport,
-    LostFile, PoolGrant, PoolSpec, PoolSummary, Progress, PuddleGrant, PuddleOwner, RecoveryReport,
-    RefusedPool, Result, Service, Stage, StoreInfo, StrayFile, UsedElsewhere, random_uuid,
+    AddressRange, Asked, Error, ErrorKind, Export, Garbage, GarbageOptions, ImportOptions,
+    ImportReport, LostFile, Picture, PoolGrant, PoolSpec, PoolSummary, Progress, PuddleGrant,
+    PuddleOwner, RecoveryReport, RefusedPool, Result, Service, ShowFn, Stage, StoreInfo, StrayFile,
+    UsedElsewhere, random_uuid,
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::connection::{Connection, Waiting, gone};
+use crate::file::received;
+use crate::picture::Shown;
 
 /// Bytes of a manifest that are sent at once.
 const MANIFEST_PART: usize = 512 << 10;
@@ -193,15 +196,6 @@ impl Remote {
             _ => Err(self.strange()),
         }
     }
-}
-
-fn received(descriptor: OwnedFd, path: PathBuf) -> Result<MediaFile> {
-    MediaFile::received(descriptor, &path).map_err(|source| Error::Io {
-        operation: "taking the file of a puddle",
-        path,
-        offset: None,
-        source,
-    })
 }
 
 fn open_process(pid: u32) -> io::Result<OwnedFd> {
@@ -535,6 +529,50 @@ impl Service for Remote {
             }),
             _ => Err(self.strange()),
         }
+    }
+
+    fn show_pool(&self, name: &str, wait: Duration) -> Result<Box<dyn Picture>> {
+        let request = Request::ShowPool {
+            name: name.to_owned(),
+            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        };
+        match self.ask(&request)?.0 {
+            Answer::Shown(puddles) => Ok(Box::new(Shown {
+                connection: Arc::clone(&self.connection),
+                puddles: puddles.into_iter().collect(),
+            })),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn when_asked_to_show(&self, show: Arc<ShowFn>) {
+        self.connection.when_asked_to_show(show);
+    }
+
+    fn show_puddle(&self, asked: Asked, puddle: Uuid, bytes: &[u8]) -> Result<()> {
+        let showing = asked.showing;
+        let file = match self.ask(&Request::ShowPuddle { showing, puddle })? {
+            (Answer::Files(paths), mut files) => {
+                let (Some(path), Some(file)) = (paths.into_iter().next(), files.pop()) else {
+                    return Err(self.strange());
+                };
+                received(file, path)?
+            }
+            _ => return Err(self.strange()),
+        };
+        file.write_all_at(bytes, 0).map_err(|source| Error::Io {
+            operation: "showing a puddle",
+            path: file.path().to_owned(),
+            offset: None,
+            source,
+        })
+    }
+
+    fn end_showing(&self, asked: Asked, problem: Option<&str>) -> Result<()> {
+        self.done(&Request::EndShowing {
+            showing: asked.showing,
+            problem: problem.map(str::to_owned),
+        })
     }
 
     fn is_asked_to_leave(&self) -> bool {

@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use durum_format::Uuid;
 use durum_format::export::{ExportedPool, ExportedPuddle, FILE_NAME, Manifest, sum};
@@ -22,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::files::{self, grown};
 use crate::inspect::ReadOnlyStore;
 use crate::model::{Progress, ProgressFn, Stage};
+use crate::picture::Picture;
 use crate::registry::contents::{Contents, PuddleRecord};
 
 const EXPORTED: Site = Site("exported puddle");
@@ -41,6 +43,9 @@ pub struct ExportOptions {
     pub with_referenced: bool,
     /// One file instead of a directory: a tar archive of the same contents.
     pub archive: Option<Compression>,
+    /// A pool that another program writes by a service is shown by that program, as it is at one moment (a snapshot):
+    /// for so long it is waited for. `None`: such a pool is refused.
+    pub wait: Option<Duration>,
     /// Called as the export goes on.
     pub progress: Option<Arc<ProgressFn>>,
 }
@@ -50,6 +55,7 @@ impl fmt::Debug for ExportOptions {
         f.debug_struct("ExportOptions")
             .field("with_referenced", &self.with_referenced)
             .field("archive", &self.archive)
+            .field("wait", &self.wait)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -100,12 +106,28 @@ pub fn export(
     })
 }
 
-/// As [`export()`], for a pool of a store that a service serves, of which nobody writes any pool meanwhile that is
-/// exported. This process makes the files.
+/// As [`export()`], for a pool of a store that a service serves. Of the pools that are exported nobody writes any
+/// meanwhile; or its program is asked for a snapshot ([`ExportOptions::wait`]), which is of that pool alone. This
+/// process makes the files.
 ///
 /// # Errors
 /// As [`export()`]; `PoolBusy` for a pool that somebody writes; those of the service.
 pub fn export_served(
+    reader: &mut ReadOnlyStore,
+    pool: &str,
+    place: &Path,
+    options: &ExportOptions,
+) -> Result<ExportReport> {
+    match (export_held(reader, pool, place, options), options.wait) {
+        (Err(Error::PoolBusy { name }), Some(wait)) if name == pool => {
+            let picture = reader.show(pool, wait)?;
+            export_picture(reader, &[pool], &*picture, place, options)
+        }
+        (exported, _) => exported,
+    }
+}
+
+fn export_held(
     reader: &mut ReadOnlyStore,
     pool: &str,
     place: &Path,
@@ -127,21 +149,6 @@ pub fn export_served(
             Ok(report) => return Ok(report),
         }
     }
-}
-
-/// Pools as they were at some moment, while their program goes on.
-pub trait Picture {
-    /// What a puddle of them held, from its beginning on: one copy, where there are two.
-    ///
-    /// # Errors
-    /// `Damaged`, `Io` and others for what cannot be read.
-    fn read(&self, puddle: Uuid) -> Result<Vec<u8>>;
-
-    /// Whether a puddle was one of theirs.
-    fn has(&self, puddle: Uuid) -> bool;
-
-    /// The puddle is not asked for any more.
-    fn is_done(&self, puddle: Uuid);
 }
 
 /// As [`export()`], for pools that the caller has open and shows as they were; the first names the export.
@@ -171,11 +178,19 @@ pub fn export_picture(
         ..options.clone()
     };
     let from = Source {
-        read: &|uuid, _| {
-            Ok(Read {
-                path: store.join(uuid.to_string()),
-                bytes: picture.read(uuid)?,
-            })
+        read: &|uuid, record| {
+            let path = store.join(uuid.to_string());
+            let bytes = picture.read(uuid, record.size)?;
+            match bytes.len() as u64 == record.size {
+                true => Ok(Read { path, bytes }),
+                false => Err(Error::Damaged {
+                    file: path,
+                    structure: "puddle",
+                    offset: 0,
+                    problem: format!("{} bytes of {} are shown", bytes.len(), record.size),
+                    cure: "see to the program that writes the pool".into(),
+                }),
+            }
         },
         is_done: &|uuid| picture.is_done(uuid),
         type_text: &|id| reader.type_text(id),

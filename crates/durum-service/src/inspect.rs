@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use durum_format::Uuid;
 use durum_format::extent::{HeapBytes, UNTYPED};
@@ -23,6 +24,7 @@ use crate::identity;
 use crate::liveness;
 use crate::lock::Holder;
 use crate::model::{PoolSummary, PuddleSummary, RecoveryReport, RefusedPool, StoreInfo};
+use crate::picture::Picture;
 use crate::presence::{self, LostFile};
 use crate::reading;
 use crate::recovery::{Access, HomeWrite, Part, RefusedPools, ensure_nothing_kept, plan_client};
@@ -41,6 +43,9 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
 
     /// Sees to it that nobody writes a pool from here on, which may be in quarantine.
     fn hold(&self, pool: &str) -> Result<()>;
+
+    /// Has the program that writes a pool show it, as [`Service::show_pool`](crate::Service::show_pool).
+    fn show(&self, pool: &str, wait: Duration) -> Result<Box<dyn Picture>>;
 
     /// The file of a puddle, open for reading. Its pool is held.
     fn file(&self, pool: Uuid, puddle: Uuid) -> Result<MediaFile>;
@@ -263,6 +268,21 @@ impl ReadOnlyStore {
             // They may have grown until they were held, and there may be others.
             self.contents = source.contents()?;
         }
+    }
+
+    /// Has the program that writes a pool show it as it is at one moment; what the registry says is of then or later.
+    ///
+    /// # Errors
+    /// `PoolBusy` of a store that no service serves; as [`Service::show_pool`](crate::Service::show_pool).
+    pub(crate) fn show(&mut self, pool: &str, wait: Duration) -> Result<Box<dyn Picture>> {
+        let Some(source) = &self.source else {
+            return Err(Error::PoolBusy {
+                name: pool.to_owned(),
+            });
+        };
+        let picture = source.show(pool, wait)?;
+        self.contents = source.contents()?;
+        Ok(picture)
     }
 
     /// From here on logs are seen, too, of a store that a service serves: those that are in quarantine or kept. In a

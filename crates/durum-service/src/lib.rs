@@ -40,6 +40,7 @@ mod liveness;
 mod lock;
 mod model;
 mod names;
+mod picture;
 mod presence;
 mod process;
 mod quota;
@@ -70,7 +71,7 @@ pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
 pub use durum_format::registry::Rights;
 pub use error::{Error, ErrorKind, Result};
-pub use export::{ExportOptions, ExportReport, Picture, export, export_picture, export_served};
+pub use export::{ExportOptions, ExportReport, export, export_picture, export_served};
 pub use host::{CreateOptions, Embedded, Ended, Host, Importing, OpenOptions};
 pub use import::{Export, ExportedFile, ImportOptions, ImportReport};
 pub use inspect::{PuddleView, ReadOnlyStore};
@@ -81,6 +82,7 @@ pub use model::{
     StoreInfo, UsedElsewhere,
 };
 pub use names::random_uuid;
+pub use picture::{Asked, InUse, Picture, ShowFn};
 pub use presence::{FileProblem, LostFile};
 pub use quota::{Quota, Quotas};
 pub use rights::{Access, Caller};

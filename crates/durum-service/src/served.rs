@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
@@ -12,6 +13,7 @@ use durum_persist::file::MediaFile;
 use crate::error::{Error, Result};
 use crate::inspect::{ReadOnlyStore, Source};
 use crate::model::{PoolGrant, StoreInfo};
+use crate::picture::Picture;
 use crate::presence::LostFile;
 use crate::registry;
 use crate::registry::contents::Contents;
@@ -107,6 +109,10 @@ impl Source for Held {
         };
         pools.insert(grant.uuid, grant);
         Ok(())
+    }
+
+    fn show(&self, pool: &str, wait: Duration) -> Result<Box<dyn Picture>> {
+        self.service.show_pool(pool, wait)
     }
 
     fn file(&self, pool: Uuid, puddle: Uuid) -> Result<MediaFile> {

@@ -1,16 +1,20 @@
 //! The one interface between a client and the service, embedded or behind a socket.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
 
 use crate::check::{Garbage, GarbageOptions};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::import::{Export, ImportOptions, ImportReport};
 use crate::model::{
     AddressRange, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport,
     RefusedPool, StoreInfo, UsedElsewhere,
 };
+use crate::picture::{Asked, Picture, ShowFn};
 use crate::presence::LostFile;
 use crate::strays::StrayFile;
 
@@ -271,6 +275,38 @@ pub trait Service: Send + Sync {
     /// changed, neither here nor there.
     fn import(&self, export: &Export, options: &ImportOptions) -> Result<ImportReport>;
 
+    /// Has the program that writes a pool show it as it is at one moment, and waits for that, for so long at most. What
+    /// is shown is that program's word, and no more to be believed than a file that came from anywhere.
+    ///
+    /// # Errors
+    /// `PoolMissing`, `NotPermitted` for who may not read it; `PoolBusy` where nobody can be asked; `Told` with what
+    /// that program says, that it does not answer in time, or shows the pool to another one.
+    fn show_pool(&self, name: &str, _wait: Duration) -> Result<Box<dyn Picture>> {
+        Err(Error::PoolBusy {
+            name: name.to_owned(),
+        })
+    }
+
+    /// Has `show` called when somebody wants to see a pool that this client writes. A service in this process never
+    /// calls it.
+    fn when_asked_to_show(&self, _show: Arc<ShowFn>) {}
+
+    /// Shows a puddle of the pool that this was asked about ([`Service::when_asked_to_show`]).
+    ///
+    /// # Errors
+    /// `PoolBusy` once nobody waits for it any more; `StorageFull`, `Io`.
+    fn show_puddle(&self, asked: Asked, _puddle: Uuid, _bytes: &[u8]) -> Result<()> {
+        Err(nobody_asks(asked))
+    }
+
+    /// All of the pool was shown; or that cannot be, for this reason.
+    ///
+    /// # Errors
+    /// As [`Service::show_puddle`].
+    fn end_showing(&self, asked: Asked, _problem: Option<&str>) -> Result<()> {
+        Err(nobody_asks(asked))
+    }
+
     /// Has `tell` called once the service knows this client no more, because it took it for gone: its pools were
     /// recovered, and may be another's. Whatever the client writes from then on is lost, or torn. A service in this
     /// process never calls it.
@@ -309,4 +345,9 @@ pub trait Service: Send + Sync {
     /// The caller has drained all its logs. Calling it again does nothing. Dropping the handle without
     /// this call is like a crash: the next opener recovers.
     fn close(&self) -> Result<()>;
+}
+
+fn nobody_asks(asked: Asked) -> Error {
+    let name = asked.pool.to_string();
+    Error::PoolBusy { name }
 }

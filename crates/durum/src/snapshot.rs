@@ -4,12 +4,16 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
+use durum_persist::signals::Blocked;
 use durum_persist::{Site, record as recorder};
-use durum_service::{Compression, ExportOptions, ExportReport, Picture, ProgressFn};
-use durum_service::{ReadOnlyStore, export_picture};
+use durum_service::{
+    Asked, Compression, ExportOptions, ExportReport, Picture, ProgressFn, ReadOnlyStore,
+    export_picture,
+};
 
 use crate::alloc::Puddle;
 use crate::error::{Error, Result};
@@ -175,6 +179,49 @@ impl Pool {
     }
 }
 
+/// Shows pools of a store to others, where its service asks for that (`durum export` of a pool in use).
+pub(crate) fn attend(store: &Arc<StoreInner>) {
+    let known = Arc::downgrade(store);
+    let begin = move |asked| {
+        let known = known.clone();
+        let show = move || known.upgrade().map_or((), |store| answer(&store, asked));
+        // It inherits the mask: the program's handlers run in the program's threads.
+        let _blocked = Blocked::all();
+        let thread = thread::Builder::new().name("durum-snapshot".to_owned());
+        if let Err(error) = thread.spawn(show) {
+            tracing::warn!(%error, "no thread to show a pool that somebody wants to see");
+        }
+    };
+    store.service.when_asked_to_show(Arc::new(begin));
+}
+
+fn answer(store: &Arc<StoreInner>, asked: Asked) {
+    let problem = show(store, asked).err().map(|error| error.to_string());
+    if let Err(error) = store.service.end_showing(asked, problem.as_deref()) {
+        tracing::debug!(%error, "nobody waits any more for a pool that was shown");
+    }
+}
+
+fn show(store: &Arc<StoreInner>, asked: Asked) -> Result<()> {
+    let open = store.all_open_pools().into_iter();
+    let mut open = open.filter_map(|pool| pool.downcast::<PoolInner>().ok());
+    let pool = open.find(|pool| pool.uuid == asked.pool && !pool.is_read_only);
+    let pool = pool.ok_or_else(|| {
+        let pool = asked.pool.to_string();
+        Error::Store(durum_service::Error::PoolNotOpen { pool })
+    })?;
+    check(&pool, store)?;
+    let _one_at_a_time = locked(&store.snapshots);
+    pool.frontier.map_all()?;
+    let shown = Shown::begin(store, &[&pool], SnapshotOptions::default().wait)?;
+    for (uuid, puddle) in &shown.puddles {
+        let bytes = shown::read(puddle)?;
+        puddle.kept_lines.end();
+        store.service.show_puddle(asked, *uuid, &bytes)?;
+    }
+    Ok(())
+}
+
 /// Whether a pool can be shown, with others of `store`.
 fn check(pool: &PoolInner, store: &StoreInner) -> Result<()> {
     pool.check_usable()?;
@@ -254,7 +301,7 @@ fn close(store: &Arc<StoreInner>, pools: &[&PoolInner], wait: Duration) -> Resul
             });
         }
         // A transaction that is open may wait for a lock that a thread at the gate holds.
-        std::thread::sleep(patience * REST);
+        thread::sleep(patience * REST);
         patience = (patience * 2).min(LONGEST_TRY);
     }
 }
@@ -271,7 +318,7 @@ impl Drop for Shown<'_> {
 }
 
 impl Picture for Shown<'_> {
-    fn read(&self, puddle: Uuid) -> durum_service::Result<Vec<u8>> {
+    fn read(&self, puddle: Uuid, _size: u64) -> durum_service::Result<Vec<u8>> {
         let Some(puddle) = self.puddles.get(&puddle) else {
             return Err(durum_service::Error::PuddleUnknown {
                 store: self.pools[0].store.info.path.clone(),

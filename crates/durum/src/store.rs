@@ -17,6 +17,7 @@ use crate::opened::{OpenPool, Pool, PoolInner, Store, StoreInner, tie};
 use crate::options::{PoolOptions, StoreOptions};
 use crate::primitive::locked;
 use crate::services::{self, Opened};
+use crate::snapshot;
 use crate::tx::Tx;
 
 /// How long `Store::close` waits for threads that are just ending and give their logs back.
@@ -68,6 +69,7 @@ impl Store {
 
     fn of(inner: Arc<StoreInner>) -> Self {
         let tie = tie(&inner, follow);
+        snapshot::attend(&inner);
         Self { inner, tie }
     }
 

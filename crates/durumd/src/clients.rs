@@ -111,6 +111,8 @@ impl From<Client> for Gone {
 pub(crate) struct Line {
     pub(crate) calls: Socket,
     pub(crate) bell: Socket,
+    /// What it can do beside.
+    pub(crate) features: u64,
     /// What it has asked and was not answered yet, and since when.
     pub(crate) asks: Mutex<Option<(String, Instant)>>,
 }

@@ -14,8 +14,8 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::net::SocketAddrUnix;
 
 use crate::options::Options;
-use crate::service::refused;
 use crate::socket_files;
+use crate::told::refused;
 
 /// Tells it on the standard output.
 ///

@@ -18,8 +18,10 @@ mod serve;
 mod service;
 mod session;
 mod shipment;
+mod showings;
 mod socket_files;
 mod sockets;
+mod told;
 mod watchdog;
 
 use std::process::ExitCode;

@@ -95,6 +95,9 @@ pub(crate) const GREETING_TIME: Duration = Duration::from_secs(10);
 /// How long sending waits for a program that does not read.
 pub(crate) const SENDING_TIME: Duration = Duration::from_secs(10);
 
+/// How long somebody waits for a program to show a pool, whatever it asks for.
+pub(crate) const SHOWING_MAX: Duration = Duration::from_secs(3600);
+
 /// How long ringing a bell waits. It holds a word or two that nobody has read: more is not worth waiting for.
 pub(crate) const BELL_TIME: Duration = Duration::from_millis(1);
 

@@ -20,9 +20,11 @@ use crate::connections::Connections;
 use crate::metrics::{Metrics, http};
 use crate::options::Options;
 use crate::quotas::{Limit, Tally};
-use crate::service::{Service, refused};
+use crate::service::Service;
 use crate::session::Session;
+use crate::showings::Showings;
 use crate::socket_files::Made;
+use crate::told::refused;
 use crate::{config_check, sandbox, sockets, watchdog};
 
 /// The stack of a thread that answers a client.
@@ -96,6 +98,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let service = Arc::new(Service {
         host: host.clone(),
         clients: clients.clone(),
+        showings: Showings::default(),
         metrics,
         users: options.users.clone(),
         clients_max: options.clients_max,

@@ -6,19 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use durum_format::Uuid;
 use durum_remote::peer::Peer;
-use durum_service::{Error, ErrorKind, Host, Quotas};
+use durum_service::{Host, Quotas};
 
 use crate::audit;
 use crate::clients::Clients;
 use crate::connections::Connections;
 use crate::metrics::{Metrics, Now};
 use crate::quotas::Tally;
+use crate::showings::Showings;
 
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) host: Arc<Host>,
     pub(crate) clients: Arc<Clients>,
+    pub(crate) showings: Showings,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) users: Vec<u32>,
     pub(crate) clients_max: usize,
@@ -72,12 +74,5 @@ impl Service {
             pools,
             store_bytes,
         })
-    }
-}
-
-pub(crate) fn refused(text: String) -> Error {
-    Error::Told {
-        kind: ErrorKind::User,
-        text,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use durum_service::{
     Compression, ExportOptions, ExportReport, ImportOptions, ImportReport, OpenOptions,
@@ -34,6 +35,7 @@ pub(crate) fn export(options: &Export, out: &mut dyn Write) -> Result<(), Failur
             (true, false) => Some(Compression::None),
             (true, true) => Some(Compression::Gzip),
         },
+        wait: Some(Duration::from_secs(options.wait)),
         progress: Some(progress::stages()),
     };
     let report = match &source {

@@ -4,17 +4,19 @@
 use std::path::Path;
 
 use durum_format::Uuid;
+use durum_persist::file::MediaFile;
 
 use super::commit::Commit;
 use super::holders::Wish;
 use super::puddles::{Registered, grant, place};
 use super::{Embedded, Host, Open};
 use crate::check::{Garbage, GarbageOptions, find_in};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inspect::ReadOnlyStore;
 use crate::liveness;
 use crate::model::{EngineKind, PoolGrant};
 use crate::names;
+use crate::picture::InUse;
 use crate::presence::{self, LostFile};
 use crate::recovery::ensure_nothing_kept;
 use crate::registry;
@@ -67,6 +69,45 @@ impl Embedded {
                 others: others.iter().map(place).collect(),
             });
         }
+    }
+
+    /// A file of the store's, without a name, for what a client shows of a puddle
+    /// ([`Service::show_puddle`](crate::Service::show_puddle)).
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn scratch(&self, puddle: Uuid) -> Result<MediaFile> {
+        let path = self.host.path.join(format!("{puddle}, as it is shown"));
+        MediaFile::nameless(&self.host.path, &path)
+            .map_err(|source| Error::io("making a file without a name", &self.host.path, source))
+    }
+
+    /// Who writes a pool that this client may read, and what puddles it has; `None` where nobody does.
+    ///
+    /// # Errors
+    /// `PoolMissing`, `NotPermitted`; those of every request.
+    pub fn in_use(&self, name: &str) -> Result<Option<InUse>> {
+        let mut state = self.host.state();
+        let open = state.open(&self.host.path)?;
+        let found = open.contents.pool_named(name);
+        let seen = found.filter(|(pool, _)| self.may_see(open, *pool));
+        let (pool, _) = seen.ok_or_else(|| Error::no_pool(&self.host.path, name))?;
+        self.ensure_may(open, pool, Wish::Read)?;
+        let writes = |client: &Uuid| open.contents.grants.contains(&(*client, pool));
+        let Some(writer) = open.holders(pool).find(writes) else {
+            return Ok(None);
+        };
+        let puddles = open.contents.puddles_of(pool);
+        let with_objects = puddles
+            .into_iter()
+            .filter(|(_, record)| record.kind.holds_objects());
+        Ok(Some(InUse {
+            pool,
+            writer,
+            puddles: with_objects
+                .map(|(uuid, record)| (uuid, record.size))
+                .collect(),
+        }))
     }
 
     /// A pool that this client reads already, for a request whose answer was lost.

@@ -193,6 +193,16 @@ impl StoreInner {
         pools.values().find(|pool| pool.key == key)?.pool.upgrade()
     }
 
+    /// All open pools.
+    pub(crate) fn all_open_pools(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
+        // None is dropped here, whose last handle this may be: not while the lock is held.
+        let pools = self.open_pools();
+        pools
+            .values()
+            .filter_map(|pool| pool.pool.upgrade())
+            .collect()
+    }
+
     pub(crate) fn has_open_pool(&self, key: u64) -> bool {
         self.open_pools().values().any(|pool| pool.key == key)
     }

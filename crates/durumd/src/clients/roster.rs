@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_protocol::Note;
-use durum_protocol::message::ClientView;
+use durum_protocol::message::{ClientView, SHOW};
 use durum_service::{Caller, Error, Result};
 
 use super::{Client, Clients, Line, Table};
@@ -109,6 +109,22 @@ impl Clients {
         }
         drop(table);
         Ok(self.is_gone_within(client, asker, wait.min(WAIT_MAX)))
+    }
+
+    /// Asks a client to show a pool that it writes. Whether it can be asked.
+    pub(crate) fn ask_to_show(&self, client: Uuid, showing: Uuid, pool: Uuid) -> bool {
+        let table = self.table();
+        let line = table
+            .living
+            .get(&client)
+            .and_then(|known| known.line.as_ref());
+        let able = line.filter(|line| line.features & SHOW != 0);
+        able.is_some_and(|line| line.tell(&Note::Show { showing, pool }))
+    }
+
+    /// Whether a client is there, as far as is known.
+    pub(crate) fn is_there(&self, client: Uuid) -> bool {
+        self.table().living.contains_key(&client)
     }
 
     /// Waits until a client has ended or was recovered, or who asks is gone.

@@ -16,6 +16,7 @@ mod parts;
 mod readers;
 mod sandbox;
 mod shipping;
+mod showing;
 mod sockets;
 mod steps;
 mod strangers;

@@ -1,0 +1,266 @@
+//! Pools that a program writes are exported by another one: it is asked to show them, and what it shows is not
+//! believed.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use durum::{
+    Engine, ExportOptions, ExportReport, ImportOptions, Pool, PoolOptions, Store, StoreOptions,
+};
+use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
+use durum_remote::Remote;
+use durum_service::{
+    Asked, EngineKind, Error, PoolSpec, PuddleOwner, ReadOnlyStore, Service, export_served,
+};
+
+use crate::strangers::Raw;
+use crate::support::{Served, until};
+
+/// Two words that each transaction makes equal, with objects of other puddles between them.
+#[repr(C)]
+struct Root {
+    first: u64,
+    objects: [*mut [u64; WORDS]; OBJECTS],
+    last: u64,
+}
+durum::describe!(Root as "shown root" { first, objects, last });
+
+const OBJECTS: usize = 8;
+const WORDS: usize = 100_000;
+
+/// Sets everything to this value, a word of each object.
+fn set(pool: &Pool, value: u64) {
+    let root = pool.root::<Root>().unwrap();
+    // SAFETY: one thread uses the pool.
+    pool.transaction(|tx| unsafe {
+        tx.set(&raw mut (*root).first, value)?;
+        for place in 0..OBJECTS {
+            let place = &raw mut (*root).objects[place];
+            if (*place).is_null() {
+                let object = tx.alloc_zeroed::<[u64; WORDS]>()?;
+                tx.add(place)?;
+                place.write(object);
+            }
+            tx.set((*place).cast::<u64>().add(WORDS / 2), value)?;
+        }
+        tx.set(&raw mut (*root).last, value)
+    })
+    .unwrap();
+}
+
+/// What everything in a pool is set to.
+fn value(pool: &Pool) -> u64 {
+    // SAFETY: nobody changes it.
+    unsafe {
+        let root = &*pool.root::<Root>().unwrap();
+        for object in root.objects {
+            assert_eq!((*object)[WORDS / 2], root.first);
+        }
+        assert_eq!(root.first, root.last);
+        root.first
+    }
+}
+
+/// Another client of the service exports a pool.
+fn export(served: &Served, pool: &str, place: &Path, wait: u64) -> Result<ExportReport, Error> {
+    let remote = Arc::new(Remote::open(&served.socket(), Default::default())?);
+    let options = ExportOptions {
+        wait: Some(Duration::from_millis(wait)),
+        ..ExportOptions::default()
+    };
+    export_served(&mut ReadOnlyStore::of(remote)?, pool, place, &options)
+}
+
+fn refused(served: &Served, place: &Path, wait: u64) -> String {
+    let error = export(served, "pool", place, wait).unwrap_err();
+    assert!(!place.exists());
+    error.to_string()
+}
+
+#[test]
+fn a_pool_in_use_is_exported_as_it_is_at_one_moment() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let served = Served::start();
+    let store = Store::open(served.address(), StoreOptions::new()).unwrap();
+    let backup = Store::create(directory.path().join("backup"), StoreOptions::new()).unwrap();
+    for engine in [Engine::Shadow, Engine::Hybrid, Engine::Twin] {
+        let options = PoolOptions::new().engine(engine).growth_max(2 << 20);
+        let pool = store.create_pool("pool", options).unwrap();
+        set(&pool, 1);
+        let place = directory.path().join("export");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut last = 1;
+                while !is_over.load(Ordering::Relaxed) {
+                    last += 1;
+                    set(&pool, last);
+                }
+                last
+            });
+            let mut shown = 0;
+            for _ in 0..5 {
+                export(&served, "pool", &place, 10_000).unwrap();
+                backup.import(&place, &ImportOptions::default()).unwrap();
+                let copy = backup.open_pool("pool", PoolOptions::new()).unwrap();
+                let now = value(&copy);
+                assert!(now >= shown, "{now} after {shown}");
+                shown = now;
+                drop(copy);
+                backup.remove_pool("pool").unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(writer.join().unwrap() >= shown);
+        });
+        // The program's own snapshot, and one after it has closed the pool.
+        drop(pool);
+        export(&served, "pool", &place, 0).unwrap();
+        std::fs::remove_dir_all(&place).unwrap();
+        store.remove_pool("pool").unwrap();
+    }
+}
+
+/// A client that writes a pool and does not know how to show it, or does not want to.
+struct Holder {
+    remote: Arc<Remote>,
+    pool: Uuid,
+    root: Uuid,
+    asked: mpsc::Receiver<Asked>,
+}
+
+impl Holder {
+    fn new(served: &Served) -> Holder {
+        let remote = Arc::new(Remote::open(&served.socket(), Default::default()).unwrap());
+        let grant = remote
+            .create_pool("pool", &PoolSpec::new(EngineKind::Hybrid))
+            .unwrap();
+        let (tell, asked) = mpsc::channel();
+        let tell = std::sync::Mutex::new(tell);
+        remote.when_asked_to_show(Arc::new(move |asked| {
+            let _ = tell.lock().unwrap().send(asked);
+        }));
+        Holder {
+            remote,
+            pool: grant.uuid,
+            root: grant.root.uuid,
+            asked,
+        }
+    }
+
+    /// Answers one who asks; what that one is told.
+    fn answers(&self, served: &Served, place: &Path, answer: impl FnOnce(Asked)) -> String {
+        std::thread::scope(|scope| {
+            let asks = scope.spawn(|| refused(served, place, 10_000));
+            answer(self.asked.recv().unwrap());
+            asks.join().unwrap()
+        })
+    }
+}
+
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("export");
+    (directory, place)
+}
+
+#[test]
+fn nobody_waits_for_ever() {
+    let (_directory, place) = place();
+    let served = Served::start();
+    let holder = Holder::new(&served);
+    let began = Instant::now();
+    let told = refused(&served, &place, 300);
+    assert!(told.contains("within 300ms"), "{told}");
+    assert!(began.elapsed() < Duration::from_secs(5));
+    let late = holder.asked.recv().unwrap();
+    assert_eq!(late.pool, holder.pool);
+    // Nobody waits any more.
+    holder
+        .remote
+        .show_puddle(late, holder.root, b"late")
+        .unwrap_err();
+    holder.remote.end_showing(late, None).unwrap_err();
+    // Who has ended meanwhile shows nothing.
+    let told = std::thread::scope(|scope| {
+        let asks = scope.spawn(|| refused(&served, &place, 60_000));
+        holder.asked.recv().unwrap();
+        drop(holder);
+        asks.join().unwrap()
+    });
+    assert!(told.contains("has ended"), "{told}");
+    until("the pool is free", || {
+        export(&served, "pool", &place, 0).is_ok()
+    });
+}
+
+#[test]
+fn what_is_shown_is_not_believed() {
+    let (_directory, place) = place();
+    let served = Served::start();
+    let holder = Holder::new(&served);
+    let told = holder.answers(&served, &place, |asked| {
+        holder
+            .remote
+            .end_showing(asked, Some("my\nreason"))
+            .unwrap();
+    });
+    assert!(told.contains("myreason"), "{told}");
+    // Nothing, too little, and what is no heap.
+    let told = holder.answers(&served, &place, |asked| {
+        holder.remote.end_showing(asked, None).unwrap();
+    });
+    assert!(told.contains("puddle"), "{told}");
+    for bytes in [vec![1; 100], vec![0xff; 2 << 20]] {
+        holder.answers(&served, &place, |asked| {
+            holder
+                .remote
+                .show_puddle(asked, holder.root, &bytes)
+                .unwrap();
+            holder.remote.end_showing(asked, None).unwrap();
+        });
+    }
+    // Puddles that are none of the pool's, or came later.
+    holder.answers(&served, &place, |asked| {
+        let owner = PuddleOwner::Pool(holder.pool);
+        let new = holder
+            .remote
+            .create_puddle(owner, PuddleKind::Data, 2 << 20);
+        for puddle in [asked.showing, holder.pool, new.unwrap().uuid] {
+            holder
+                .remote
+                .show_puddle(asked, puddle, b"none")
+                .unwrap_err();
+        }
+        // Another client speaks for this one.
+        let other = Remote::open(&served.socket(), Default::default()).unwrap();
+        other.show_puddle(asked, holder.root, b"other").unwrap_err();
+        other.end_showing(asked, None).unwrap_err();
+        // And another one sees what was not shown to it.
+        let (raw, _lock) = Raw::enter(&served.socket());
+        let puddle = holder.root;
+        let shown = raw.ask(&durum_protocol::Request::Shown { puddle });
+        assert!(
+            matches!(shown, durum_protocol::Answer::Failed(_)),
+            "{shown:?}"
+        );
+        // Two at once.
+        let told = refused(&served, &place, 100);
+        assert!(told.contains("being shown"), "{told}");
+        holder.remote.end_showing(asked, Some("enough")).unwrap();
+    });
+    // An older client, which knows nothing of this.
+    drop(holder);
+    until("the pool is free", || {
+        export(&served, "pool", &place, 0).is_ok()
+    });
+    std::fs::remove_dir_all(&place).unwrap();
+    let (raw, _lock) = Raw::enter(&served.socket());
+    let name = "pool".to_owned();
+    let opened = raw.ask(&durum_protocol::Request::OpenPool { name });
+    assert!(matches!(opened, durum_protocol::Answer::Pool { .. }));
+    let told = refused(&served, &place, 1000);
+    assert!(told.contains("used by another program"), "{told}");
+}
