@@ -18,6 +18,9 @@ say "-- every crash of every workload, which make test samples"
 DURUM_CRASH_ALL=1 cargo test --release -p durum --no-fail-fast --test crash --test typed_crash --test gc_crash -- --skip canaries || failed=1
 say "-- the same of the service"
 DURUM_CRASH_ALL=1 cargo test --release -p durum-service --no-fail-fast --test store -- power_cuts || failed=1
+say "-- tools that read, and damaged bytes; NVL-C's heaps"
+DURUM_CRASH_ALL=1 cargo test --release -p durum-cli --no-fail-fast --test check -- flipped || failed=1
+DURUM_CRASH_ALL=1 cargo test --release -p durum-nvl --no-fail-fast --test crash || failed=1
 say "-- the same of the key-value store"
 DURUM_CRASH_ALL=1 cargo test --release -p durum-kv --no-fail-fast --test crash -- --nocapture || failed=1
 say "-- the client's campaigns on Hybrid"

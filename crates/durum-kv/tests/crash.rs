@@ -416,7 +416,7 @@ fn a_database_is_made_as_a_whole() {
         let seen = Mutex::new([0, 0]);
         let report = explore_with_recovery(
             &trace,
-            &setting.plan(12),
+            &setting.plan(5),
             |image| setting.recover(image),
             |image, point| {
                 let is_made = point.last_note("made").is_some();

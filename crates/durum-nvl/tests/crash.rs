@@ -220,7 +220,7 @@ fn survives(engine: Engine, domain: Domain, rules: Rules, base: u64) {
     let trace = recorder.stop();
     let mut plan = Plan::new(rules, base);
     let is_long = std::env::var_os("DURUM_CRASH_ALL").is_some();
-    plan.points_max = (!is_long).then_some(60);
+    plan.points_max = (!is_long).then_some(25);
     plan.random_images = 2;
     plan.single_units_max = 3;
     plan.nested_one_in = 60;

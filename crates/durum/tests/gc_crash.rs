@@ -217,7 +217,7 @@ fn on_shadow_all_is_freed_or_nothing() {
         domain: Domain::Dax,
         rules: Rules::Lines,
         base: 0x2000_0000_0000,
-        points: 80,
+        points: 30,
         objects_max: usize::MAX,
     }
     .survives();
@@ -230,7 +230,7 @@ fn on_hybrid_all_is_freed_or_nothing() {
         domain: Domain::Dax,
         rules: Rules::Lines,
         base: 0x2400_0000_0000,
-        points: 80,
+        points: 30,
         objects_max: usize::MAX,
     }
     .survives();
@@ -243,7 +243,7 @@ fn on_twin_all_is_freed_or_nothing() {
         domain: Domain::Dax,
         rules: Rules::Lines,
         base: 0x3000_0000_0000,
-        points: 80,
+        points: 30,
         objects_max: usize::MAX,
     }
     .survives();
@@ -269,7 +269,7 @@ fn between_several_transactions_nothing_is_wrong() {
         domain: Domain::Dax,
         rules: Rules::Lines,
         base: 0x2c00_0000_0000,
-        points: 80,
+        points: 30,
         objects_max: 6,
     }
     .survives();

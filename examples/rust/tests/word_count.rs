@@ -82,7 +82,7 @@ fn no_word_is_lost_or_counted_twice_by_kills() {
     fs::remove_dir_all(&store).unwrap();
     let mut random = Random(4);
     let mut kills_on_the_way = 0;
-    for round in 0..12 {
+    for round in 0..7 {
         // Each time another number of threads counts, some of them what another one has left.
         let threads = (1 + round % 5).to_string();
         let how = [&["run", &threads], &FILES[..]].concat();

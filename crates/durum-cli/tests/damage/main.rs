@@ -18,7 +18,7 @@ use stores::{Base, Engine, Found, POOLS, Role};
 
 const STORES: u64 = 10_000;
 /// One in so many is tried by `make test`. It has no divisor in common with the number of kinds and of engines.
-const SAMPLE: usize = 101;
+const SAMPLE: usize = 211;
 /// More would say the same.
 const FAILURES_MAX: usize = 40;
 

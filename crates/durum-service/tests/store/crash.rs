@@ -272,7 +272,7 @@ fn snapshots_that_take_the_place_of_others_survive_power_cuts() {
         // A snapshot is large, and so is each image.
         plan.points_max = match std::env::var_os("DURUM_CRASH_ALL") {
             Some(_) => None,
-            None => Some(20),
+            None => Some(8),
         };
         report("folds", explore_folds(None, &plan));
     }

@@ -427,7 +427,7 @@ fn explore_moving(skip: Option<Site>, rules: Rules, seed: u64) -> Result<Report,
         nested_points_max: Some(6),
         points_max: match std::env::var_os("DURUM_CRASH_ALL") {
             Some(_) => None,
-            None => Some(60),
+            None => Some(25),
         },
         ..Plan::new(rules, seed)
     };

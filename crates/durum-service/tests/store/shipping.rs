@@ -808,7 +808,13 @@ fn an_archive_with_names_of_others_is_refused() {
     );
 }
 
-fn explore_shipping(skip: Option<Site>, copies: bool, seed: u64) -> Result<Report, Failure> {
+/// Tries so many crashes, or all that there are, if `DURUM_CRASH_ALL` is set.
+fn explore_shipping(
+    skip: Option<Site>,
+    copies: bool,
+    seed: u64,
+    points: usize,
+) -> Result<Report, Failure> {
     let directory = scratch();
     let path = directory.path().join("store");
     lists(&path);
@@ -857,7 +863,7 @@ fn explore_shipping(skip: Option<Site>, copies: bool, seed: u64) -> Result<Repor
         nested_points_max: Some(6),
         points_max: match std::env::var_os("DURUM_CRASH_ALL") {
             Some(_) => None,
-            None => Some(60),
+            None => Some(points),
         },
         ..Plan::new(Rules::Sectors, seed)
     };
@@ -928,7 +934,7 @@ fn explore_shipping(skip: Option<Site>, copies: bool, seed: u64) -> Result<Repor
 #[test]
 fn shipping_survives_power_cuts() {
     for (copies, seed) in [(false, 61), (true, 62)] {
-        match explore_shipping(None, copies, seed) {
+        match explore_shipping(None, copies, seed, 25) {
             Ok(report) => assert!(report.images > 30, "{report:?}"),
             Err(failure) => panic!("{failure}"),
         }
@@ -951,7 +957,7 @@ fn a_sync_of_shipping_that_is_left_out_is_noticed() {
     for (site, copies) in sites {
         let noticed = [71, 72, 73]
             .into_iter()
-            .any(|seed| explore_shipping(Some(Site(site)), copies, seed).is_err());
+            .any(|seed| explore_shipping(Some(Site(site)), copies, seed, 60).is_err());
         assert!(noticed, "{site}");
     }
 }

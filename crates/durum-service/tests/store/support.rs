@@ -88,6 +88,10 @@ pub fn sampled(seed: u64) -> Plan {
         nested_one_in: 40,
         nested_depth: 1,
         nested_points_max: Some(4),
+        points_max: match std::env::var_os("DURUM_CRASH_ALL") {
+            Some(_) => None,
+            None => Some(40),
+        },
         ..Plan::new(Rules::Sectors, seed)
     }
 }
