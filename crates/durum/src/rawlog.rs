@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use durum_format::log::{ENTRY_HEADER_SIZE, EntryFlags, EntryHeader, Order};
-use durum_persist::line;
+use durum_persist::{Site, line};
 
 use crate::alloc::{puddle_at, puddle_followed_at};
 use crate::error::{Error, Result};
@@ -14,7 +14,11 @@ use crate::fault::check_forked;
 use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::opened::{PoolInner, Store, StoreInner};
+use crate::shown::before_store;
 use crate::sites::sites;
+
+/// A step that a test leaves out.
+const KEEP: Site = Site("snapshot: keep what a log of the program's own is about");
 
 sites! {
     FLUSH_WRITE = "raw log: write back entries";
@@ -140,6 +144,8 @@ impl RawLog {
                 }
                 self.pools.push(pool);
             }
+            // The program stores there next, or `apply` does.
+            before_store(puddle, address, len, KEEP);
         }
         let flags = match entry.volatile {
             true => EntryFlags::VOLATILE,

@@ -43,7 +43,7 @@ pub struct SnapshotOptions {
     pub wait: Duration,
     /// One file instead of a directory: a tar archive of the same contents.
     pub archive: Option<Compression>,
-    /// Called as the snapshot goes on.
+    /// Called as the snapshot goes on. It may use the pools, but makes no snapshot, which would wait for this one.
     pub progress: Option<Arc<ProgressFn>>,
 }
 
@@ -115,8 +115,8 @@ impl Pool {
     /// largest puddle, and for what changes meanwhile. Puddles that become empty are given back later. Snapshots of a
     /// store are made one after the other.
     ///
-    /// What the program stores without announcing it (locks, what it makes durable by [`Pool::persist`]) may be in the
-    /// export as it was at any moment.
+    /// What the program stores without announcing it (locks, what it makes durable by [`Pool::persist`], what a
+    /// [`RawLog`](crate::RawLog) is about at that moment) may be in the export as it was at any time.
     ///
     /// ```
     /// use durum::{PoolOptions, SnapshotOptions, Store, StoreOptions};
@@ -271,15 +271,16 @@ impl<'p> Shown<'p> {
         for pool in pools {
             shown.pools.push(*pool);
             let puddles = &mut shown.puddles;
-            let mut show = || {
-                pool.heap.while_it_stays(|all| {
+            // Who gives a puddle back holds up growth first, too, and then drains.
+            pool.heap.while_it_stays(|all| {
+                let mut show = || {
                     for puddle in all {
                         puddle.kept_lines.begin();
                         puddles.insert(puddle.uuid, puddle.clone());
                     }
-                });
-            };
-            pool.engine.show(pool, &mut show)?;
+                };
+                pool.engine.show(pool, &mut show)
+            })?;
         }
         drop(closed);
         Ok(shown)

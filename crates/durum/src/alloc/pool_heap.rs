@@ -54,9 +54,10 @@ impl PoolHeap {
     }
 
     /// Has `look` look at the puddles while none comes or goes.
-    pub(crate) fn while_it_stays(&self, look: impl FnOnce(&[Arc<Puddle>])) {
+    pub(crate) fn while_it_stays<R>(&self, look: impl FnOnce(&[Arc<Puddle>]) -> R) -> R {
         let _once = contention::lock(&self.resize);
-        look(&self.puddles());
+        let puddles = self.puddles().clone();
+        look(&puddles)
     }
 
     pub(crate) fn shared_puddles(&self) -> Arc<Puddles> {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use durum::{
-    Announce, Domain, Engine, Error, ImportOptions, Pool, PoolOptions, Site, SnapshotOptions,
-    Store, StoreOptions, Tx,
+    Announce, Domain, Engine, Error, ImportOptions, Pool, PoolOptions, RawEntry, Site,
+    SnapshotOptions, Store, StoreOptions, Tx,
 };
 use durum_persist::record::{Recorder, RecorderOptions};
 
@@ -31,6 +31,7 @@ durum::describe!(Root as "hooks root" { large, small, scratch });
 
 #[derive(Clone)]
 struct Fixture {
+    store: Store,
     pool: Pool,
     root: usize,
     is_shadow: bool,
@@ -66,6 +67,7 @@ impl Fixture {
         let pool = store.open_pool("pool", PoolOptions::new()).unwrap();
         let root = pool.root::<Root>().unwrap().addr();
         Self {
+            store,
             pool,
             root,
             is_shadow: engine == Engine::Shadow,
@@ -211,6 +213,32 @@ fn replace_small(fixture: &Fixture) {
     fixture.replace(SMALL, place, SMALL_BYTES, false);
 }
 
+/// By a log of the program's own: half of the words before it stores there, the others when the log is applied.
+fn change_by_a_log(fixture: &Fixture) {
+    let mut log = fixture.store.raw_log().unwrap();
+    for at in 0..LARGE {
+        let word = unsafe { fixture.large(at).add(300_000) };
+        let new = u64::MAX.to_ne_bytes();
+        let (source, entry) = match at % 2 {
+            0 => (word.cast_const(), RawEntry::UNDO),
+            _ => (new.as_ptr(), RawEntry::REDO),
+        };
+        unsafe {
+            log.append(word, source, 8, entry).unwrap();
+            log.flush().unwrap();
+            if at % 2 == 0 {
+                word.cast::<u64>().write(u64::MAX);
+                fixture.pool.persist(word, 8).unwrap();
+            }
+        }
+    }
+    unsafe {
+        log.set_range(2, 4).unwrap();
+        log.apply().unwrap();
+    }
+    log.reset().unwrap();
+}
+
 /// Whether an export that was made while `change` happened holds what was there before.
 fn holds_what_was(engine: Engine, domain: Domain, change: Change, skip: Option<Site>) -> bool {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -271,7 +299,13 @@ fn holds(dir: &Path, export: &Path) -> Result<bool, Error> {
     )
 }
 
-const CASES: [(&str, Engine, Domain, Change); 15] = [
+const CASES: [(&str, Engine, Domain, Change); 16] = [
+    (
+        "snapshot: keep what a log of the program's own is about",
+        Engine::Hybrid,
+        Domain::Dram,
+        change_by_a_log,
+    ),
     (
         "snapshot: keep what is about to change in a file",
         Engine::Shadow,
@@ -396,6 +430,17 @@ fn each_step_that_is_left_out_is_noticed() {
             !holds_what_was(engine, domain, change, Some(Site(site))),
             "nobody misses {site:?} on {} {domain:?}",
             engine.name()
+        );
+    }
+}
+
+#[test]
+fn what_a_log_of_the_programs_own_changes_is_not_in_it() {
+    let _alone = alone();
+    for domain in [Domain::Dram, Domain::File] {
+        assert!(
+            holds_what_was(Engine::Hybrid, domain, change_by_a_log, None),
+            "{domain:?}"
         );
     }
 }
