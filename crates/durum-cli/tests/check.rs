@@ -259,7 +259,8 @@ fn tools_that_read_survive_any_flipped_byte() {
     };
     let mut found = 0;
     let is_long = std::env::var_os("DURUM_CRASH_ALL").is_some();
-    for round in 0..if is_long { 2000 } else { 70 } {
+    let rounds = if is_long { 2000 } else { 70 };
+    for round in 0..rounds {
         let (file, bytes) = files[round % files.len()];
         // Where something is written; most of a puddle is zero.
         let written: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
@@ -308,5 +309,8 @@ fn tools_that_read_survive_any_flipped_byte() {
         overwrite(file, at as u64, &[bytes[at]]);
     }
     // Numbers and texts of the program are its own: nobody can tell that they are wrong.
-    assert!(found > 60, "only {found} of 200 flipped bytes were found");
+    assert!(
+        found as usize > rounds * 3 / 10,
+        "only {found} of {rounds} flipped bytes were found"
+    );
 }
