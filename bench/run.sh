@@ -33,6 +33,17 @@ case "${SUITE:-}" in daemon | "") [ $# -gt 0 ] || "$target/bench-build/release/d
 # So have sections, in which a program announces nothing.
 [ "${SUITE:-}" != sections ] || exec "$target/bench-build/release/durum-bench-sections" "$@"
 [ -n "${SUITE:-}" ] || [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-sections"
+# So has the aggregation of what many nodes have found.
+sensors() {
+    "$target/bench-build/release/durum-bench-sensors" --out "$target/bench" "$@"
+}
+case "${SUITE:-}" in
+sensors)
+    sensors "$@"
+    exit
+    ;;
+"") [ $# -gt 0 ] || sensors ;;
+esac
 # So have the kernels of NVL-C, which need their compiler.
 nvlc() {
     ci/durumcc.sh "$target/bench-build/nvlc" >/dev/null

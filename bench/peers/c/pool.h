@@ -44,6 +44,8 @@ struct redblack_root;
 struct redblack_node;
 struct fixed_root;
 struct fixed_node;
+struct sensor_variable;
+struct sensor_state;
 
 POBJ_LAYOUT_BEGIN(durum_bench);
 POBJ_LAYOUT_ROOT(durum_bench, struct cells_root);
@@ -81,6 +83,8 @@ POBJ_LAYOUT_TOID(durum_bench, struct redblack_root);
 POBJ_LAYOUT_TOID(durum_bench, struct redblack_node);
 POBJ_LAYOUT_TOID(durum_bench, struct fixed_root);
 POBJ_LAYOUT_TOID(durum_bench, struct fixed_node);
+POBJ_LAYOUT_TOID(durum_bench, struct sensor_variable);
+POBJ_LAYOUT_TOID(durum_bench, struct sensor_state);
 POBJ_LAYOUT_END(durum_bench);
 
 struct pool {

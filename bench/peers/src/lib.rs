@@ -11,6 +11,7 @@ use std::path::Path;
 mod ffi;
 pub mod kv;
 pub mod programs;
+pub mod sensors;
 
 pub use ffi::{Op, Scan, Walk};
 

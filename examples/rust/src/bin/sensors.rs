@@ -301,8 +301,8 @@ pub fn sum(pool: &Pool) -> Result<u64> {
     Ok(sum)
 }
 
-/// Walks the one list of all variables and shows each: node, id, value, changes. Fails where a list or tree is not what a
-/// network is made of.
+/// Walks the one list of all variables and shows each: node, id, value, changes. Fails where a list or tree is not what
+/// a network is made of.
 pub fn read(pool: &Pool, mut show: impl FnMut(u64, u64, u64, u64)) -> Result<()> {
     let network = unsafe { &*pool.root::<Network>()? };
     let (mut nodes, mut variables) = (0, 0);

@@ -1,0 +1,136 @@
+//! What comes out: a line for each number of variables and side, and what it is beside libpmemobj.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::expected::Expected;
+use crate::side::Times;
+
+/// How many times faster than libpmemobj this project wants to be, by the number of variables, and what the paper says
+/// that it was.
+const GOALS: [(u64, f64); 2] = [(100, 8.0), (1600, 5.0)];
+/// The side that others are compared with.
+const PEER: &str = "pmdk";
+
+/// A figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    nodes: u64,
+    variables: u64,
+    side: &'static str,
+    /// The round of which the total is the median.
+    times: Times,
+    best: Duration,
+    /// libpmemobj's total as a multiple of ours, the median over the rounds.
+    speedup: Option<f64>,
+}
+
+/// Sums up the rounds of all sides.
+pub(crate) fn lines<'s>(
+    expected: &Expected,
+    sides: impl Iterator<Item = (&'static str, Vec<Times>)> + 's,
+) -> Vec<Line> {
+    let sides: Vec<_> = sides.collect();
+    let peer = sides
+        .iter()
+        .find(|(name, _)| *name == PEER)
+        .map(|(_, times)| times.clone());
+    let of_side = |(side, mut rounds): (&'static str, Vec<Times>)| {
+        let ratio =
+            |(peer, own): (&Times, &Times)| peer.total().as_secs_f64() / own.total().as_secs_f64();
+        let peer = peer.as_ref().filter(|_| side != PEER);
+        let mut ratios: Vec<f64> = peer
+            .into_iter()
+            .flat_map(|peer| peer.iter().zip(&rounds))
+            .map(ratio)
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        rounds.sort_by_key(Times::total);
+        Line {
+            nodes: expected.nodes,
+            variables: expected.variables,
+            side,
+            times: rounds[rounds.len() / 2],
+            best: rounds[0].total(),
+            speedup: ratios.get(ratios.len() / 2).copied(),
+        }
+    };
+    sides.into_iter().map(of_side).collect()
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// All figures of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Vec<Line>);
+
+impl Table {
+    pub(crate) fn extend(&mut self, lines: Vec<Line>) {
+        self.0.extend(lines);
+    }
+
+    pub(crate) fn csv(&self) -> String {
+        let mut text =
+            "nodes,variables,side,ms,best_ms,import_ms,rewriting_ms,rest_ms,speedup\n".to_owned();
+        for line in &self.0 {
+            let Times {
+                import,
+                rewriting,
+                rest,
+            } = line.times;
+            let times = [line.times.total(), line.best, import, rewriting, rest];
+            let times = times.map(|time| format!("{:.3}", millis(time))).join(",");
+            let speedup = line
+                .speedup
+                .map_or(String::new(), |speedup| format!("{speedup:.3}"));
+            text += &format!(
+                "{},{},{},{times},{speedup}\n",
+                line.nodes, line.variables, line.side
+            );
+        }
+        text
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:>5} {:>9}  {:<14} {:>9} {:>9} {:>10} {:>9} {:>9} {:>8}  goal",
+            "nodes", "variables", "side", "ms", "best", "import", "rewriting", "rest", "speedup"
+        )?;
+        for line in &self.0 {
+            let Times {
+                import,
+                rewriting,
+                rest,
+            } = line.times;
+            write!(
+                f,
+                "{:>5} {:>9}  {:<14} {:>9.1} {:>9.1} {:>10.1} {:>9.1} {:>9.1}",
+                line.nodes,
+                line.variables,
+                line.side,
+                millis(line.times.total()),
+                millis(line.best),
+                millis(import),
+                millis(rewriting),
+                millis(rest)
+            )?;
+            if let Some(speedup) = line.speedup {
+                write!(f, " {speedup:>8.2}")?;
+                let goal = GOALS
+                    .iter()
+                    .find(|(variables, _)| *variables == line.variables);
+                if let Some((_, goal)) = goal.filter(|_| line.nodes >= 200) {
+                    let met = if speedup >= *goal { "met" } else { "MISSED" };
+                    write!(f, "  {goal}: {met}")?;
+                }
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
