@@ -66,6 +66,11 @@ static TOID(struct sensor_variable)
 }
 
 int peer_sensors_begin(const char *path, size_t pool_size, uint64_t variables) {
+    /* Each opening would look for what the memory says of power cuts, in hundreds of files of the
+     * system: tmpfs says nothing. */
+    int asks = 0;
+    if (pmemobj_ctl_set(NULL, "sds.at_create", &asks) != 0)
+        return -1;
     PMEMobjpool *pop = pmemobj_create(path, LAYOUT, pool_size, 0600);
     if (pop == NULL)
         return -1;
