@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds and runs the benchmarks. SUITE chooses one suite; further arguments go to durum-bench (see --help).
 # Results: target/bench/latest.csv, .txt, .svg; of the typed operations operations.csv, .txt; of NVL-C nvlc.csv, .txt,
-# .svg (docs/internals/benchmarks.md).
+# .svg; of the aggregation sensors.csv, .txt (docs/internals/benchmarks.md).
 set -eu
 cd "$(dirname "$0")/.."
 
