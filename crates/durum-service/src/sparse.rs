@@ -117,6 +117,18 @@ pub(crate) fn copy(from: &MediaFile, to: &MediaFile, size: u64, site: Site) -> R
 /// As [`copy`], and the rest is somebody else's: holes stay holes.
 pub(crate) fn copy_written(from: &MediaFile, to: &MediaFile, size: u64) -> Result<u32> {
     let failed = |error| files::grown("copying a puddle", to.path(), size, error);
+    sum_written(from, size, |part, at| {
+        to.write_all_at(part, at).map_err(failed)
+    })
+}
+
+/// The [sum](durum_format::export::sum) of the first `size` bytes of a file. Reads what was written of it, and gives it
+/// to `take` with its place.
+pub(crate) fn sum_written(
+    from: &MediaFile,
+    size: u64,
+    mut take: impl FnMut(&[u8], u64) -> Result<()>,
+) -> Result<u32> {
     let mut buffer = reading::room(from.path(), COPIED_BYTES.min(size))?;
     let zeros = reading::room(from.path(), COPIED_BYTES.min(size))?;
     let mut crc = Crc::new();
@@ -141,7 +153,7 @@ pub(crate) fn copy_written(from: &MediaFile, to: &MediaFile, size: u64) -> Resul
         let length = COPIED_BYTES.min(end - at) as usize;
         let part = &mut buffer[..length];
         reading::exact(from, at, part, "reading a puddle")?;
-        to.write_all_at(part, at).map_err(failed)?;
+        take(part, at)?;
         crc.update(summed(part, at));
         at += length as u64;
     }

@@ -2,33 +2,15 @@
 
 use std::path::Path;
 
-use durum_format::crc::Crc;
-use durum_format::puddle::IMMUTABLE_SIZE;
 use durum_persist::file::MediaFile;
 
 use crate::error::{Error, Result};
-use crate::reading;
+use crate::{reading, sparse};
 
-/// Bytes summed up at a time.
-const SUM_BYTES: u64 = 256 << 10;
-
-/// What the contents of a puddle's file [sum up](durum_format::export::sum) to.
+/// What the contents of a puddle's file [sum up](durum_format::export::sum) to. What was never written is not read: of
+/// an export that is most of a puddle with little in it.
 pub(crate) fn sum_of(file: &MediaFile) -> Result<u32> {
-    let length = reading::length(file)?;
-    let mut buffer = Vec::new();
-    let mut crc = Crc::new();
-    let mut at = IMMUTABLE_SIZE;
-    while at < length {
-        let part = SUM_BYTES.min(length - at);
-        if buffer.len() as u64 != part {
-            buffer.clear();
-            reading::lengthen(&mut buffer, file.path(), part)?;
-        }
-        reading::exact(file, at, &mut buffer, "reading a puddle")?;
-        crc.update(&buffer);
-        at += part;
-    }
-    Ok(crc.value())
+    sparse::sum_written(file, reading::length(file)?, |_, _| Ok(()))
 }
 
 /// Checks that the contents of a puddle, of which `place` tells, sum up to what was exported.
