@@ -100,6 +100,8 @@ pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
 
 /// Bytes that are copied at once.
 const COPIED_BYTES: u64 = 256 << 10;
+/// What is read where nothing was written: few enough that they stay in the processor's cache.
+static NOTHING: [u8; 16 << 10] = [0; 16 << 10];
 
 /// Copies what was written of a file to an empty one, and makes room for all of its `size` bytes there. Not synced.
 /// Gives the [sum](durum_format::export::sum) of what was copied.
@@ -129,8 +131,7 @@ pub(crate) fn sum_written(
     size: u64,
     mut take: impl FnMut(&[u8], u64) -> Result<()>,
 ) -> Result<u32> {
-    let mut buffer = reading::room(from.path(), COPIED_BYTES.min(size))?;
-    let zeros = reading::room(from.path(), COPIED_BYTES.min(size))?;
+    let mut buffer = Vec::new();
     let mut crc = Crc::new();
     let (mut at, mut end) = (0, 0);
     while at < size {
@@ -141,9 +142,9 @@ pub(crate) fn sum_written(
                 found => found.unwrap_or(at).min(size),
             };
             let gap = data - at;
-            for gap in (0..gap).step_by(zeros.len()).map(|done| gap - done) {
-                let part = (zeros.len() as u64).min(gap) as usize;
-                crc.update(summed(&zeros[..part], data - gap));
+            for gap in (0..gap).step_by(NOTHING.len()).map(|done| gap - done) {
+                let part = (NOTHING.len() as u64).min(gap) as usize;
+                crc.update(summed(&NOTHING[..part], data - gap));
             }
             at = data;
             let hole = rustix::fs::seek(from, SeekFrom::Hole(at));
@@ -151,6 +152,8 @@ pub(crate) fn sum_written(
             continue;
         }
         let length = COPIED_BYTES.min(end - at) as usize;
+        let more = length.saturating_sub(buffer.len());
+        reading::lengthen(&mut buffer, from.path(), more as u64)?;
         let part = &mut buffer[..length];
         reading::exact(from, at, part, "reading a puddle")?;
         take(part, at)?;
