@@ -29,6 +29,8 @@ pub(crate) struct Checkpoint {
     home: Home,
     /// What was logged since the last step, in bytes.
     owed: usize,
+    /// From so many on there is a step.
+    step_bytes: usize,
     /// Every record up to this stamp is applied.
     applied: u64,
     /// Bytes of the records of the batch.
@@ -47,6 +49,7 @@ impl Checkpoint {
         Self {
             home,
             owed: 0,
+            step_bytes: STEP_BYTES,
             applied: 0,
             batch_bytes: 0,
             batch_max,
@@ -64,7 +67,7 @@ impl Checkpoint {
     #[inline(always)]
     pub(crate) fn is_due_after(&mut self, bytes: usize) -> Option<usize> {
         self.owed += bytes;
-        if self.owed < STEP_BYTES || self.stopped || !self.home.is_mapped() {
+        if self.owed < self.step_bytes || self.stopped || !self.home.is_mapped() {
             return None;
         }
         Some(std::mem::take(&mut self.owed))
@@ -183,6 +186,8 @@ impl Checkpoint {
     /// Whether a snapshot may show what home holds.
     pub(crate) fn set_shown(&mut self, is_shown: bool) {
         self.home.set_shown(is_shown);
+        // What a step changes is kept before: then each commit makes a small one, and none a large one.
+        self.step_bytes = if is_shown { 1 } else { STEP_BYTES };
     }
 
     /// From now on nothing is brought home, and counts as if it were.
