@@ -11,7 +11,7 @@ use durum_format::puddle::PuddleKind;
 use durum_format::{EngineKind, Uuid};
 use durum_service::{
     AddressRange, Garbage, ImportReport, LostFile, PoolSummary, PuddleOwner, PuddlePlace,
-    RecoveryReport, RefusedPool, StoreInfo, StrayFile, UsedElsewhere,
+    RecoveryReport, RefusedPool, ShownAt, StoreInfo, StrayFile, UsedElsewhere,
 };
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -41,7 +41,7 @@ pub const MANIFEST_MAX: usize = 16 << 20;
 pub const FOLLOW: u64 = 8;
 
 /// The client shows a pool that it writes, where it is asked to; the service asks: [`Request::ShowPool`],
-/// [`Request::Shown`], [`Request::ShowPuddle`], [`Request::EndShowing`], [`Note::Show`].
+/// [`Request::ShowingFile`], [`Request::EndShowing`], [`Note::Show`].
 pub const SHOW: u64 = 16;
 
 /// All features of this version that there are.
@@ -209,19 +209,14 @@ pub enum Request {
         name: String,
         wait_ms: u64,
     },
-    /// The file with what was shown of a puddle.
-    Shown {
-        puddle: Uuid,
-    },
-    /// A file for what a puddle held, which the client fills. It was asked by a note.
-    ShowPuddle {
+    /// A file for what the puddles of a pool held, which the client fills. It was asked by a note.
+    ShowingFile {
         showing: Uuid,
-        puddle: Uuid,
     },
-    /// All was shown, or that cannot be.
+    /// All is in that file; or it cannot be shown, and why.
     EndShowing {
         showing: Uuid,
-        problem: Option<String>,
+        shown: Result<Vec<ShownAt>, String>,
     },
 }
 
@@ -241,10 +236,9 @@ impl Request {
             | Request::GivePuddles { .. }
             | Request::FinishImport => IMPORT,
             Request::PoolAt { .. } => FOLLOW,
-            Request::ShowPool { .. }
-            | Request::Shown { .. }
-            | Request::ShowPuddle { .. }
-            | Request::EndShowing { .. } => SHOW,
+            Request::ShowPool { .. } | Request::ShowingFile { .. } | Request::EndShowing { .. } => {
+                SHOW
+            }
             _ => 0,
         }
     }
@@ -353,8 +347,8 @@ pub enum Answer {
     Imported(ImportReport),
     /// The name of the pool.
     PoolAt(Option<String>),
-    /// The puddles that were shown, to the request for a pool.
-    Shown(Vec<Uuid>),
+    /// Where the puddles of a pool are in the file whose descriptor comes beside.
+    Shown(Vec<ShownAt>),
 }
 
 /// What the service tells without being asked.

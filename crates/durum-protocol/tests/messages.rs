@@ -13,13 +13,17 @@ use durum_protocol::{
 };
 use durum_service::{
     AddressRange, Error, ErrorKind, FileProblem, ImportReport, LostFile, PoolSummary, PuddlePlace,
-    Rights, StoreInfo, StrayFile, StrayKind, StrayState, UsedElsewhere,
+    Rights, ShownAt, StoreInfo, StrayFile, StrayKind, StrayState, UsedElsewhere,
 };
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 const UUID: Uuid = Uuid([0x11; 16]);
+const SHOWN: ShownAt = ShownAt {
+    puddle: UUID,
+    offset: 2 << 20,
+};
 
 fn requests() -> Vec<Request> {
     let (name, text) = ("words".to_owned(), "u64".to_owned());
@@ -117,14 +121,14 @@ fn requests() -> Vec<Request> {
             name: "words".into(),
             wait_ms: 60_000,
         },
-        Request::Shown { puddle: UUID },
-        Request::ShowPuddle {
+        Request::ShowingFile { showing: UUID },
+        Request::EndShowing {
             showing: UUID,
-            puddle: UUID,
+            shown: Ok(vec![SHOWN]),
         },
         Request::EndShowing {
             showing: UUID,
-            problem: Some("a transaction stays open".into()),
+            shown: Err("a transaction stays open".into()),
         },
     ]
 }
@@ -222,7 +226,7 @@ fn answers() -> Vec<Answer> {
             copied: Some("by a service".to_owned()),
         }),
         Answer::PoolAt(Some("words".into())),
-        Answer::Shown(vec![UUID]),
+        Answer::Shown(vec![SHOWN]),
         Answer::StrayFiles(vec![
             StrayFile {
                 file: "/store/notes".into(),

@@ -1,55 +1,41 @@
-//! A pool that another program of the service has shown: a file for each puddle, which the service has made and that
-//! program has filled.
+//! A pool that another program of the service has shown, in a file that the service has made.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use durum_format::Uuid;
-use durum_protocol::{Answer, Request};
-use durum_service::{Error, Picture, Result};
-
-use crate::connection::{Connection, gone};
-use crate::file::received;
+use durum_persist::file::MediaFile;
+use durum_service::{Error, Picture, Result, ShownAt};
 
 /// What was shown.
-pub(crate) struct Shown {
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) puddles: BTreeSet<Uuid>,
+pub(crate) struct ShownPool {
+    file: MediaFile,
+    offsets: HashMap<Uuid, u64>,
 }
 
-impl Picture for Shown {
-    fn read(&self, puddle: Uuid, size: u64) -> Result<Vec<u8>> {
-        let strange = || {
-            gone(
-                self.connection.socket(),
-                "sent an answer to another request",
-            )
-        };
-        let (answer, mut files) = self.connection.call(&Request::Shown { puddle })?;
-        let file = match (answer, files.pop()) {
-            (Answer::Files(mut paths), Some(file)) => {
-                received(file, paths.pop().ok_or_else(strange)?)?
-            }
-            _ => return Err(strange()),
-        };
-        let failed = |source| Error::Io {
+impl ShownPool {
+    pub(crate) fn new(file: MediaFile, shown: &[ShownAt]) -> ShownPool {
+        let offsets = shown.iter().map(|shown| (shown.puddle, shown.offset));
+        ShownPool {
+            file,
+            offsets: offsets.collect(),
+        }
+    }
+}
+
+impl Picture for ShownPool {
+    fn read(&self, puddle: Uuid, bytes: &mut [u8]) -> Result<()> {
+        let offset = self.offsets.get(&puddle).copied().unwrap_or(u64::MAX);
+        let read = self.file.read_exact_at(bytes, offset);
+        read.map_err(|source| Error::Io {
             operation: "reading what was shown of a puddle",
-            path: file.path().to_owned(),
-            offset: None,
+            path: self.file.path().to_owned(),
+            offset: Some(offset),
             source,
-        };
-        let mut bytes = Vec::new();
-        let len = usize::try_from(size).unwrap_or(usize::MAX);
-        bytes
-            .try_reserve_exact(len)
-            .map_err(|error| failed(std::io::Error::new(std::io::ErrorKind::OutOfMemory, error)))?;
-        bytes.resize(len, 0);
-        file.read_exact_at(&mut bytes, 0).map_err(failed)?;
-        Ok(bytes)
+        })
     }
 
     fn has(&self, puddle: Uuid) -> bool {
-        self.puddles.contains(&puddle)
+        self.offsets.contains_key(&puddle)
     }
 
     fn is_done(&self, _puddle: Uuid) {}

@@ -14,15 +14,15 @@ use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
     AddressRange, Asked, Error, ErrorKind, Export, Garbage, GarbageOptions, ImportOptions,
     ImportReport, LostFile, Picture, PoolGrant, PoolSpec, PoolSummary, Progress, PuddleGrant,
-    PuddleOwner, RecoveryReport, RefusedPool, Result, Service, ShowFn, Stage, StoreInfo, StrayFile,
-    UsedElsewhere, random_uuid,
+    PuddleOwner, RecoveryReport, RefusedPool, Result, SHOWN_MAX, Service, ShowFn, ShownAt, Stage,
+    StoreInfo, StrayFile, UsedElsewhere, random_uuid,
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::connection::{Connection, Waiting, gone};
 use crate::file::received;
-use crate::picture::Shown;
+use crate::picture::ShownPool;
 
 /// Bytes of a manifest that are sent at once.
 const MANIFEST_PART: usize = 512 << 10;
@@ -536,11 +536,13 @@ impl Service for Remote {
             name: name.to_owned(),
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
         };
-        match self.ask(&request)?.0 {
-            Answer::Shown(puddles) => Ok(Box::new(Shown {
-                connection: Arc::clone(&self.connection),
-                puddles: puddles.into_iter().collect(),
-            })),
+        match self.ask(&request)? {
+            (Answer::Shown(shown), mut files) => {
+                let path = self.info().path.join(format!("{name}, as it is shown"));
+                let file = files.pop().ok_or_else(|| self.strange())?;
+                let file = received(file, path)?;
+                Ok(Box::new(ShownPool::new(file, &shown)))
+            }
             _ => Err(self.strange()),
         }
     }
@@ -549,30 +551,32 @@ impl Service for Remote {
         self.connection.when_asked_to_show(show);
     }
 
-    fn show_puddle(&self, asked: Asked, puddle: Uuid, bytes: &[u8]) -> Result<()> {
+    fn showing_file(&self, asked: Asked) -> Result<MediaFile> {
         let showing = asked.showing;
-        let file = match self.ask(&Request::ShowPuddle { showing, puddle })? {
-            (Answer::Files(paths), mut files) => {
-                let (Some(path), Some(file)) = (paths.into_iter().next(), files.pop()) else {
-                    return Err(self.strange());
-                };
-                received(file, path)?
-            }
-            _ => return Err(self.strange()),
-        };
-        file.write_all_at(bytes, 0).map_err(|source| Error::Io {
-            operation: "showing a puddle",
-            path: file.path().to_owned(),
-            offset: None,
-            source,
-        })
+        match self.ask(&Request::ShowingFile { showing })? {
+            (Answer::Files(paths), mut files) => match (paths.into_iter().next(), files.pop()) {
+                (Some(path), Some(file)) => received(file, path),
+                _ => Err(self.strange()),
+            },
+            _ => Err(self.strange()),
+        }
     }
 
-    fn end_showing(&self, asked: Asked, problem: Option<&str>) -> Result<()> {
-        self.done(&Request::EndShowing {
-            showing: asked.showing,
-            problem: problem.map(str::to_owned),
-        })
+    fn end_showing(
+        &self,
+        asked: Asked,
+        shown: std::result::Result<&[ShownAt], &str>,
+    ) -> Result<()> {
+        let shown = match shown {
+            Ok(shown) if shown.len() > SHOWN_MAX => Err(format!(
+                "it has {} puddles, and {SHOWN_MAX} at most can be shown",
+                shown.len()
+            )),
+            Ok(shown) => Ok(shown.to_vec()),
+            Err(problem) => Err(problem.to_owned()),
+        };
+        let showing = asked.showing;
+        self.done(&Request::EndShowing { showing, shown })
     }
 
     fn is_asked_to_leave(&self) -> bool {

@@ -24,6 +24,7 @@ use crate::files::{self, grown};
 use crate::inspect::ReadOnlyStore;
 use crate::model::{Progress, ProgressFn, Stage};
 use crate::picture::Picture;
+use crate::reading;
 use crate::registry::contents::{Contents, PuddleRecord};
 
 const EXPORTED: Site = Site("exported puddle");
@@ -180,17 +181,9 @@ pub fn export_picture(
     let from = Source {
         read: &|uuid, record| {
             let path = store.join(uuid.to_string());
-            let bytes = picture.read(uuid, record.size)?;
-            match bytes.len() as u64 == record.size {
-                true => Ok(Read { path, bytes }),
-                false => Err(Error::Damaged {
-                    file: path,
-                    structure: "puddle",
-                    offset: 0,
-                    problem: format!("{} bytes of {} are shown", bytes.len(), record.size),
-                    cure: "see to the program that writes the pool".into(),
-                }),
-            }
+            let mut bytes = reading::room(&path, record.size)?;
+            picture.read(uuid, &mut bytes)?;
+            Ok(Read { path, bytes })
         },
         is_done: &|uuid| picture.is_done(uuid),
         type_text: &|id| reader.type_text(id),

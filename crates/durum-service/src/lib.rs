@@ -82,7 +82,7 @@ pub use model::{
     StoreInfo, UsedElsewhere,
 };
 pub use names::random_uuid;
-pub use picture::{Asked, InUse, Picture, ShowFn};
+pub use picture::{Asked, InUse, Picture, SHOWN_MAX, ShowFn, ShownAt};
 pub use presence::{FileProblem, LostFile};
 pub use quota::{Quota, Quotas};
 pub use rights::{Access, Caller};

@@ -1,18 +1,17 @@
 //! Pools as they were at some moment, while their program goes on: what it shows of them, and who asks it to.
 
-use std::fmt;
-
 use durum_format::Uuid;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 
 /// Pools as they were at some moment.
 pub trait Picture {
-    /// What a puddle of them held, from its beginning on: this many bytes, one copy where there are two.
+    /// Fills `bytes`, which are as long as the puddle, with what it held; with one copy, where there are two.
     ///
     /// # Errors
     /// `Damaged`, `Io` and others for what cannot be read.
-    fn read(&self, puddle: Uuid, size: u64) -> Result<Vec<u8>>;
+    fn read(&self, puddle: Uuid, bytes: &mut [u8]) -> Result<()>;
 
     /// Whether a puddle was one of theirs.
     fn has(&self, puddle: Uuid) -> bool;
@@ -34,22 +33,22 @@ pub struct Asked {
 pub type ShowFn = dyn Fn(Asked) + Send + Sync;
 
 /// A pool that a client writes.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InUse {
     /// The pool.
     pub pool: Uuid,
     /// The client.
     pub writer: Uuid,
-    /// Its puddles with objects, and their sizes in bytes.
-    pub puddles: Vec<(Uuid, u64)>,
 }
 
-impl fmt::Debug for InUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InUse")
-            .field("pool", &self.pool)
-            .field("writer", &self.writer)
-            .field("puddles", &self.puddles.len())
-            .finish()
-    }
+/// Where in a file a puddle is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownAt {
+    /// The puddle.
+    pub puddle: Uuid,
+    /// Where what it held begins, in bytes.
+    pub offset: u64,
 }
+
+/// Puddles of a pool that is shown at most.
+pub const SHOWN_MAX: usize = 40_000;

@@ -14,7 +14,7 @@ use crate::model::{
     AddressRange, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport,
     RefusedPool, StoreInfo, UsedElsewhere,
 };
-use crate::picture::{Asked, Picture, ShowFn};
+use crate::picture::{Asked, Picture, ShowFn, ShownAt};
 use crate::presence::LostFile;
 use crate::strays::StrayFile;
 
@@ -291,19 +291,24 @@ pub trait Service: Send + Sync {
     /// calls it.
     fn when_asked_to_show(&self, _show: Arc<ShowFn>) {}
 
-    /// Shows a puddle of the pool that this was asked about ([`Service::when_asked_to_show`]).
+    /// An empty file for what this client shows of the pool that it was asked about ([`Service::when_asked_to_show`]).
     ///
     /// # Errors
-    /// `PoolBusy` once nobody waits for it any more; `StorageFull`, `Io`.
-    fn show_puddle(&self, asked: Asked, _puddle: Uuid, _bytes: &[u8]) -> Result<()> {
+    /// `PoolBusy`, or `Told`, once nobody waits for it any more.
+    fn showing_file(&self, asked: Asked) -> Result<MediaFile> {
         Err(nobody_asks(asked))
     }
 
-    /// All of the pool was shown; or that cannot be, for this reason.
+    /// All of the pool is in that file, [`SHOWN_MAX`](crate::SHOWN_MAX) puddles at most; or it cannot be shown, for
+    /// this reason.
     ///
     /// # Errors
-    /// As [`Service::show_puddle`].
-    fn end_showing(&self, asked: Asked, _problem: Option<&str>) -> Result<()> {
+    /// As [`Service::showing_file`].
+    fn end_showing(
+        &self,
+        asked: Asked,
+        _shown: std::result::Result<&[ShownAt], &str>,
+    ) -> Result<()> {
         Err(nobody_asks(asked))
     }
 

@@ -13,8 +13,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use durum_persist::line::LINE;
-use rustix::mm::Advice;
 
+use crate::populate::{PAGE, make_pages};
 use crate::primitive::locked;
 
 /// The words of a line.
@@ -132,17 +132,11 @@ impl Kept {
 
 /// Memory for one more.
 fn piece() -> Vec<(u32, Words)> {
-    const PAGE: usize = 4096;
     let mut piece = Vec::with_capacity(PIECE);
-    let room: &mut [std::mem::MaybeUninit<(u32, Words)>] = piece.spare_capacity_mut();
-    let start = room.as_mut_ptr().addr().next_multiple_of(PAGE);
-    let end = (room.as_ptr().addr() + size_of_val(room)) & !(PAGE - 1);
-    if start < end {
-        let pages = std::ptr::with_exposed_provenance_mut(start);
-        // SAFETY: whole pages of memory that nobody else has; the advice changes nothing in them. Kernels before 5.14
-        // do not know it, and nothing is lost.
-        let _ = unsafe { rustix::mm::madvise(pages, end - start, Advice::LinuxPopulateWrite) };
-    }
+    let room = piece.spare_capacity_mut().as_mut_ptr_range();
+    let start = room.start.addr().next_multiple_of(PAGE);
+    let end = room.end.addr() & !(PAGE - 1);
+    make_pages(start, end.saturating_sub(start));
     piece
 }
 

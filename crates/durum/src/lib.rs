@@ -74,6 +74,7 @@ mod options;
 mod pages;
 mod poison;
 mod pool;
+mod populate;
 #[doc(hidden)]
 pub mod primitive;
 mod put_off;

@@ -18,11 +18,11 @@ use crate::addresses::{Beside, MappingKind, mapping_failed};
 use crate::error::{Error, Result};
 use crate::kept_lines::KeptLines;
 use crate::poison::Poison;
+use crate::populate::make_pages;
 use crate::space::{Entry, Space, entry_at};
 use crate::tracking::Tracking;
 
-/// Bytes of a page.
-pub(crate) const PAGE: usize = 4096;
+pub(crate) use crate::populate::PAGE;
 /// Bytes of a large page.
 pub(crate) const LARGE_PAGE: usize = 2 << 20;
 
@@ -138,12 +138,6 @@ fn map_file(
     // SAFETY: the range was just mapped; a child must not share it.
     unsafe { rustix::mm::madvise(address as *mut _, size, Advice::LinuxDontFork) }
         .map_err(|error| Error::system("keeping a puddle out of forked children", error))
-}
-
-/// Has the pages of a mapping of ours made now.
-fn make_pages(start: usize, len: usize) {
-    // SAFETY: pages change nothing. Kernels before 5.14 do not know the advice, and nothing is lost.
-    let _ = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxPopulateWrite) };
 }
 
 /// What a puddle belongs to.

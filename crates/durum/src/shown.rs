@@ -101,24 +101,17 @@ fn read_words(start: usize, words: &mut [u64]) {
     }
 }
 
-/// What the puddle held when the snapshot was begun that shows it.
+/// Fills `bytes`, which are as long as the puddle, with what it held when the snapshot was begun that shows it.
 ///
 /// # Errors
 /// Those of reading it: its pool is poisoned.
-pub(crate) fn read(puddle: &Mapping) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(puddle.size).map_err(|error| {
-        let error = std::io::Error::new(std::io::ErrorKind::OutOfMemory, error);
-        crate::error::Error::system("keeping a puddle in memory", error)
-    })?;
-    bytes.resize(puddle.size, 0);
+pub(crate) fn read(puddle: &Mapping, bytes: &mut [u8]) -> Result<()> {
     match puddle.private {
-        true => puddle.read_file(&mut bytes, file_base(puddle))?,
-        false => read_mapped(puddle, &mut bytes)?,
+        true => puddle.read_file(bytes, file_base(puddle))?,
+        false => read_mapped(puddle, bytes)?,
     }
-    puddle.kept_lines.put_over(&mut bytes);
-    puddle.check_failed()?;
-    Ok(bytes)
+    puddle.kept_lines.put_over(bytes);
+    puddle.check_failed()
 }
 
 fn read_mapped(puddle: &Mapping, bytes: &mut [u8]) -> Result<()> {

@@ -11,7 +11,7 @@ use durum_format::Uuid;
 use durum_persist::signals::Blocked;
 use durum_persist::{Site, record as recorder};
 use durum_service::{
-    Asked, Compression, ExportOptions, ExportReport, Picture, ProgressFn, ReadOnlyStore,
+    Asked, Compression, ExportOptions, ExportReport, Picture, ProgressFn, ReadOnlyStore, ShownAt,
     export_picture,
 };
 
@@ -196,13 +196,15 @@ pub(crate) fn attend(store: &Arc<StoreInner>) {
 }
 
 fn answer(store: &Arc<StoreInner>, asked: Asked) {
-    let problem = show(store, asked).err().map(|error| error.to_string());
-    if let Err(error) = store.service.end_showing(asked, problem.as_deref()) {
+    let shown = show(store, asked).map_err(|error| error.to_string());
+    let shown = shown.as_ref().map(Vec::as_slice).map_err(String::as_str);
+    if let Err(error) = store.service.end_showing(asked, shown) {
         tracing::debug!(%error, "nobody waits any more for a pool that was shown");
     }
 }
 
-fn show(store: &Arc<StoreInner>, asked: Asked) -> Result<()> {
+/// Writes what the puddles of a pool hold at one moment to a file of the service's; where each is.
+fn show(store: &Arc<StoreInner>, asked: Asked) -> Result<Vec<ShownAt>> {
     let open = store.all_open_pools().into_iter();
     let mut open = open.filter_map(|pool| pool.downcast::<PoolInner>().ok());
     let pool = open.find(|pool| pool.uuid == asked.pool && !pool.is_read_only);
@@ -213,13 +215,20 @@ fn show(store: &Arc<StoreInner>, asked: Asked) -> Result<()> {
     check(&pool, store)?;
     let _one_at_a_time = locked(&store.snapshots);
     pool.frontier.map_all()?;
+    let file = store.service.showing_file(asked)?;
     let shown = Shown::begin(store, &[&pool], SnapshotOptions::default().wait)?;
+    let (mut bytes, mut offset, mut places) = (Vec::new(), 0, Vec::new());
     for (uuid, puddle) in &shown.puddles {
-        let bytes = shown::read(puddle)?;
+        bytes.resize(puddle.size, 0);
+        shown::read(puddle, &mut bytes)?;
         puddle.kept_lines.end();
-        store.service.show_puddle(asked, *uuid, &bytes)?;
+        file.write_all_at(&bytes, offset)
+            .map_err(|error| Error::system("showing a puddle", error))?;
+        let puddle = *uuid;
+        places.push(ShownAt { puddle, offset });
+        offset += bytes.len() as u64;
     }
-    Ok(())
+    Ok(places)
 }
 
 /// Whether a pool can be shown, with others of `store`.
@@ -319,14 +328,14 @@ impl Drop for Shown<'_> {
 }
 
 impl Picture for Shown<'_> {
-    fn read(&self, puddle: Uuid, _size: u64) -> durum_service::Result<Vec<u8>> {
+    fn read(&self, puddle: Uuid, bytes: &mut [u8]) -> durum_service::Result<()> {
         let Some(puddle) = self.puddles.get(&puddle) else {
             return Err(durum_service::Error::PuddleUnknown {
                 store: self.pools[0].store.info.path.clone(),
                 uuid: puddle.to_string(),
             });
         };
-        shown::read(puddle).map_err(|error| match error {
+        shown::read(puddle, bytes).map_err(|error| match error {
             Error::Store(error) => error,
             error => durum_service::Error::Damaged {
                 file: puddle.path.clone(),

@@ -248,7 +248,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// `PoolMissing`; `PoolOpen` where this program has it open, `PoolBusy` where another one writes it;
+    /// `PoolMissing`; `PoolOpen` where this program has it open ([`Pool::snapshot`] exports it then), `PoolBusy` where
+    /// another one writes it, which is asked to show it where [`ExportOptions::wait`] says so;
     /// `PointersLeave` where pointers lead to other pools, unless [`ExportOptions::with_referenced`]; `ExportExists`,
     /// `StorageFull` and others. Nothing is left behind.
     pub fn export_pool(

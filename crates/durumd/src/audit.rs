@@ -56,6 +56,7 @@ impl Deed {
             Request::SetMode { name, .. } => ("given another mode", name),
             Request::SetOwner { name, .. } => ("given another owner", name),
             Request::RevokePool { name } => ("revoked", name),
+            Request::ShowPool { name, .. } => ("shown", name),
             Request::GiveUp { name } => ("given up", name),
             Request::AcceptQuarantined { name } => ("accepted as it is", name),
             Request::RetryQuarantined { name } => ("tried again", name),

@@ -15,13 +15,13 @@ use durum_remote::peer::Peer;
 use durum_remote::socket::{Received, Socket};
 use durum_service::{
     Caller, Embedded, Error, GarbageOptions, ImportOptions, Life, PoolGrant, PoolSpec, PuddleGrant,
-    RecoveryReport, Result, Service as _, random_uuid,
+    RecoveryReport, Result, Service as _,
 };
 
 use crate::audit::{self, Deed};
 use crate::clients::Line;
 use crate::metrics;
-use crate::options::{BELL_TIME, GREETING_TIME, SENDING_TIME, SHOWING_MAX};
+use crate::options::{BELL_TIME, GREETING_TIME, SENDING_TIME};
 use crate::quotas::Taken;
 use crate::service::Service;
 use crate::shipment::Shipment;
@@ -38,8 +38,6 @@ pub(crate) struct Session {
     /// Of the descriptors that the client has not taken yet, as far as is known.
     sent: Vec<Taken>,
     shipment: Shipment,
-    /// A pool that was shown to it.
-    sees: Option<Uuid>,
     has_ended: bool,
 }
 
@@ -149,7 +147,6 @@ impl Session {
                     turn,
                     sent: Vec::new(),
                     shipment: Shipment::default(),
-                    sees: None,
                     has_ended: false,
                 })
             }
@@ -237,8 +234,8 @@ impl Session {
             | Request::LookAtPool { .. }
             | Request::CreatePuddle { .. }
             | Request::ReopenPuddle { .. }
-            | Request::Shown { .. }
-            | Request::ShowPuddle { .. } => 1,
+            | Request::ShowPool { .. }
+            | Request::ShowingFile { .. } => 1,
             Request::OpenPuddles { puddles, .. }
             | Request::OpenLogs { logs: puddles }
             | Request::GivePuddles { puddles } => puddles.len() as u64,
@@ -427,16 +424,18 @@ impl Session {
                 Ok((Answer::Files(paths.collect()), files))
             }
             Request::FinishImport => alone(Answer::Imported(self.shipment.finish()?)),
-            Request::ShowPool { name, wait_ms } => self.show(&name, Duration::from_millis(wait_ms)),
-            Request::Shown { puddle } => {
+            Request::ShowPool { name, wait_ms } => {
+                let (clients, wait) = (&self.service.clients, Duration::from_millis(wait_ms));
                 let showings = &self.service.showings;
-                file_reply(showings.file(self.sees.unwrap_or_default(), puddle)?)
+                let (shown, file) = showings.show(clients, client, &name, wait)?;
+                Ok((Answer::Shown(shown), vec![file]))
             }
-            Request::ShowPuddle { showing, puddle } => {
-                file_reply(self.service.showings.give(client, showing, puddle)?)
+            Request::ShowingFile { showing } => {
+                let file = self.service.showings.file(client.id(), showing)?;
+                Ok((Answer::Files(vec![file.path().to_owned()]), vec![file]))
             }
-            Request::EndShowing { showing, problem } => {
-                done(self.service.showings.end(client.id(), showing, problem))
+            Request::EndShowing { showing, shown } => {
+                done(self.service.showings.end(client.id(), showing, shown))
             }
             Request::SetMode { name, mode } => done(client.set_mode(&name, mode)),
             Request::SetOwner { name, uid, gid } => done(client.set_owner(&name, uid, gid)),
@@ -461,32 +460,6 @@ impl Session {
                 alone(Answer::Done)
             }
         }
-    }
-
-    /// Has the client that writes a pool show it.
-    fn show(&mut self, name: &str, wait: Duration) -> Result<Reply> {
-        let Service {
-            showings, clients, ..
-        } = &*self.service;
-        if let Some(before) = self.sees.take() {
-            showings.forget(before);
-        }
-        let free = || refused(format!("pool \"{name}\" is used by nobody now: try again"));
-        let in_use = self.client.in_use(name)?.ok_or_else(free)?;
-        let (pool, writer) = (in_use.pool, in_use.writer);
-        let showing = random_uuid()?;
-        showings.begin(showing, name, in_use)?;
-        // From here on every way out forgets it, if not before then when the connection ends.
-        self.sees = Some(showing);
-        if !clients.ask_to_show(writer, showing, pool) {
-            return Err(Error::PoolBusy {
-                name: name.to_owned(),
-            });
-        }
-        let puddles = showings.wait(showing, name, wait.min(SHOWING_MAX), || {
-            clients.is_there(writer) && clients.is_there(self.client.id())
-        })?;
-        Ok((Answer::Shown(puddles), Vec::new()))
     }
 
     /// Opens a pool to be read.
@@ -520,9 +493,6 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(showing) = self.sees {
-            self.service.showings.forget(showing);
-        }
         if !self.has_ended {
             self.service.clients.left(self.client.id(), &self.line);
         }
@@ -609,10 +579,6 @@ fn pool_reply(pool: PoolGrant) -> Reply {
         others: pool.others,
     };
     (answer, vec![pool.root.file])
-}
-
-fn file_reply(file: MediaFile) -> Result<Reply> {
-    Ok((Answer::Files(vec![file.path().to_owned()]), vec![file]))
 }
 
 fn puddle_reply(puddle: PuddleGrant) -> Reply {

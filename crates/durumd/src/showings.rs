@@ -2,25 +2,27 @@
 //! hold at one moment.
 //!
 //! ```text
-//! who asks          ShowPool ------>                                       Shown(puddles)   Shown { puddle } ...
-//! the service                 Show ->      makes a file for each puddle ->
-//! who writes it                      ShowPuddle ... fills it ... EndShowing
+//! who asks        ShowPool ------>                                         Shown, and the file
+//! the service                     a file; Show ->            the file ->
+//! who writes it                                   ShowingFile            fills it ... EndShowing
 //! ```
 //!
-//! The files are the service's and have no name: they go when nobody needs them. What is in them is the word of the
-//! program that fills them.
+//! The file is the service's and has no name: it goes when nobody needs it. What is in it, and where, is the word of
+//! the program that fills it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
-use durum_service::{Embedded, Error, InUse, Result};
+use durum_service::{Embedded, Error, InUse, Result, ShownAt, random_uuid};
 
+use crate::clients::Clients;
+use crate::options::SHOWING_MAX;
 use crate::told::refused;
 
-/// How often it is looked whether the program that shows a pool is still there.
+/// How often it is looked whether the program that shows a pool is still there, and who waits for it.
 const TICK: Duration = Duration::from_millis(100);
 
 /// All that are under way.
@@ -34,9 +36,9 @@ pub(crate) struct Showings {
 #[derive(Debug)]
 struct Showing {
     in_use: InUse,
-    files: BTreeMap<Uuid, MediaFile>,
+    file: MediaFile,
     /// How it ended.
-    end: Option<Result<(), String>>,
+    end: Option<Result<Vec<ShownAt>, String>>,
 }
 
 impl Showings {
@@ -44,46 +46,72 @@ impl Showings {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins one. Until [`Showings::forget`] nobody else sees the pool.
+    /// Has the client that writes a pool show it to this one: waits for that, for so long at most.
     ///
     /// # Errors
-    /// `Told` where somebody does already.
-    pub(crate) fn begin(&self, showing: Uuid, name: &str, in_use: InUse) -> Result<()> {
+    /// `PoolMissing`, `NotPermitted` for who may not read it; `PoolBusy` where its writer cannot be asked; `Told` with
+    /// what went wrong, or that another client sees it now.
+    pub(crate) fn show(
+        &self,
+        clients: &Clients,
+        asker: &Embedded,
+        name: &str,
+        wait: Duration,
+    ) -> Result<(Vec<ShownAt>, MediaFile)> {
+        let Some(in_use) = asker.in_use(name)? else {
+            return Err(refused(format!(
+                "pool \"{name}\" is used by nobody now: try again"
+            )));
+        };
+        let InUse { pool, writer } = in_use;
+        let showing = Begun {
+            showings: self,
+            showing: random_uuid()?,
+        };
+        let file = asker.showing_file(pool)?;
+        self.begin(showing.showing, name, in_use, &file)?;
+        if !clients.ask_to_show(writer, showing.showing, pool) {
+            return Err(Error::PoolBusy {
+                name: name.to_owned(),
+            });
+        }
+        let is_there = || clients.is_there(writer) && clients.is_there(asker.id());
+        let shown = self.wait(showing.showing, name, wait.min(SHOWING_MAX), is_there)?;
+        Ok((shown, file))
+    }
+
+    fn begin(&self, showing: Uuid, name: &str, in_use: InUse, file: &MediaFile) -> Result<()> {
         let mut table = self.table();
-        if table.values().any(|other| other.in_use.pool == in_use.pool) {
+        let mut others = table.values();
+        if others.any(|other| other.in_use.pool == in_use.pool) {
             return Err(refused(format!(
                 "pool \"{name}\" is being shown to another program; try again when that is done"
             )));
         }
-        let showing_ = Showing {
+        let begun = Showing {
             in_use,
-            files: BTreeMap::new(),
+            file: file.clone(),
             end: None,
         };
-        table.insert(showing, showing_);
+        table.insert(showing, begun);
         Ok(())
     }
 
-    /// Waits until it has ended, for so long at most, or until nobody `is_there` who could go on. The puddles that were
-    /// shown.
-    ///
-    /// # Errors
-    /// `Told` with what went wrong.
-    pub(crate) fn wait(
+    /// Waits until it has ended, or until one of those is gone who have a part in it.
+    fn wait(
         &self,
         showing: Uuid,
         name: &str,
         limit: Duration,
         is_there: impl Fn() -> bool,
-    ) -> Result<Vec<Uuid>> {
+    ) -> Result<Vec<ShownAt>> {
         let began = Instant::now();
         let mut table = self.table();
         loop {
-            let known = table.get(&showing);
-            let known = known.ok_or_else(not_asked)?;
-            let problem = match &known.end {
-                Some(Ok(())) => return Ok(known.files.keys().copied().collect()),
-                Some(Err(problem)) => problem.clone(),
+            let known = table.get_mut(&showing).ok_or_else(not_asked)?;
+            let problem = match known.end.take() {
+                Some(Ok(shown)) => return Ok(shown),
+                Some(Err(problem)) => problem,
                 None if !is_there() => "it has ended meanwhile".to_owned(),
                 None if began.elapsed() >= limit => format!("it did not within {limit:?}"),
                 None => {
@@ -99,53 +127,39 @@ impl Showings {
         }
     }
 
-    /// A new file for a puddle of a pool that this client shows.
+    /// The file for what this client shows.
     ///
     /// # Errors
-    /// `Told` for what nobody has asked of this client; `Io`.
-    pub(crate) fn give(&self, client: &Embedded, showing: Uuid, puddle: Uuid) -> Result<MediaFile> {
-        let mut table = self.table();
-        let known = ours(&mut table, client.id(), showing)?;
-        // Those that the pool has got since are no part of it.
-        if !known.in_use.puddles.iter().any(|(uuid, _)| *uuid == puddle) {
-            return Err(refused(
-                "the pool did not have this puddle when it was to be shown".to_owned(),
-            ));
-        }
-        let file = client.scratch(puddle)?;
-        known.files.insert(puddle, file.clone());
-        Ok(file)
+    /// `Told` for what nobody has asked of this client.
+    pub(crate) fn file(&self, client: Uuid, showing: Uuid) -> Result<MediaFile> {
+        Ok(ours(&mut self.table(), client, showing)?.file.clone())
     }
 
     /// The client has shown all, or says why it cannot.
     ///
     /// # Errors
     /// `Told` for what nobody has asked of this client.
-    pub(crate) fn end(&self, client: Uuid, showing: Uuid, problem: Option<String>) -> Result<()> {
-        let mut table = self.table();
-        let known = ours(&mut table, client, showing)?;
-        known.end = Some(problem.map_or(Ok(()), |problem| Err(shortened(problem))));
-        drop(table);
+    pub(crate) fn end(
+        &self,
+        client: Uuid,
+        showing: Uuid,
+        shown: Result<Vec<ShownAt>, String>,
+    ) -> Result<()> {
+        ours(&mut self.table(), client, showing)?.end = Some(shown.map_err(shortened));
         self.changed.notify_all();
         Ok(())
     }
+}
 
-    /// The file with what was shown of a puddle.
-    ///
-    /// # Errors
-    /// `Told` for what was not shown.
-    pub(crate) fn file(&self, showing: Uuid, puddle: Uuid) -> Result<MediaFile> {
-        let table = self.table();
-        let known = table
-            .get(&showing)
-            .filter(|known| known.end == Some(Ok(())));
-        let file = known.and_then(|known| known.files.get(&puddle));
-        file.cloned().ok_or_else(not_asked)
-    }
+/// One that is in the table until this is dropped, once it is there.
+struct Begun<'s> {
+    showings: &'s Showings,
+    showing: Uuid,
+}
 
-    /// Nobody wants to see it any more.
-    pub(crate) fn forget(&self, showing: Uuid) {
-        self.table().remove(&showing);
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.showings.table().remove(&self.showing);
     }
 }
 

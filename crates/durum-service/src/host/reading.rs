@@ -71,18 +71,18 @@ impl Embedded {
         }
     }
 
-    /// A file of the store's, without a name, for what a client shows of a puddle
-    /// ([`Service::show_puddle`](crate::Service::show_puddle)).
+    /// A file of the store's, without a name, for what a client shows of a pool
+    /// ([`Service::showing_file`](crate::Service::showing_file)).
     ///
     /// # Errors
     /// `Io`.
-    pub fn scratch(&self, puddle: Uuid) -> Result<MediaFile> {
-        let path = self.host.path.join(format!("{puddle}, as it is shown"));
+    pub fn showing_file(&self, pool: Uuid) -> Result<MediaFile> {
+        let path = self.host.path.join(format!("{pool}, as it is shown"));
         MediaFile::nameless(&self.host.path, &path)
             .map_err(|source| Error::io("making a file without a name", &self.host.path, source))
     }
 
-    /// Who writes a pool that this client may read, and what puddles it has; `None` where nobody does.
+    /// Who writes a pool that this client may read; `None` where nobody does.
     ///
     /// # Errors
     /// `PoolMissing`, `NotPermitted`; those of every request.
@@ -94,20 +94,8 @@ impl Embedded {
         let (pool, _) = seen.ok_or_else(|| Error::no_pool(&self.host.path, name))?;
         self.ensure_may(open, pool, Wish::Read)?;
         let writes = |client: &Uuid| open.contents.grants.contains(&(*client, pool));
-        let Some(writer) = open.holders(pool).find(writes) else {
-            return Ok(None);
-        };
-        let puddles = open.contents.puddles_of(pool);
-        let with_objects = puddles
-            .into_iter()
-            .filter(|(_, record)| record.kind.holds_objects());
-        Ok(Some(InUse {
-            pool,
-            writer,
-            puddles: with_objects
-                .map(|(uuid, record)| (uuid, record.size))
-                .collect(),
-        }))
+        let writer = open.holders(pool).find(writes);
+        Ok(writer.map(|writer| InUse { pool, writer }))
     }
 
     /// A pool that this client reads already, for a request whose answer was lost.

@@ -9,6 +9,8 @@
 mod calls;
 mod hooks;
 mod measures;
+#[path = "../crash/harness/random.rs"]
+#[allow(dead_code, reason = "no test needs all of it")]
 mod random;
 #[path = "../support/mod.rs"]
 mod support;
@@ -115,7 +117,7 @@ fn snapshots(engine: Engine, mode: TwinMode, domain: Domain, seed: u64, rounds: 
         .collect();
     let mut verifier = Verifier::new(dir.path(), seed, domain);
     let is_over = AtomicBool::new(false);
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     thread::scope(|scope| {
         let work = |worker: &Worker| {
             // Should it panic, the others end, too.
@@ -131,7 +133,7 @@ fn snapshots(engine: Engine, mode: TwinMode, domain: Domain, seed: u64, rounds: 
         {
             let _over = Over(&is_over);
             for round in 0..rounds {
-                thread::sleep(Duration::from_micros(random.below(3000)));
+                thread::sleep(Duration::from_micros(random.below(3000) as u64));
                 let export = dir.path().join("export");
                 let before: Vec<u64> = workers.iter().map(Worker::committed).collect();
                 pool.snapshot(&export, &SnapshotOptions::new()).unwrap();

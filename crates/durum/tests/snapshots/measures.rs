@@ -39,11 +39,11 @@ fn new_pool(store: &Store, engine: Engine) -> Pool {
 /// Commits swaps of random words as long as it may: what each took, in nanoseconds.
 fn swaps(pool: &Pool, may: impl Fn() -> bool) -> Vec<u32> {
     let root = unsafe { &*pool.root::<Root>().unwrap() };
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut took = Vec::with_capacity(1 << 26);
     while may() {
         let [one, two] = [(), ()].map(|()| {
-            let number = random.below((OBJECTS * WORDS) as u64) as usize;
+            let number = random.below(OBJECTS * WORDS);
             unsafe { root.objects[number / WORDS].add(number % WORDS) }
         });
         let began = Instant::now();

@@ -61,7 +61,7 @@ fn len(random: &mut Random) -> usize {
         1..6 => 40_000,
         _ => 600,
     };
-    1 + random.below(below) as usize
+    1 + random.below(below)
 }
 
 /// The state of a thread's part.
@@ -85,19 +85,19 @@ impl Model {
 
     fn next_step(&self) -> Step {
         let number = self.seed << 40 | (self.thread as u64) << 32 | self.count;
-        let random = &mut Random(number);
+        let random = &mut Random::new(number);
         random.next();
-        let slot = random.below(SLOTS as u64) as usize;
+        let slot = random.below(SLOTS);
         let action = match &self.slots[slot] {
             None => Action::Make {
                 len: len(random),
-                is_filled: random.below(2) == 0,
+                is_filled: random.one_in(2),
             },
             Some(bytes) => match random.below(8) {
                 0..2 => Action::Free,
                 2 => Action::Exchange { len: len(random) },
                 3 if bytes.len() >= 8 => Action::Set {
-                    at: random.below(bytes.len() as u64 / 8) as usize * 8,
+                    at: random.below(bytes.len() / 8) * 8,
                 },
                 // All of it.
                 4 => Action::Change {
@@ -105,9 +105,9 @@ impl Model {
                     len: bytes.len(),
                 },
                 _ => {
-                    let at = random.below(bytes.len() as u64) as usize;
-                    let most = (bytes.len() - at).min(100) as u64;
-                    let len = 1 + random.below(most) as usize;
+                    let at = random.below(bytes.len());
+                    let most = (bytes.len() - at).min(100);
+                    let len = 1 + random.below(most);
                     Action::Change { at, len }
                 }
             },
@@ -116,8 +116,8 @@ impl Model {
             slot,
             value: random.next() as u8,
             action,
-            is_buffered: random.below(4) == 0,
-            is_aborted_first: random.below(8) == 0,
+            is_buffered: random.one_in(4),
+            is_aborted_first: random.one_in(8),
         }
     }
 

@@ -10,10 +10,9 @@ use durum::{
     Engine, ExportOptions, ExportReport, ImportOptions, Pool, PoolOptions, Store, StoreOptions,
 };
 use durum_format::Uuid;
-use durum_format::puddle::PuddleKind;
 use durum_remote::Remote;
 use durum_service::{
-    Asked, EngineKind, Error, PoolSpec, PuddleOwner, ReadOnlyStore, Service, export_served,
+    Asked, EngineKind, Error, PoolSpec, ReadOnlyStore, SHOWN_MAX, Service, ShownAt, export_served,
 };
 
 use crate::strangers::Raw;
@@ -45,6 +44,10 @@ fn set(pool: &Pool, value: u64) {
                 place.write(object);
             }
             tx.set((*place).cast::<u64>().add(WORDS / 2), value)?;
+        }
+        // It grows by puddles that nobody has asked for.
+        if value.is_multiple_of(50) {
+            tx.alloc_zeroed::<[u64; WORDS]>()?;
         }
         tx.set(&raw mut (*root).last, value)
     })
@@ -178,11 +181,8 @@ fn nobody_waits_for_ever() {
     let late = holder.asked.recv().unwrap();
     assert_eq!(late.pool, holder.pool);
     // Nobody waits any more.
-    holder
-        .remote
-        .show_puddle(late, holder.root, b"late")
-        .unwrap_err();
-    holder.remote.end_showing(late, None).unwrap_err();
+    holder.remote.showing_file(late).unwrap_err();
+    holder.remote.end_showing(late, Ok(&[])).unwrap_err();
     // Who has ended meanwhile shows nothing.
     let told = std::thread::scope(|scope| {
         let asks = scope.spawn(|| refused(&served, &place, 60_000));
@@ -201,56 +201,68 @@ fn what_is_shown_is_not_believed() {
     let (_directory, place) = place();
     let served = Served::start();
     let holder = Holder::new(&served);
+    let root = |offset| ShownAt {
+        puddle: holder.root,
+        offset,
+    };
     let told = holder.answers(&served, &place, |asked| {
-        holder
-            .remote
-            .end_showing(asked, Some("my\nreason"))
-            .unwrap();
+        let ends = holder.remote.end_showing(asked, Err("my\nreason"));
+        ends.unwrap();
     });
     assert!(told.contains("myreason"), "{told}");
-    // Nothing, too little, and what is no heap.
+    // Nothing at all; and files that are empty, too short, no heap, or not where they are said to be.
     let told = holder.answers(&served, &place, |asked| {
-        holder.remote.end_showing(asked, None).unwrap();
+        holder.remote.end_showing(asked, Ok(&[])).unwrap();
     });
     assert!(told.contains("puddle"), "{told}");
-    for bytes in [vec![1; 100], vec![0xff; 2 << 20]] {
+    let length = 2 << 20;
+    for (bytes, offset) in [
+        (vec![], 0),
+        (vec![1; 100], 0),
+        (vec![0xff; length], 0),
+        (vec![0; length], 1),
+        (vec![0; length], u64::MAX),
+    ] {
         holder.answers(&served, &place, |asked| {
-            holder
-                .remote
-                .show_puddle(asked, holder.root, &bytes)
-                .unwrap();
-            holder.remote.end_showing(asked, None).unwrap();
+            let file = holder.remote.showing_file(asked).unwrap();
+            file.write_all_at(&bytes, 0).unwrap();
+            let shown = [root(offset)];
+            holder.remote.end_showing(asked, Ok(&shown)).unwrap();
         });
     }
-    // Puddles that are none of the pool's, or came later.
-    holder.answers(&served, &place, |asked| {
-        let owner = PuddleOwner::Pool(holder.pool);
-        let new = holder
-            .remote
-            .create_puddle(owner, PuddleKind::Data, 2 << 20);
-        for puddle in [asked.showing, holder.pool, new.unwrap().uuid] {
-            holder
-                .remote
-                .show_puddle(asked, puddle, b"none")
-                .unwrap_err();
-        }
+    let many = vec![root(0); SHOWN_MAX + 1];
+    let told = holder.answers(&served, &place, |asked| {
+        holder.remote.end_showing(asked, Ok(&many)).unwrap();
+    });
+    assert!(told.contains("at most"), "{told}");
+    let told = holder.answers(&served, &place, |asked| {
         // Another client speaks for this one.
         let other = Remote::open(&served.socket(), Default::default()).unwrap();
-        other.show_puddle(asked, holder.root, b"other").unwrap_err();
-        other.end_showing(asked, None).unwrap_err();
-        // And another one sees what was not shown to it.
-        let (raw, _lock) = Raw::enter(&served.socket());
-        let puddle = holder.root;
-        let shown = raw.ask(&durum_protocol::Request::Shown { puddle });
-        assert!(
-            matches!(shown, durum_protocol::Answer::Failed(_)),
-            "{shown:?}"
-        );
+        other.showing_file(asked).unwrap_err();
+        other.end_showing(asked, Ok(&[])).unwrap_err();
         // Two at once.
         let told = refused(&served, &place, 100);
         assert!(told.contains("being shown"), "{told}");
-        holder.remote.end_showing(asked, Some("enough")).unwrap();
+        holder.remote.end_showing(asked, Err("enough")).unwrap();
+        holder.remote.end_showing(asked, Ok(&[])).unwrap_err();
     });
+    assert!(told.contains("enough"), "{told}");
+    // What is no puddle of the pool's is not looked at: here the pool has one, and it is whole.
+    let open = holder.remote.reopen_puddle(holder.root).unwrap();
+    let mut bytes = vec![0; length];
+    open.read_exact_at(&mut bytes, 0).unwrap();
+    std::thread::scope(|scope| {
+        let asks = scope.spawn(|| export(&served, "pool", &place, 10_000));
+        let asked = holder.asked.recv().unwrap();
+        let file = holder.remote.showing_file(asked).unwrap();
+        file.write_all_at(&bytes, 4096).unwrap();
+        let puddle = holder.pool;
+        let foreign = ShownAt { puddle, offset: 0 };
+        let shown = [foreign, root(4096)];
+        holder.remote.end_showing(asked, Ok(&shown)).unwrap();
+        assert_eq!(asks.join().unwrap().unwrap().puddles, 1);
+    });
+    std::fs::remove_dir_all(&place).unwrap();
     // An older client, which knows nothing of this.
     drop(holder);
     until("the pool is free", || {

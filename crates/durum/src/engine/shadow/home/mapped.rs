@@ -229,14 +229,20 @@ impl Mapped {
         }
     }
 
-    /// A line is about to be changed, which may lie in a page that waits.
+    /// A line is about to be changed.
     #[inline(always)]
     fn before_change(&mut self, address: usize) {
-        if !self.waiting.is_empty() {
-            self.streamed += self.waiting.before_change(address / PAGE, self.offset);
-        }
+        self.before_change_of_page(address);
         if self.is_shown {
             keep(address, 1, KEEP_LINE);
+        }
+    }
+
+    /// Something is about to be changed, which may lie in a page that waits.
+    #[inline(always)]
+    fn before_change_of_page(&mut self, address: usize) {
+        if !self.waiting.is_empty() {
+            self.streamed += self.waiting.before_change(address / PAGE, self.offset);
         }
     }
 
@@ -261,8 +267,8 @@ impl Mapped {
         if data.is_empty() {
             return;
         }
-        self.before_change(target);
-        self.before_change(target + data.len() - 1);
+        self.before_change_of_page(target);
+        self.before_change_of_page(target + data.len() - 1);
         if self.is_shown {
             keep(target, data.len(), KEEP_COPY);
         }
