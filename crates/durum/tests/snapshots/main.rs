@@ -7,6 +7,7 @@
 )]
 
 mod calls;
+mod crashes;
 mod hooks;
 mod measures;
 #[path = "../crash/harness/random.rs"]
