@@ -5,7 +5,7 @@ use std::sync::Barrier;
 
 use durum::{Domain, Engine, PuddleMapping};
 
-use crate::fixture::{BLOCKS, Opened, Random, WAYS, everywhere, make, open};
+use crate::fixture::{BLOCKS, IN_MEMORY, Opened, Random, WAYS, everywhere, make, open};
 
 pub const THREADS: usize = 16;
 
@@ -110,7 +110,7 @@ fn many_threads_at_one_puddle_see_it_whole() {
 
 #[test]
 fn readers_of_the_other_copy_map_it_too() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     make(dir.path(), Engine::Twin, Domain::Dram, BLOCKS);
     for way in WAYS {
         let options = durum::PoolOptions::new().twin_mode(durum::TwinMode::LeftRight);
@@ -127,11 +127,11 @@ fn readers_of_the_other_copy_map_it_too() {
 /// What a program may do with memory, a system call may, once it is mapped.
 #[test]
 fn a_system_call_works_after_a_touch() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     make(dir.path(), Engine::Hybrid, Domain::Dram, BLOCKS);
     for way in WAYS {
         let opened = open(dir.path(), Domain::Dram, way);
-        let block = opened.word(40, 300).cast::<u8>();
+        let block = opened.word(20, 300).cast::<u8>();
         let read = |from: &[u8]| {
             let (reader, mut writer) = std::io::pipe().unwrap();
             std::io::Write::write_all(&mut writer, from).unwrap();
@@ -146,7 +146,7 @@ fn a_system_call_works_after_a_touch() {
         assert_eq!(read(b"behind"), 6);
         let found = unsafe { std::slice::from_raw_parts(block, 6) };
         assert_eq!(found, b"behind");
-        let outside = opened.blocks[40].cast_const().wrapping_byte_add(1 << 40);
+        let outside = opened.blocks[20].cast_const().wrapping_byte_add(1 << 40);
         assert!(opened.pool.touch(outside, 8).is_err());
         opened.close();
     }
@@ -155,11 +155,11 @@ fn a_system_call_works_after_a_touch() {
 /// A child has no resolver: the access ends it, instead of waiting for ever.
 #[test]
 fn an_access_in_a_forked_child_ends_it() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     make(dir.path(), Engine::Shadow, Domain::Dram, BLOCKS);
     for way in WAYS {
         let opened = open(dir.path(), Domain::Dram, way);
-        let word = opened.word(30, 0);
+        let word = opened.word(15, 0);
         let child = unsafe { libc::fork() };
         if child == 0 {
             unsafe {
@@ -171,7 +171,7 @@ fn an_access_in_a_forked_child_ends_it() {
         let mut status = 0;
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV);
-        assert_eq!(opened.load(30, 0), 30);
+        assert_eq!(opened.load(15, 0), 15);
         opened.close();
     }
 }

@@ -3,8 +3,8 @@
 use durum::{Announce, Domain, Engine, Error, PuddleMapping};
 
 use crate::fixture::{
-    BLOCKS, ENGINES, Opened, PUDDLE, WAYS, copy, domains, everywhere, make, open, pool_options,
-    try_open,
+    BLOCKS, ENGINES, IN_MEMORY, Opened, PUDDLE, WAYS, copy, domains, everywhere, make, open,
+    pool_options, try_open,
 };
 
 #[test]
@@ -16,27 +16,27 @@ fn each_call_maps_what_it_is_about() {
             let (pool, word) = (&opened.pool, |block| opened.word(block, 50));
             // From the end, so that nothing is read ahead.
             pool.transaction(|tx| unsafe {
-                tx.add(word(60))?;
-                *word(60) += 1;
-                tx.add_bytes(word(55).cast(), 8, Announce::Clobber)?;
-                *word(55) = round;
-                tx.set(word(50), round)
+                tx.add(word(30))?;
+                *word(30) += 1;
+                tx.add_bytes(word(27).cast(), 8, Announce::Clobber)?;
+                *word(27) = round;
+                tx.set(word(24), round)
             })
             .unwrap();
-            assert!(pool.holds(word(45).cast(), 8));
+            assert!(pool.holds(word(21).cast(), 8));
             unsafe {
-                let object = pool.object_at(word(40).cast()).unwrap().unwrap();
-                assert_eq!(object.start, opened.blocks[40].cast());
+                let object = pool.object_at(word(18).cast()).unwrap().unwrap();
+                assert_eq!(object.start, opened.blocks[18].cast());
                 assert_eq!(
-                    durum::Pool::holding(word(35).addr()).unwrap().name(),
+                    durum::Pool::holding(word(15).addr()).unwrap().name(),
                     "pool"
                 );
-                assert_eq!(durum::Pool::key_at(word(30).addr()), Some(pool.key()));
-                pool.persist(word(25), 8).unwrap();
-                let ranges = [20, 18].map(|block| word(block).addr()..word(block).addr() + 8);
+                assert_eq!(durum::Pool::key_at(word(12).addr()), Some(pool.key()));
+                pool.persist(word(10), 8).unwrap();
+                let ranges = [8, 6].map(|block| word(block).addr()..word(block).addr() + 8);
                 pool.persist_all(&ranges).unwrap();
             }
-            pool.touch(word(15), 8).unwrap();
+            pool.touch(word(3), 8).unwrap();
             if way != PuddleMapping::Eager {
                 let mapped = BLOCKS - pool.puddles_waiting();
                 assert!((9..20).contains(&mapped), "{mapped}");
@@ -44,7 +44,7 @@ fn each_call_maps_what_it_is_about() {
             assert!(!pool.holds(std::ptr::from_ref(&round).cast(), 8));
             opened.close();
             let opened = open(dir, domain, PuddleMapping::Eager);
-            for block in [60, 55, 50] {
+            for block in [30, 27, 24] {
                 assert_eq!(opened.load(block, 50), round, "{block}");
             }
             opened.close();
@@ -105,7 +105,7 @@ fn an_object_is_freed_and_its_place_found_again_before_the_pool_grows() {
 #[test]
 fn small_objects_go_where_there_is_room_already() {
     for engine in ENGINES {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
         make(dir.path(), engine, Domain::Dram, BLOCKS);
         let opened = open(dir.path(), Domain::Dram, PuddleMapping::OnDemand);
         let waiting = opened.pool.puddles_waiting();
@@ -121,7 +121,7 @@ fn small_objects_go_where_there_is_room_already() {
 #[test]
 fn usage_tells_of_all_and_reserve_finds_room_in_those_that_wait() {
     for engine in ENGINES {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
         make(dir.path(), engine, Domain::Dram, BLOCKS);
         let opened = open(dir.path(), Domain::Dram, PuddleMapping::OnDemand);
         opened.pool.reserve(10 * 700_000).unwrap();
@@ -137,7 +137,7 @@ fn usage_tells_of_all_and_reserve_finds_room_in_those_that_wait() {
 #[test]
 fn a_section_finds_changes_wherever_they_are() {
     for domain in domains() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
         make(dir.path(), Engine::Shadow, domain, BLOCKS);
         for (round, way) in (1..).zip(WAYS) {
             let opened = open(dir.path(), domain, way);
@@ -162,7 +162,7 @@ fn a_section_finds_changes_wherever_they_are() {
 
 #[test]
 fn a_checked_pool_is_mapped_when_it_is_opened() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     make(dir.path(), Engine::Shadow, Domain::Dram, BLOCKS);
     let options = pool_options(Engine::Shadow).check_stores(true);
     let way = PuddleMapping::OnDemand;
@@ -177,14 +177,14 @@ fn a_pool_closes_with_most_of_its_puddles_untouched() {
         make(dir, engine, domain, BLOCKS);
         for way in WAYS.into_iter().chain(WAYS) {
             let opened = open(dir, domain, way);
-            opened.increment(33, 2).unwrap();
+            opened.increment(17, 2).unwrap();
             if way != PuddleMapping::Eager {
                 assert!(opened.pool.puddles_waiting() >= BLOCKS - 2);
             }
             opened.close();
         }
         let opened = open(dir, domain, PuddleMapping::Eager);
-        assert_eq!(opened.load(33, 2), 6);
+        assert_eq!(opened.load(17, 2), 6);
         assert_eq!(opened.pool.usage().unwrap().puddles, BLOCKS);
         opened.close();
     });
@@ -193,7 +193,7 @@ fn a_pool_closes_with_most_of_its_puddles_untouched() {
 /// Nothing is mapped where a puddle waits: a pool of another store that has its root there makes way.
 #[test]
 fn a_root_where_a_puddle_of_another_store_waits_makes_way() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     let (one, other) = (dir.path().join("one"), dir.path().join("other"));
     std::fs::create_dir(&one).unwrap();
     let options = || durum::StoreOptions::new().domain(Domain::Dram);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use durum::{Domain, Engine, Error, Pool, PuddleMapping, Store, StoreError, StoreOptions};
 
-use crate::fixture::{WAYS, copy, everywhere, make, pool_options, try_open};
+use crate::fixture::{IN_MEMORY, WAYS, copy, everywhere, make, pool_options, try_open};
 
 /// An object so large that a puddle of 2 MiB holds three.
 const FILLER: usize = 75_000;
@@ -130,7 +130,7 @@ fn copies_of_a_store_are_open_side_by_side() {
 /// A copy whose objects nobody knows is told apart from one that is damaged, and opens by itself.
 #[test]
 fn a_copy_of_unknown_objects_needs_a_promise() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     let (one, other) = (dir.path().join("one"), dir.path().join("other"));
     std::fs::create_dir(&one).unwrap();
     make(&one, Engine::Hybrid, Domain::Dram, 4);
@@ -167,7 +167,7 @@ fn a_copy_of_unknown_objects_needs_a_promise() {
 /// Neither store is in the other's way when both grow, also where one would go on where the other one is.
 #[test]
 fn copies_grow_beside_each_other() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     let first = dir.path().join("0");
     let store = Store::create(&first, options(Domain::Dram, PuddleMapping::Eager)).unwrap();
     store.close().unwrap();
@@ -193,7 +193,7 @@ fn copies_grow_beside_each_other() {
 /// A store that is opened while another one has a pool there makes way; one whose own pools are open does not.
 #[test]
 fn what_is_open_is_not_moved() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     let paths = make_copies(dir.path(), Engine::Shadow, Domain::Dram, 1);
     let (store, pool) = open(&paths[0], Domain::Dram, PuddleMapping::Eager);
     let root = pool.root::<List>().unwrap().addr();

@@ -7,7 +7,10 @@ use std::thread;
 use durum::{Domain, Engine, PoolOptions, PuddleMapping};
 
 use crate::accesses::{Committed, THREADS, all_at_one, crowd, has};
-use crate::fixture::{BLOCKS, Opened, Random, copy, everywhere_in, make_movable, open, try_open};
+use crate::fixture::{
+    BLOCKS, IN_MEMORY, Opened, Random, copy, everywhere, everywhere_in, make_movable, open,
+    try_open,
+};
 use crate::support::{command, directory};
 
 /// Puddles of each copy: copying them takes most of the time.
@@ -15,7 +18,7 @@ const MOVING: usize = 20;
 /// Blocks that all threads need at the same moment; they come to the others one by one.
 const TOGETHER: usize = 6;
 /// Where copying and syncing takes no time.
-const IN_MEMORY: &str = "/dev/shm";
+
 const ON_DEMAND: [PuddleMapping; 2] = [PuddleMapping::Userfaultfd, PuddleMapping::Signal];
 
 /// A store that is open, and a copy of it that has moved, opened by `open`.
@@ -96,7 +99,7 @@ fn on_each_way(dir: &Path, engine: Engine, domain: Domain) {
 
 #[test]
 fn sixteen_threads_lose_no_store_of_one_that_moves_and_none_stays_asleep() {
-    everywhere_in(Path::new(IN_MEMORY), on_each_way);
+    everywhere(on_each_way);
 }
 
 /// The same by a user who may do less: its userfaultfd sees no access of the kernel's.

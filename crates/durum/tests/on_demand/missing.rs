@@ -5,10 +5,12 @@ use std::os::unix::process::ExitStatusExt;
 use durum::{Domain, Engine, Error, PoolOptions, PuddleMapping, StoreOptions};
 use durum_service::Error::FileMissing;
 
-use crate::fixture::{BLOCKS, ENGINES, domains, everywhere, file_of, make, open, try_open};
+use crate::fixture::{
+    BLOCKS, ENGINES, IN_MEMORY, domains, everywhere, file_of, make, open, try_open,
+};
 use crate::support::{directory, start};
 
-const LOST: usize = 40;
+const LOST: usize = 20;
 
 #[test]
 fn it_is_the_error_of_the_call_that_needs_it_until_the_file_is_back() {
@@ -88,7 +90,7 @@ fn an_access_ends_the_process_as_a_media_error_does() {
     for engine in ENGINES {
         for domain in domains() {
             for way in ["userfaultfd", "signal"] {
-                let dir = tempfile::tempdir().unwrap();
+                let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
                 make(dir.path(), engine, domain, BLOCKS);
                 let opened = open(dir.path(), domain, PuddleMapping::OnDemand);
                 let lost = opened.blocks[LOST];
@@ -120,7 +122,7 @@ fn process_that_accesses() {
 /// The environment names the way where the program does not.
 #[test]
 fn other_engines_are_eager_by_default() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     make(dir.path(), Engine::Hybrid, Domain::Dram, 3);
     if std::env::var_os("DURUM_MAPPING").is_none() {
         let store = durum::Store::open(dir.path().join("store"), StoreOptions::new()).unwrap();

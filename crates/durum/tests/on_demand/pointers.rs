@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use durum::{Domain, Engine, Error, Follow, Pool, PoolOptions, PuddleMapping, Store, StoreOptions};
 
-use crate::fixture::{Random, WAYS, copy, domains, everywhere, pool_options};
+use crate::fixture::{IN_MEMORY, Random, WAYS, copy, domains, everywhere, pool_options};
 use crate::support::{command, directory};
 
 /// One fills a puddle.
@@ -123,7 +123,7 @@ fn they_open_the_pool_in_every_way_and_it_is_the_one_that_open_pool_gives() {
 fn calls_open_the_pool_and_a_transaction_takes_both() {
     for engine in [Engine::Shadow, Engine::Hybrid] {
         for domain in domains() {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
             let path = dir.path().join("store");
             make(&path, engine, domain, &["one", "two", "three", "four"]);
             let places = {
@@ -212,7 +212,7 @@ fn sixteen_threads_at_pools_that_come_and_go() {
     const STEPS: usize = 60;
     let names = ["a", "b", "c", "d", "e", "f"];
     for domain in domains() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
         let path = dir.path().join("store");
         make(&path, Engine::Shadow, domain, &names);
         let mut counts = vec![[0; 6]; THREADS];
@@ -308,7 +308,7 @@ fn they_lead_to_where_the_pool_has_moved() {
 /// Two stores that could not make way for each other have something there: which one is meant nobody knows.
 #[test]
 fn an_address_that_two_stores_have_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     let (one, other) = (dir.path().join("one"), dir.path().join("other"));
     make(&one, Engine::Hybrid, Domain::Dram, &["events"]);
     let options = options(Domain::Dram, PuddleMapping::OnDemand);
@@ -344,7 +344,7 @@ fn log_to_file(dir: &Path) {
 #[test]
 fn a_pool_that_cannot_be_had_is_sigsegv_and_the_log_says_why() {
     for way in ["userfaultfd", "signal", "eager"] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
         let path = dir.path().join("store");
         make(&path, Engine::Shadow, Domain::Dram, &["events"]);
         let root = durum_service::ReadOnlyStore::open(&path).unwrap();
@@ -397,7 +397,7 @@ fn what_is_not_followed_or_not_written_is_sigsegv() {
         ("reading", "store"),
         ("signal", "outside"),
     ] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
         make(
             &dir.path().join("store"),
             Engine::Hybrid,
@@ -452,7 +452,7 @@ fn process_that_may_not() {
 /// one waits for: a store that cannot make way for another one says so.
 #[test]
 fn whoever_holds_the_log_while_it_is_stopped_gets_what_it_waits_for() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in(IN_MEMORY).unwrap();
     let (one, other) = (dir.path().join("store"), dir.path().join("other"));
     make(&one, Engine::Hybrid, Domain::Dram, &[]);
     let store = Store::open(&one, StoreOptions::new()).unwrap();
