@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use durum_format::UNIT;
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{PuddleKind, heap_offset, heap_size};
+use durum_persist::domain::{self, Domain};
 use durum_persist::{Site, line};
 use durum_service::{PuddleGrant, PuddleOwner};
 
@@ -45,8 +46,10 @@ impl StoreInner {
     }
 
     fn map_log(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
-        if self.private {
-            // Written once with zeros, a log is overwritten in place: a sync then costs no file system metadata.
+        let failed = |source| Error::system("looking at a log puddle", source);
+        if self.private && domain::of_file(&grant.file).map_err(failed)? != Domain::Dram {
+            // Written once with zeros, a log is overwritten in place: a sync then costs no file system metadata. There
+            // is none without a disk.
             let start = heap_offset(UNIT);
             let zeros = vec![0u8; heap_size(UNIT) as usize];
             let failed = |source| Error::system("zeroing a log puddle", source);
