@@ -96,6 +96,19 @@ impl MediaFile {
         MediaFile::received(file, path)
     }
 
+    /// The same file for somebody who may only read it.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn for_reading(&self) -> io::Result<MediaFile> {
+        use rustix::fs::{Mode, OFlags};
+        use std::os::fd::AsRawFd;
+        let descriptor = format!("/proc/self/fd/{}", self.inner.file.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(descriptor, flags, Mode::empty())?;
+        MediaFile::received(file, &self.inner.path)
+    }
+
     /// A file that stands in for the one at `path`, which cannot be had. It is empty: where it is mapped, each access
     /// is a media error.
     ///

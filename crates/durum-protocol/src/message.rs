@@ -347,8 +347,12 @@ pub enum Answer {
     Imported(ImportReport),
     /// The name of the pool.
     PoolAt(Option<String>),
-    /// Where the puddles of a pool are in the file whose descriptor comes beside.
-    Shown(Vec<ShownAt>),
+    /// Where the puddles of a pool are in the file whose descriptor comes beside, and what the registry said then, as
+    /// for [`Answer::Registry`].
+    Shown {
+        shown: Vec<ShownAt>,
+        registry: Vec<u8>,
+    },
 }
 
 /// What the service tells without being asked.

@@ -226,7 +226,10 @@ fn answers() -> Vec<Answer> {
             copied: Some("by a service".to_owned()),
         }),
         Answer::PoolAt(Some("words".into())),
-        Answer::Shown(vec![SHOWN]),
+        Answer::Shown {
+            shown: vec![SHOWN],
+            registry: vec![1, 2, 3],
+        },
         Answer::StrayFiles(vec![
             StrayFile {
                 file: "/store/notes".into(),

@@ -132,6 +132,10 @@ impl Connection {
         Ok(connection)
     }
 
+    pub(crate) fn waiting(&self) -> Waiting {
+        self.waiting
+    }
+
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }

@@ -6,7 +6,6 @@
 mod connection;
 mod file;
 pub mod peer;
-mod picture;
 mod remote;
 pub mod socket;
 mod told;

@@ -14,15 +14,14 @@ use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
     AddressRange, Asked, Error, ErrorKind, Export, Garbage, GarbageOptions, ImportOptions,
     ImportReport, LostFile, Picture, PoolGrant, PoolSpec, PoolSummary, Progress, PuddleGrant,
-    PuddleOwner, RecoveryReport, RefusedPool, Result, SHOWN_MAX, Service, ShowFn, ShownAt, Stage,
-    StoreInfo, StrayFile, UsedElsewhere, random_uuid,
+    PuddleOwner, RecoveryReport, RefusedPool, Result, SHOWN_MAX, Service, ShowFn, ShownAt,
+    ShownFile, Stage, StoreInfo, StrayFile, UsedElsewhere, random_uuid,
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::connection::{Connection, Waiting, gone};
 use crate::file::received;
-use crate::picture::ShownPool;
 
 /// Bytes of a manifest that are sent at once.
 const MANIFEST_PART: usize = 512 << 10;
@@ -531,17 +530,23 @@ impl Service for Remote {
         }
     }
 
-    fn show_pool(&self, name: &str, wait: Duration) -> Result<Box<dyn Picture>> {
+    fn show_pool(&self, name: &str, wait: Duration) -> Result<(Vec<u8>, Box<dyn Picture>)> {
+        // By a client of its own: others of this program's requests would wait behind it, also those by which it shows
+        // a pool of its own to whom it is asking.
+        let asker = Remote::open(self.connection.socket(), self.connection.waiting())?;
         let request = Request::ShowPool {
             name: name.to_owned(),
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
         };
-        match self.ask(&request)? {
-            (Answer::Shown(shown), mut files) => {
+        let answer = asker.ask(&request);
+        // Should it fail, the service sees the connection end.
+        let _ = asker.close();
+        match answer? {
+            (Answer::Shown { shown, registry }, mut files) => {
                 let path = self.info().path.join(format!("{name}, as it is shown"));
                 let file = files.pop().ok_or_else(|| self.strange())?;
                 let file = received(file, path)?;
-                Ok(Box::new(ShownPool::new(file, &shown)))
+                Ok((registry, Box::new(ShownFile::received(file, &shown))))
             }
             _ => Err(self.strange()),
         }

@@ -14,7 +14,7 @@ use flate2::Compression as Level;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::directory::{hidden_beside, parent};
+use crate::directory::{Unfinished, hidden_beside, parent};
 use crate::error::{Error, Result};
 use crate::files::{self, grown};
 
@@ -83,22 +83,16 @@ pub(crate) fn appear<T, E: From<Error>>(
     fill: impl FnOnce(&mut Archive) -> Result<T, E>,
 ) -> Result<T, E> {
     let path = hidden_beside(target)?;
-    let made = Archive::create(&path, compression)
-        .map_err(E::from)
-        .and_then(|mut archive| {
-            let made = fill(&mut archive)?;
-            archive.end(site)?;
-            file::rename(&path, target, site)
-                .map_err(|error| Error::io("moving the archive into its place", target, error))?;
-            // ORDER: its name is durable before anybody is told of it.
-            files::sync_dir(parent(target), site)?;
-            Ok(made)
-        });
-    if made.is_err() {
-        // Should this fail as well, a hidden file stays; it is nobody's.
-        let _ = fs::remove_file(&path);
-    }
-    made
+    let unfinished = Unfinished(&path);
+    let mut archive = Archive::create(&path, compression)?;
+    let made = fill(&mut archive)?;
+    archive.end(site)?;
+    file::rename(&path, target, site)
+        .map_err(|error| Error::io("moving the archive into its place", target, error))?;
+    // ORDER: its name is durable before anybody is told of it.
+    files::sync_dir(parent(target), site)?;
+    std::mem::forget(unfinished);
+    Ok(made)
 }
 
 impl Archive {

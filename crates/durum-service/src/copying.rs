@@ -2,7 +2,7 @@
 //! files elsewhere, which appear whole.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
@@ -14,7 +14,7 @@ use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
 
 use crate::descriptors::register;
-use crate::directory::{absolute, hidden_beside, not_made, parent};
+use crate::directory::{Unfinished, absolute, hidden_beside, not_made, parent};
 use crate::error::{Error, Result};
 use crate::files::{self, grown};
 use crate::host::open::validate;
@@ -28,6 +28,7 @@ use crate::translate::Translator;
 
 /// Bytes written at a time; runs of zeros of this size are left out, because a new puddle is zero.
 const CHUNK_BYTES: usize = 64 << 10;
+static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 
 /// Where a copy comes from.
 pub(crate) struct Source<'s> {
@@ -115,6 +116,7 @@ pub(crate) fn appear<T, E: From<Error>>(
 ) -> Result<T, E> {
     let place = hidden_beside(target)?;
     file::create_dir(&place, site).map_err(|error| not_made(target, error))?;
+    let unfinished = Unfinished(&place);
     let made = make(&place).and_then(|made| {
         // ORDER: every file and name in it is durable (`make`) before its own name is; else a crash leaves a copy that
         // is not whole.
@@ -123,12 +125,9 @@ pub(crate) fn appear<T, E: From<Error>>(
         // ORDER: its own name is durable before anybody is told of it.
         files::sync_dir(parent(target), site)?;
         Ok(made)
-    });
-    if made.is_err() {
-        // Should this fail as well, the hidden directory stays; it is nobody's.
-        let _ = fs::remove_dir_all(&place);
-    }
-    made
+    })?;
+    std::mem::forget(unfinished);
+    Ok(made)
 }
 
 /// The objects that are copied, and what is known of their types.
@@ -277,15 +276,20 @@ pub(crate) fn write(to: &MediaFile, header: &PuddleHeader, bytes: &[u8]) -> Resu
             error,
         )
     };
-    let zeros = vec![0; CHUNK_BYTES];
     let mut at = IMMUTABLE_SIZE;
     for part in contents(bytes, header.kind.copies()) {
-        for chunk in part.chunks(CHUNK_BYTES) {
-            // Compared with zeros, which is a good deal faster than to look at each byte.
-            if zeros.get(..chunk.len()) != Some(chunk) {
-                to.write_all_at(chunk, at).map_err(failed)?;
-            }
-            at += chunk.len() as u64;
+        write_at(to, part, at).map_err(failed)?;
+        at += part.len() as u64;
+    }
+    Ok(())
+}
+
+/// Writes bytes to where a file has none: zeros may stay holes.
+pub(crate) fn write_at(to: &MediaFile, bytes: &[u8], at: u64) -> io::Result<()> {
+    for (chunk, at) in bytes.chunks(CHUNK_BYTES).zip((at..).step_by(CHUNK_BYTES)) {
+        // Compared with zeros, which is a good deal faster than to look at each byte.
+        if ZEROS.get(..chunk.len()) != Some(chunk) {
+            to.write_all_at(chunk, at)?;
         }
     }
     Ok(())

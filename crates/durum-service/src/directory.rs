@@ -147,3 +147,16 @@ pub(crate) fn hidden_beside(target: &Path) -> Result<PathBuf> {
     hidden.push(format!(".durum-{:016x}", names::random_u64()?));
     Ok(target.with_file_name(hidden))
 }
+
+/// What was begun under a hidden name: gone with this, also where whoever is told of progress panics.
+pub(crate) struct Unfinished<'p>(pub(crate) &'p Path);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        // Should this fail as well, the hidden file or directory stays; it is nobody's.
+        let _ = match self.0.is_dir() {
+            true => fs::remove_dir_all(self.0),
+            false => fs::remove_file(self.0),
+        };
+    }
+}

@@ -26,6 +26,7 @@ use crate::model::{Progress, ProgressFn, Stage};
 use crate::picture::Picture;
 use crate::reading;
 use crate::registry::contents::{Contents, PuddleRecord};
+use crate::shown_file::Kept;
 
 const EXPORTED: Site = Site("exported puddle");
 const MANIFEST: Site = Site("export's manifest");
@@ -165,6 +166,12 @@ pub fn export_picture(
 ) -> Result<ExportReport> {
     let store = reader.name();
     let contents = reader.contents();
+    // An archive reads all puddles twice.
+    let kept = match options.archive {
+        Some(_) => Some(Kept::new(picture, place)?),
+        None => None,
+    };
+    let picture = kept.as_ref().map_or(picture, |kept| kept);
     let named = pools.iter().filter_map(|name| contents.pool_named(name));
     let shown: BTreeSet<Uuid> = named.map(|(uuid, _)| uuid).collect();
     // What they have grown by since is not in it.

@@ -45,7 +45,7 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     fn hold(&self, pool: &str) -> Result<()>;
 
     /// Has the program that writes a pool show it, as [`Service::show_pool`](crate::Service::show_pool).
-    fn show(&self, pool: &str, wait: Duration) -> Result<Box<dyn Picture>>;
+    fn show(&self, pool: &str, wait: Duration) -> Result<(Contents, Box<dyn Picture>)>;
 
     /// The file of a puddle, open for reading. Its pool is held.
     fn file(&self, pool: Uuid, puddle: Uuid) -> Result<MediaFile>;
@@ -270,7 +270,7 @@ impl ReadOnlyStore {
         }
     }
 
-    /// Has the program that writes a pool show it as it is at one moment; what the registry says is of then or later.
+    /// Has the program that writes a pool show it as it is at one moment; what the registry says has all that is shown.
     ///
     /// # Errors
     /// `PoolBusy` of a store that no service serves; as [`Service::show_pool`](crate::Service::show_pool).
@@ -280,8 +280,8 @@ impl ReadOnlyStore {
                 name: pool.to_owned(),
             });
         };
-        let picture = source.show(pool, wait)?;
-        self.contents = source.contents()?;
+        let (contents, picture) = source.show(pool, wait)?;
+        self.contents = contents;
         Ok(picture)
     }
 

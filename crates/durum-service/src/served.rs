@@ -81,6 +81,10 @@ impl Held {
 }
 
 impl Held {
+    fn decoded(&self, registry: &[u8]) -> Result<Contents> {
+        registry::decode(self.service.info().directory(), registry)
+    }
+
     fn unknown(&self, puddle: Uuid) -> Error {
         Error::PuddleUnknown {
             store: self.service.info().path,
@@ -95,7 +99,7 @@ impl Source for Held {
     }
 
     fn contents(&self) -> Result<Contents> {
-        registry::decode(self.service.info().directory(), &self.service.registry()?)
+        self.decoded(&self.service.registry()?)
     }
 
     fn hold(&self, pool: &str) -> Result<()> {
@@ -111,8 +115,9 @@ impl Source for Held {
         Ok(())
     }
 
-    fn show(&self, pool: &str, wait: Duration) -> Result<Box<dyn Picture>> {
-        self.service.show_pool(pool, wait)
+    fn show(&self, pool: &str, wait: Duration) -> Result<(Contents, Box<dyn Picture>)> {
+        let (registry, picture) = self.service.show_pool(pool, wait)?;
+        Ok((self.decoded(&registry)?, picture))
     }
 
     fn file(&self, pool: Uuid, puddle: Uuid) -> Result<MediaFile> {

@@ -276,12 +276,14 @@ pub trait Service: Send + Sync {
     fn import(&self, export: &Export, options: &ImportOptions) -> Result<ImportReport>;
 
     /// Has the program that writes a pool show it as it is at one moment, and waits for that, for so long at most. What
-    /// is shown is that program's word, and no more to be believed than a file that came from anywhere.
+    /// is shown is that program's word, and no more to be believed than a file that came from anywhere. Beside it comes
+    /// what [`Service::registry`] says while all that is shown is still the pool's: it may have given puddles back
+    /// since.
     ///
     /// # Errors
     /// `PoolMissing`, `NotPermitted` for who may not read it; `PoolBusy` where nobody can be asked; `Told` with what
     /// that program says, that it does not answer in time, or shows the pool to another one.
-    fn show_pool(&self, name: &str, _wait: Duration) -> Result<Box<dyn Picture>> {
+    fn show_pool(&self, name: &str, _wait: Duration) -> Result<(Vec<u8>, Box<dyn Picture>)> {
         Err(Error::PoolBusy {
             name: name.to_owned(),
         })
@@ -300,7 +302,7 @@ pub trait Service: Send + Sync {
     }
 
     /// All of the pool is in that file, [`SHOWN_MAX`](crate::SHOWN_MAX) puddles at most; or it cannot be shown, for
-    /// this reason.
+    /// this reason. On return who has asked knows which puddles these are, and the client may give them back.
     ///
     /// # Errors
     /// As [`Service::showing_file`].

@@ -30,6 +30,7 @@ const AT_ONCE: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct KeptLines {
     is_on: AtomicBool,
+    stays: AtomicBool,
     kept: Mutex<Kept>,
 }
 
@@ -37,15 +38,20 @@ pub(crate) struct KeptLines {
 struct Kept {
     /// A bit for each line.
     is_known: Vec<u64>,
-    pieces: Vec<Vec<(u32, Words)>>,
+    pieces: Vec<Vec<(usize, Words)>>,
     len: usize,
 }
 
 impl KeptLines {
-    /// Whether a snapshot shows the puddle.
+    /// Whether lines are kept before they change.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Whether a snapshot shows the puddle, whose file has to stay.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays.load(Ordering::Relaxed)
     }
 
     /// A snapshot shows the puddle from here on, and no other does.
@@ -53,14 +59,21 @@ impl KeptLines {
     /// Nobody changes what it shows meanwhile, and who does later has learned of this before.
     pub(crate) fn begin(&self) {
         let _kept = locked(&self.kept);
+        self.stays.store(true, Ordering::Relaxed);
         self.is_on.store(true, Ordering::Relaxed);
+    }
+
+    /// All of it was copied: nothing more need be kept.
+    pub(crate) fn is_copied(&self) {
+        let mut kept = locked(&self.kept);
+        self.is_on.store(false, Ordering::Relaxed);
+        *kept = Kept::default();
     }
 
     /// No snapshot shows it any more.
     pub(crate) fn end(&self) {
-        let mut kept = locked(&self.kept);
-        self.is_on.store(false, Ordering::Relaxed);
-        *kept = Kept::default();
+        self.is_copied();
+        self.stays.store(false, Ordering::Relaxed);
     }
 
     /// Keeps those of `lines`, of a puddle of so many, that are not kept yet: what `read` says they hold. Nobody else
@@ -86,7 +99,7 @@ impl KeptLines {
             let bit = 1 << (number % 64);
             if *word & bit == 0 {
                 *word |= bit;
-                kept.push(number as u32, read(number));
+                kept.push(number, read(number));
             }
         }
         drop(kept);
@@ -107,7 +120,7 @@ impl KeptLines {
                 None => return,
             };
             for (number, words) in lines {
-                let start = number as usize * LINE;
+                let start = number * LINE;
                 if let Some(line) = bytes.get_mut(start..start + LINE) {
                     for (place, word) in line.as_chunks_mut::<8>().0.iter_mut().zip(words) {
                         *place = word.to_ne_bytes();
@@ -119,7 +132,7 @@ impl KeptLines {
 }
 
 impl Kept {
-    fn push(&mut self, number: u32, words: Words) {
+    fn push(&mut self, number: usize, words: Words) {
         if self.len.is_multiple_of(PIECE) {
             self.pieces.push(piece());
         }
@@ -131,7 +144,7 @@ impl Kept {
 }
 
 /// Memory for one more.
-fn piece() -> Vec<(u32, Words)> {
+fn piece() -> Vec<(usize, Words)> {
     let mut piece = Vec::with_capacity(PIECE);
     let room = piece.spare_capacity_mut().as_mut_ptr_range();
     let start = room.start.addr().next_multiple_of(PAGE);

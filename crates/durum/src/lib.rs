@@ -48,6 +48,7 @@
 mod addresses;
 mod alloc;
 mod announced;
+mod asked;
 #[doc(hidden)]
 pub mod asymmetric;
 mod checker;

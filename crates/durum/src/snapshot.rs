@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use durum_format::Uuid;
 use durum_persist::signals::Blocked;
 use durum_persist::{Site, record as recorder};
 use durum_service::{
-    Asked, Compression, ExportOptions, ExportReport, Picture, ProgressFn, ReadOnlyStore, ShownAt,
+    Asked, Compression, ExportOptions, ExportReport, Picture, ProgressFn, ReadOnlyStore, ShownFile,
     export_picture,
 };
 
@@ -27,11 +27,15 @@ use crate::tx::Tx;
 /// Steps that a test leaves out.
 const GATE: Site = Site("snapshot: close the gate");
 
-/// The first time for which transactions are kept waiting by one that is open, and the longest. In between they go on
-/// for four times as long.
+/// The first time for which transactions are kept waiting by one that is open, and the longest, which is a part of the
+/// time for which a moment is waited for, if that is more. In between they go on for four times as long.
 const FIRST_TRY: Duration = Duration::from_millis(1);
 const LONGEST_TRY: Duration = Duration::from_millis(20);
+const WAIT_PART: u32 = 10;
 const REST: u32 = 4;
+
+/// How often it is looked whether somebody still waits for what is shown.
+const LOOKING: Duration = Duration::from_millis(100);
 
 /// How a snapshot is made.
 #[derive(Clone)]
@@ -181,14 +185,24 @@ impl Pool {
 
 /// Shows pools of a store to others, where its service asks for that (`durum export` of a pool in use).
 pub(crate) fn attend(store: &Arc<StoreInner>) {
-    let known = Arc::downgrade(store);
+    let (known, all) = (Arc::downgrade(store), store.asked.clone());
     let begin = move |asked| {
-        let known = known.clone();
-        let show = move || known.upgrade().map_or((), |store| answer(&store, asked));
+        if !all.add(asked) {
+            return;
+        }
+        let (known, of_thread) = (known.clone(), all.clone());
+        let show = move || {
+            while let Some(asked) = of_thread.next() {
+                if let Some(store) = known.upgrade() {
+                    answer(&store, asked);
+                }
+            }
+        };
         // It inherits the mask: the program's handlers run in the program's threads.
         let _blocked = Blocked::all();
         let thread = thread::Builder::new().name("durum-snapshot".to_owned());
         if let Err(error) = thread.spawn(show) {
+            all.forget();
             tracing::warn!(%error, "no thread to show a pool that somebody wants to see");
         }
     };
@@ -196,39 +210,43 @@ pub(crate) fn attend(store: &Arc<StoreInner>) {
 }
 
 fn answer(store: &Arc<StoreInner>, asked: Asked) {
-    let shown = show(store, asked).map_err(|error| error.to_string());
-    let shown = shown.as_ref().map(Vec::as_slice).map_err(String::as_str);
-    if let Err(error) = store.service.end_showing(asked, shown) {
-        tracing::debug!(%error, "nobody waits any more for a pool that was shown");
+    let Err(problem) = show(store, asked) else {
+        return;
+    };
+    let problem = problem.to_string();
+    if let Err(error) = store.service.end_showing(asked, Err(&problem)) {
+        tracing::debug!(problem, %error, "nobody waits any more for a pool that was to be shown");
     }
 }
 
-/// Writes what the puddles of a pool hold at one moment to a file of the service's; where each is.
-fn show(store: &Arc<StoreInner>, asked: Asked) -> Result<Vec<ShownAt>> {
+/// Writes what the puddles of a pool hold at one moment to a file of the service's.
+fn show(store: &Arc<StoreInner>, asked: Asked) -> Result<()> {
     let open = store.all_open_pools().into_iter();
-    let mut open = open.filter_map(|pool| pool.downcast::<PoolInner>().ok());
-    let pool = open.find(|pool| pool.uuid == asked.pool && !pool.is_read_only);
+    // Others may be closed meanwhile.
+    let pool = open
+        .filter_map(|pool| pool.downcast::<PoolInner>().ok())
+        .find(|pool| pool.uuid == asked.pool && !pool.is_read_only);
     let pool = pool.ok_or_else(|| {
         let pool = asked.pool.to_string();
         Error::Store(durum_service::Error::PoolNotOpen { pool })
     })?;
     check(&pool, store)?;
     let _one_at_a_time = locked(&store.snapshots);
+    // Only if somebody still waits for it.
+    let mut file = ShownFile::new(store.service.showing_file(asked)?);
     pool.frontier.map_all()?;
-    let file = store.service.showing_file(asked)?;
     let shown = Shown::begin(store, &[&pool], SnapshotOptions::default().wait)?;
-    let (mut bytes, mut offset, mut places) = (Vec::new(), 0, Vec::new());
+    let mut looked = Instant::now();
     for (uuid, puddle) in &shown.puddles {
-        bytes.resize(puddle.size, 0);
-        shown::read(puddle, &mut bytes)?;
-        puddle.kept_lines.end();
-        file.write_all_at(&bytes, offset)
-            .map_err(|error| Error::system("showing a puddle", error))?;
-        let puddle = *uuid;
-        places.push(ShownAt { puddle, offset });
-        offset += bytes.len() as u64;
+        if looked.elapsed() > LOOKING {
+            store.service.showing_file(asked)?;
+            looked = Instant::now();
+        }
+        file.add(*uuid, puddle.size, |bytes| shown.read(*uuid, bytes))?;
+        shown.is_done(*uuid);
     }
-    Ok(places)
+    // Until then none of its puddles is given back.
+    Ok(store.service.end_showing(asked, Ok(&file.places()))?)
 }
 
 /// Whether a pool can be shown, with others of `store`.
@@ -273,46 +291,69 @@ impl<'p> Shown<'p> {
         for pool in pools {
             let _ = pool.engine.drain(pool);
         }
-        let closed = match recorder::leaves_out(GATE) {
-            true => None,
-            false => Some(close(store, pools, wait)?),
-        };
+        let rest = Rest::begin(store, pools, wait)?;
         for pool in pools {
             shown.pools.push(*pool);
             let puddles = &mut shown.puddles;
-            // Who gives a puddle back holds up growth first, too, and then drains.
-            pool.heap.while_it_stays(|all| {
-                let mut show = || {
-                    for puddle in all {
-                        puddle.kept_lines.begin();
-                        puddles.insert(puddle.uuid, puddle.clone());
-                    }
-                };
-                pool.engine.show(pool, &mut show)
-            })?;
+            let mut show = || {
+                for puddle in pool.heap.puddles().iter() {
+                    puddle.kept_lines.begin();
+                    puddles.insert(puddle.uuid, puddle.clone());
+                }
+            };
+            pool.engine.show(pool, &mut show)?;
         }
-        drop(closed);
+        drop(rest);
         Ok(shown)
     }
 }
 
-/// Closes the gate, for as short a time as can be.
-fn close(store: &Arc<StoreInner>, pools: &[&PoolInner], wait: Duration) -> Result<Closed> {
-    let began = Instant::now();
-    let mut patience = FIRST_TRY;
-    loop {
-        if let Some(closed) = store.gate.try_close(patience)? {
-            return Ok(closed);
+/// A moment in which no transaction is open, and no puddle comes or goes: as short as can be.
+struct Rest<'p> {
+    _closed: Option<Closed>,
+    /// Who gives a puddle back takes this first, too, and then drains.
+    _held: Vec<MutexGuard<'p, ()>>,
+}
+
+impl<'p> Rest<'p> {
+    fn begin(store: &Arc<StoreInner>, pools: &[&'p PoolInner], wait: Duration) -> Result<Self> {
+        let began = Instant::now();
+        let longest = LONGEST_TRY.max(wait / WAIT_PART);
+        let mut patience = FIRST_TRY;
+        loop {
+            if let Some(rest) = Rest::try_begin(store, pools, patience)? {
+                return Ok(rest);
+            }
+            if began.elapsed() >= wait {
+                return Err(Error::SnapshotWaits {
+                    pool: pools[0].name.clone(),
+                    waited: wait,
+                });
+            }
+            // A transaction that is open may wait for a lock that a thread at the gate holds.
+            thread::sleep(patience * REST);
+            patience = (patience * 2).min(longest);
         }
-        if began.elapsed() >= wait {
-            return Err(Error::SnapshotWaits {
-                pool: pools[0].name.clone(),
-                waited: wait,
-            });
-        }
-        // A transaction that is open may wait for a lock that a thread at the gate holds.
-        thread::sleep(patience * REST);
-        patience = (patience * 2).min(LONGEST_TRY);
+    }
+
+    fn try_begin(
+        store: &Arc<StoreInner>,
+        pools: &[&'p PoolInner],
+        patience: Duration,
+    ) -> Result<Option<Self>> {
+        let closed = match recorder::leaves_out(GATE) {
+            true => None,
+            false => match store.gate.try_close(patience)? {
+                None => return Ok(None),
+                closed => closed,
+            },
+        };
+        let held = pools.iter().map(|pool| pool.heap.hold());
+        let held = held.collect::<Option<Vec<_>>>();
+        Ok(held.map(|held| Self {
+            _closed: closed,
+            _held: held,
+        }))
     }
 }
 
@@ -353,7 +394,7 @@ impl Picture for Shown<'_> {
 
     fn is_done(&self, puddle: Uuid) {
         if let Some(puddle) = self.puddles.get(&puddle) {
-            puddle.kept_lines.end();
+            puddle.kept_lines.is_copied();
         }
     }
 }

@@ -427,8 +427,8 @@ impl Session {
             Request::ShowPool { name, wait_ms } => {
                 let (clients, wait) = (&self.service.clients, Duration::from_millis(wait_ms));
                 let showings = &self.service.showings;
-                let (shown, file) = showings.show(clients, client, &name, wait)?;
-                Ok((Answer::Shown(shown), vec![file]))
+                let (answer, file) = showings.show(clients, client, &name, wait)?;
+                Ok((answer, vec![file]))
             }
             Request::ShowingFile { showing } => {
                 let file = self.service.showings.file(client.id(), showing)?;

@@ -7,6 +7,9 @@
 //! who writes it                                   ShowingFile            fills it ... EndShowing
 //! ```
 //!
+//! What the registry says of the pool is read before who shows it learns that `EndShowing` is done: until then it gives
+//! no puddle back.
+//!
 //! The file is the service's and has no name: it goes when nobody needs it. What is in it, and where, is the word of
 //! the program that fills it.
 
@@ -16,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
-use durum_service::{Embedded, Error, InUse, Result, ShownAt, random_uuid};
+use durum_protocol::Answer;
+use durum_service::{Embedded, Error, InUse, Result, Service, ShownAt, random_uuid};
 
 use crate::clients::Clients;
 use crate::options::SHOWING_MAX;
@@ -57,7 +61,7 @@ impl Showings {
         asker: &Embedded,
         name: &str,
         wait: Duration,
-    ) -> Result<(Vec<ShownAt>, MediaFile)> {
+    ) -> Result<(Answer, MediaFile)> {
         let Some(in_use) = asker.in_use(name)? else {
             return Err(refused(format!(
                 "pool \"{name}\" is used by nobody now: try again"
@@ -69,6 +73,12 @@ impl Showings {
             showing: random_uuid()?,
         };
         let file = asker.showing_file(pool)?;
+        let for_asker = file.for_reading().map_err(|source| Error::Io {
+            operation: "opening a file again, for reading",
+            path: file.path().to_owned(),
+            offset: None,
+            source,
+        })?;
         self.begin(showing.showing, name, in_use, &file)?;
         if !clients.ask_to_show(writer, showing.showing, pool) {
             return Err(Error::PoolBusy {
@@ -77,7 +87,9 @@ impl Showings {
         }
         let is_there = || clients.is_there(writer) && clients.is_there(asker.id());
         let shown = self.wait(showing.showing, name, wait.min(SHOWING_MAX), is_there)?;
-        Ok((shown, file))
+        // Who shows them keeps all puddles until this showing is over.
+        let registry = asker.registry()?;
+        Ok((Answer::Shown { shown, registry }, for_asker))
     }
 
     fn begin(&self, showing: Uuid, name: &str, in_use: InUse, file: &MediaFile) -> Result<()> {
@@ -135,7 +147,7 @@ impl Showings {
         Ok(ours(&mut self.table(), client, showing)?.file.clone())
     }
 
-    /// The client has shown all, or says why it cannot.
+    /// The client has shown all, or says why it cannot. Waits for who has asked to learn which puddles the pool has.
     ///
     /// # Errors
     /// `Told` for what nobody has asked of this client.
@@ -145,8 +157,15 @@ impl Showings {
         showing: Uuid,
         shown: Result<Vec<ShownAt>, String>,
     ) -> Result<()> {
-        ours(&mut self.table(), client, showing)?.end = Some(shown.map_err(shortened));
+        let mut table = self.table();
+        ours(&mut table, client, showing)?.end = Some(shown.map_err(shortened));
         self.changed.notify_all();
+        while table.contains_key(&showing) {
+            table = self
+                .changed
+                .wait(table)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
         Ok(())
     }
 }
@@ -160,6 +179,7 @@ struct Begun<'s> {
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         self.showings.table().remove(&self.showing);
+        self.showings.changed.notify_all();
     }
 }
 

@@ -240,7 +240,7 @@ pub(crate) trait Grow: Ground {
         let (mut unused, used): (Vec<_>, Vec<_>) =
             self.heap().puddles().iter().cloned().partition(|puddle| {
                 // One that a snapshot shows stays until the next time.
-                let may_go = !puddle.is_root && !puddle.kept_lines.is_on();
+                let may_go = !puddle.is_root && !puddle.kept_lines.stays();
                 may_go && puddle.heap.get().is_some_and(PuddleHeap::is_unused)
             });
         unused.sort_by_key(|puddle| std::cmp::Reverse(puddle.size));

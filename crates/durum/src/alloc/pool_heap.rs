@@ -1,7 +1,9 @@
 //! What the threads of a pool share to allocate.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 use rustc_hash::FxHashMap;
 
@@ -53,11 +55,13 @@ impl PoolHeap {
         self.puddles.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `look` look at the puddles while none comes or goes.
-    pub(crate) fn while_it_stays<R>(&self, look: impl FnOnce(&[Arc<Puddle>]) -> R) -> R {
-        let _once = contention::lock(&self.resize);
-        let puddles = self.puddles().clone();
-        look(&puddles)
+    /// No puddle comes or goes while this is held. `None` while one does, which may take long.
+    pub(crate) fn hold(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.resize.try_lock() {
+            Ok(held) => Some(held),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     pub(crate) fn shared_puddles(&self) -> Arc<Puddles> {

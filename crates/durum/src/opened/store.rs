@@ -15,6 +15,7 @@ use durum_service::{RecoveryReport, Service, StoreInfo};
 use super::neighbours::Neighbours;
 use super::tie::Tie;
 use crate::alloc::Puddle;
+use crate::asked::AllAsked;
 use crate::asymmetric::Bias;
 use crate::demand::Follow;
 use crate::described::{Described, Description};
@@ -88,6 +89,8 @@ pub(crate) struct StoreInner {
     pub(crate) gate: Arc<Gate>,
     /// Held while a snapshot is made.
     pub(crate) snapshots: Mutex<()>,
+    /// Pools that others want to see.
+    pub(crate) asked: Arc<AllAsked>,
     pub(crate) closed: Arc<Closed>,
     pub(crate) types: RwLock<HashSet<u64>>,
     pub(crate) recovery: Option<RecoveryReport>,
@@ -146,6 +149,7 @@ impl StoreInner {
             follow: way.follow(options.follow),
             gate: Gate::new(),
             snapshots: Mutex::new(()),
+            asked: Arc::default(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,

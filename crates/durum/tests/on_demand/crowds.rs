@@ -17,8 +17,6 @@ use crate::support::{command, directory};
 const MOVING: usize = 20;
 /// Blocks that all threads need at the same moment; they come to the others one by one.
 const TOGETHER: usize = 6;
-/// Where copying and syncing takes no time.
-
 const ON_DEMAND: [PuddleMapping; 2] = [PuddleMapping::Userfaultfd, PuddleMapping::Signal];
 
 /// A store that is open, and a copy of it that has moved, opened by `open`.

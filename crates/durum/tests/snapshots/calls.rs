@@ -137,3 +137,83 @@ fn a_pool_for_reading_only_is_exported_and_not_shown() {
     let error = pool.snapshot(dir.path().join("export"), &SnapshotOptions::new());
     assert!(matches!(error, Err(Error::ReadOnly { .. })));
 }
+
+/// What is open for long, again and again, by two threads that do not wait for each other.
+#[test]
+fn a_moment_is_found_between_long_transactions() {
+    let _beside = beside_others();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store = store(&dir, "store");
+    let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
+    let root = pool.root::<Root>().unwrap().expose_provenance();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (pool, is_over) = (&pool, &is_over);
+            scope.spawn(move || {
+                let root = std::ptr::with_exposed_provenance_mut::<Root>(root);
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    pool.transaction(|tx| unsafe {
+                        tx.set(&raw mut (*root).counts[thread], 1)?;
+                        std::thread::sleep(Duration::from_millis(40));
+                        Ok::<_, Error>(())
+                    })
+                    .unwrap();
+                }
+            });
+        }
+        let made = pool.snapshot(dir.path().join("shown"), &SnapshotOptions::new());
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        made.unwrap();
+    });
+}
+
+/// An archive has the sums of all puddles before the puddles, and is right where a program stores without telling.
+#[test]
+fn an_archive_is_made_of_what_was_read_once() {
+    let _beside = beside_others();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store_ = store(&dir, "store");
+    let options = PoolOptions::new().engine(Engine::Hybrid);
+    let pool = store_.create_pool("pool", options).unwrap();
+    let word = pool.root::<u64>().unwrap();
+    let (changed, address) = (pool.clone(), word.expose_provenance());
+    let archive = SnapshotOptions::new()
+        .archive(Compression::None)
+        .progress(std::sync::Arc::new(move |_| unsafe {
+            let word = std::ptr::with_exposed_provenance_mut::<u64>(address);
+            word.write_volatile(word.read_volatile() + 1);
+            changed.persist(word.cast::<u8>(), 8).unwrap();
+        }));
+    pool.snapshot(dir.path().join("shown"), &archive).unwrap();
+    assert!(unsafe { word.read() } > 1, "it was told of progress");
+    let other = store(&dir, "other");
+    other
+        .import(dir.path().join("shown"), &ImportOptions::default())
+        .unwrap();
+    let copy = other.open_pool("pool", PoolOptions::new()).unwrap();
+    assert!(unsafe { copy.root::<u64>().unwrap().read() } > 0);
+}
+
+#[test]
+fn nothing_is_left_behind_where_progress_panics() {
+    let _beside = beside_others();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store = store(&dir, "store");
+    let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    let panics = SnapshotOptions::new().progress(std::sync::Arc::new(|_| panic!("it was told")));
+    for options in [panics.clone(), panics.archive(Compression::Gzip)] {
+        let place = dir.path().join("shown");
+        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pool.snapshot(&place, &options)
+        }));
+        assert!(made.is_err());
+        let left = std::fs::read_dir(dir.path()).unwrap();
+        assert_eq!(left.count(), 1, "the store alone");
+    }
+    pool.transaction(|tx| unsafe { tx.set(&raw mut (*root).counts[0], 7) })
+        .unwrap();
+    pool.snapshot(dir.path().join("shown"), &SnapshotOptions::new())
+        .unwrap();
+}

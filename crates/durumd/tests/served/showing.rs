@@ -30,15 +30,19 @@ durum::describe!(Root as "shown root" { first, objects, last });
 const OBJECTS: usize = 8;
 const WORDS: usize = 100_000;
 
-/// Sets everything to this value, a word of each object.
+/// Sets everything to this value, a word of each object, and exchanges one: puddles come and go.
 fn set(pool: &Pool, value: u64) {
     let root = pool.root::<Root>().unwrap();
     // SAFETY: one thread uses the pool.
     pool.transaction(|tx| unsafe {
         tx.set(&raw mut (*root).first, value)?;
         for place in 0..OBJECTS {
+            let is_exchanged = value as usize % OBJECTS == place;
             let place = &raw mut (*root).objects[place];
-            if (*place).is_null() {
+            if is_exchanged && !(*place).is_null() {
+                tx.free(*place)?;
+            }
+            if is_exchanged || (*place).is_null() {
                 let object = tx.alloc_zeroed::<[u64; WORDS]>()?;
                 tx.add(place)?;
                 place.write(object);
@@ -83,6 +87,14 @@ fn refused(served: &Served, place: &Path, wait: u64) -> String {
     error.to_string()
 }
 
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_pool_in_use_is_exported_as_it_is_at_one_moment() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -90,7 +102,10 @@ fn a_pool_in_use_is_exported_as_it_is_at_one_moment() {
     let store = Store::open(served.address(), StoreOptions::new()).unwrap();
     let backup = Store::create(directory.path().join("backup"), StoreOptions::new()).unwrap();
     for engine in [Engine::Shadow, Engine::Hybrid, Engine::Twin] {
-        let options = PoolOptions::new().engine(engine).growth_max(2 << 20);
+        let options = PoolOptions::new()
+            .engine(engine)
+            .growth_max(2 << 20)
+            .spare_max(0);
         let pool = store.create_pool("pool", options).unwrap();
         set(&pool, 1);
         let place = directory.path().join("export");
@@ -106,9 +121,12 @@ fn a_pool_in_use_is_exported_as_it_is_at_one_moment() {
                 }
                 last
             });
+            // Should this panic, the writer ends, too.
+            let over = Over(&is_over);
             let mut shown = 0;
             for _ in 0..5 {
-                export(&served, "pool", &place, 10_000).unwrap();
+                let report = export(&served, "pool", &place, 10_000).unwrap();
+                assert_eq!(report.pointers_to_nowhere, 0);
                 backup.import(&place, &ImportOptions::default()).unwrap();
                 let copy = backup.open_pool("pool", PoolOptions::new()).unwrap();
                 let now = value(&copy);
@@ -117,7 +135,7 @@ fn a_pool_in_use_is_exported_as_it_is_at_one_moment() {
                 drop(copy);
                 backup.remove_pool("pool").unwrap();
             }
-            is_over.store(true, Ordering::Relaxed);
+            drop(over);
             assert!(writer.join().unwrap() >= shown);
         });
         // The program's own snapshot, and one after it has closed the pool.
@@ -277,4 +295,73 @@ fn what_is_shown_is_not_believed() {
     assert!(matches!(opened, durum_protocol::Answer::Pool { .. }));
     let told = refused(&served, &place, 1000);
     assert!(told.contains("used by another program"), "{told}");
+}
+
+/// Who asks often makes the program do no more than one thing at a time.
+#[test]
+fn who_asks_and_goes_costs_little() {
+    let (_directory, place) = place();
+    let served = Served::start();
+    let store = Store::open(served.address(), StoreOptions::new()).unwrap();
+    let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
+    set(&pool, 1);
+    let threads = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+        names
+            .filter(|name| {
+                name.as_deref()
+                    .is_ok_and(|name| name.trim() == "durum-snapshot")
+            })
+            .count()
+    };
+    // Other showings wait for this snapshot.
+    let asks = Arc::new(AtomicBool::new(false));
+    let asked = asks.clone();
+    let (socket, most) = (
+        served.socket(),
+        Arc::new(std::sync::atomic::AtomicUsize::new(0)),
+    );
+    let (place_, seen) = (place.clone(), most.clone());
+    let progress = move |_: _| {
+        if !asked.swap(true, Ordering::Relaxed) {
+            for _ in 0..30 {
+                let remote = Remote::open(&socket, Default::default()).unwrap();
+                assert!(remote.show_pool("pool", Duration::ZERO).is_err());
+                seen.fetch_max(threads(), Ordering::Relaxed);
+            }
+        }
+    };
+    let options = durum::SnapshotOptions::new().progress(Arc::new(progress));
+    pool.snapshot(&place_, &options).unwrap();
+    assert!(asks.load(Ordering::Relaxed));
+    assert_eq!(most.load(Ordering::Relaxed), 1);
+    // And it shows it still.
+    std::fs::remove_dir_all(&place).unwrap();
+    export(&served, "pool", &place, 10_000).unwrap();
+}
+
+/// A program that waits for another one's pool goes on with its own.
+#[test]
+fn who_waits_for_a_pool_can_do_other_things_meanwhile() {
+    let (_directory, place) = place();
+    let served = Served::start();
+    let _holder = Holder::new(&served);
+    let store = Store::open(served.address(), StoreOptions::new()).unwrap();
+    let options = ExportOptions {
+        wait: Some(Duration::from_secs(2)),
+        ..ExportOptions::default()
+    };
+    std::thread::scope(|scope| {
+        let asks = scope.spawn(|| store.export_pool("pool", &place, &options));
+        std::thread::sleep(Duration::from_millis(300));
+        let began = Instant::now();
+        store.create_pool("other", PoolOptions::new()).unwrap();
+        assert!(
+            began.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            began.elapsed()
+        );
+        asks.join().unwrap().unwrap_err();
+    });
 }
