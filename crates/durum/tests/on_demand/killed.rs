@@ -3,9 +3,9 @@
 //!
 //! The page cache survives it, so no missing sync shows here: `moving::` of durum-service cuts the power.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use durum::{Domain, Engine, PoolOptions, Store, StoreOptions};
@@ -20,6 +20,28 @@ const MOVING: usize = 8;
 const COUNT: usize = 5;
 /// Steps between those that are tried by each run of the tests; `--ignored` tries all.
 const STRIDE: usize = 23;
+const READY: &str = "ready to go";
+
+/// Starts a process of the tests that [waits](wait_to_go): all its threads are there, and one can follow them.
+pub fn start_and_wait(name: &str, dir: &Path) -> Child {
+    let mut command = command(name, dir);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let said = BufReader::new(child.stdout.as_mut().unwrap());
+    let mut lines = said.lines();
+    while !lines.next().unwrap().unwrap().contains(READY) {}
+    child
+}
+
+pub fn let_go(child: &mut Child) {
+    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+}
+
+/// The other side of this.
+pub fn wait_to_go() {
+    println!("{READY}");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
 
 /// When the process ends.
 enum End {
@@ -62,16 +84,13 @@ fn killed(scene: Scene, end: &End) -> (Option<u64>, Duration) {
     copy(&dir.path().join("store"), &dir.path().join("copy/store"));
     let told = format!("{} {}", scene.domain, scene.way);
     std::fs::write(dir.path().join("scene"), told).unwrap();
-    let mut child = command("killed::process_that_moves", dir.path())
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start_and_wait("killed::process_that_moves", dir.path());
     let killer = match end {
         End::BeforeStep(number) => Some(Killer::before_step(*number, child.id())),
         End::After(_) => None,
     };
     let began = Instant::now();
-    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let_go(&mut child);
     let steps = match (killer, end) {
         (Some(Killer { aim, follows }), _) => {
             follows.join().unwrap();
@@ -117,8 +136,7 @@ fn look(dir: &Path, scene: Scene) {
 #[ignore = "another test starts it in a process of its own"]
 fn process_that_moves() {
     let Some(dir) = directory() else { return };
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).unwrap();
+    wait_to_go();
     let told = std::fs::read_to_string(dir.join("scene")).unwrap();
     let (domain, way) = told.split_once(' ').unwrap();
     let scene = Scene {

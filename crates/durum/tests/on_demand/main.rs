@@ -18,5 +18,6 @@ mod killer;
 mod measures;
 mod missing;
 mod pointers;
+mod shipped;
 #[path = "../support/mod.rs"]
 mod support;

@@ -93,21 +93,21 @@ impl Clients {
     ) -> Result<bool> {
         let table = self.table();
         let known = table.living.get(&client);
-        match known.filter(|known| sees(caller, known)) {
-            Some(known) => {
-                if let Some(line) = &known.line {
-                    line.tell(&Note::Leave);
-                }
-            }
+        let line = match known.filter(|known| sees(caller, known)) {
+            Some(known) => known.line.clone(),
             // It is on its way.
-            None if table.is_ending(client) => {}
+            None if table.is_ending(client) => None,
             None => {
                 return Err(Error::ClientUnknown {
                     client: client.to_string(),
                 });
             }
-        }
+        };
+        // Without the lock: a client may not read what it is told.
         drop(table);
+        if let Some(line) = line {
+            line.tell(&Note::Leave);
+        }
         Ok(self.is_gone_within(client, asker, wait.min(WAIT_MAX)))
     }
 
@@ -118,7 +118,9 @@ impl Clients {
             .living
             .get(&client)
             .and_then(|known| known.line.as_ref());
-        let able = line.filter(|line| line.features & SHOW != 0);
+        let able = line.filter(|line| line.features & SHOW != 0).cloned();
+        // Without the lock: a client may not read what it is told.
+        drop(table);
         able.is_some_and(|line| line.tell(&Note::Show { showing, pool }))
     }
 
