@@ -66,17 +66,24 @@ while read -r name compiler options; do
     fi
 done < <(compilers)
 
-# Mistakes do not compile, and the compiler says the words that stand behind the case.
+# Mistakes do not compile, and the compiler says the words that stand behind the case. The header, which is most of each,
+# is compiled once.
 refuses() { # refuses COMPILER CASE WORDS
-    ! "$1" -std=c++17 "${cflags[@]}" -DCASE="$2" -fsyntax-only $capi/tests/programs/refused.cpp 2>"$work/refusal" &&
-        grep -qF "$3" "$work/refusal"
+    ! "$1" -std=c++17 "${compiled[@]}" "${cflags[@]}" -DCASE="$2" -fsyntax-only $capi/tests/programs/refused.cpp \
+        2>"$work/refusal" && grep -qF "$3" "$work/refusal"
 }
 for compiler in g++ clang++; do
+    # g++ finds it beside the header.
+    header=$prefix/include/durum.hpp compiled=()
+    precompiled=$header.gch
+    [ $compiler = g++ ] || precompiled=$work/durum.pch compiled=(-include-pch "$work/durum.pch")
+    check "$compiler: the header alone" $compiler -std=c++17 "${cflags[@]}" -x c++-header "$header" -o "$precompiled"
     check "$compiler: no mistake" $compiler -std=c++17 "${warnings[@]}" "${cflags[@]}" -DCASE=0 -fsyntax-only \
         $capi/tests/programs/refused.cpp
     while read -r number words; do
         check "$compiler refuses case $number" refuses $compiler "$number" "$words"
     done < <(sed -n 's|^#.*CASE == \([0-9]*\) *// \(.*\)|\1 \2|p' $capi/tests/programs/refused.cpp)
+    rm -f "$precompiled"
 done
 
 check "compile structures" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" -I examples/cpp examples/cpp/structures.cpp \

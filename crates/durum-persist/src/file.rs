@@ -334,12 +334,9 @@ pub fn link(from: &Path, to: &Path, site: Site) -> io::Result<()> {
 /// # Errors
 /// As the system says; nothing has changed then.
 pub fn remove(path: &Path, site: Site) -> io::Result<()> {
-    let remove = || {
-        if fs::symlink_metadata(path)?.is_dir() {
-            fs::remove_dir(path)
-        } else {
-            fs::remove_file(path)
-        }
+    let remove = || match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => fs::remove_dir(path),
+        removed => removed,
     };
     hook::file(remove, |active, ()| {
         active.named(Name::Removed { path }, site)

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use durum::{Domain, Engine, Error, Pool, PoolOptions, PuddleMapping, Store, StoreOptions};
 
-use crate::fixture::{ENGINES, PUDDLE, WAYS, copy};
+use crate::fixture::{ENGINES, PUDDLE, WAYS, copy, make_movable};
 
 fn options(way: PuddleMapping) -> StoreOptions {
     StoreOptions::new().domain(Domain::Dram).mapping(way)
@@ -222,4 +222,37 @@ fn measure_copies_of_10_gib() {
             }
         }
     }
+}
+
+/// What each further puddle of an import costs that takes files over.
+#[test]
+#[ignore = "a measurement: cargo test --release -p durum --test on_demand measure_imports -- --ignored --nocapture"]
+fn measure_imports() {
+    const MANY: usize = 257;
+    let mut best = [f64::MAX; 2];
+    for _ in 0..5 {
+        for (blocks, best) in [1, MANY].into_iter().zip(&mut best) {
+            let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+            make_movable(dir.path(), Engine::Shadow, Domain::Dram, blocks);
+            let open = || Store::open(dir.path().join("store"), StoreOptions::new()).unwrap();
+            let store = open();
+            let place = dir.path().join("export");
+            store
+                .export_pool("pool", &place, &Default::default())
+                .unwrap();
+            store.remove_pool("pool").unwrap();
+            store.close().unwrap();
+            let store = open();
+            let began = Instant::now();
+            store.import(&place, &Default::default()).unwrap();
+            *best = best.min(began.elapsed().as_secs_f64());
+            store.close().unwrap();
+        }
+    }
+    let further = (best[1] - best[0]) / (MANY - 1) as f64;
+    println!(
+        "an import of one puddle: {:.2} ms; each further one: {:.1} us",
+        best[0] * 1e3,
+        further * 1e6
+    );
 }
