@@ -80,6 +80,60 @@ on_each_engine! {
         assert_eq!((report(&here), report(&there)), (vec![], vec![]));
     }
 
+    fn pointers_lead_between_pools_of_one_store(engine) {
+        durum::pool!(P);
+        durum::pool!(Q);
+        durum::pool!(Another);
+        let place = Place::new();
+        type Here = PRefCell<Option<Pptr<u64, P, Q>>, P>;
+        type There = (PRefCell<Exports<u64, Q>, Q>, PRefCell<Option<Parc<u64, Q>>, Q>);
+        for round in 0..2 {
+            let from = P::open::<Here>(&place.path, options(engine)).unwrap();
+            let to = Q::open_in::<There>(from.store(), "log", options(engine)).unwrap();
+            if round == 0 {
+                let made = Q::transaction(|j| {
+                    let object = Parc::new(5, j);
+                    let pointer = to.0.borrow_mut(j).export(&object, j);
+                    *to.1.borrow_mut(j) = Some(object);
+                    pointer
+                });
+                let made = made.unwrap();
+                P::transaction(|j| *from.borrow_mut(j) = Some(made)).unwrap();
+            }
+            let found = Q::transaction(|j| {
+                let pointer = from.borrow().unwrap();
+                pointer.follow(&to.0.borrow(), j).map(|object| *object)
+            });
+            assert_eq!(found.unwrap(), Some(5));
+            // A pool has one type at a time, also in one program.
+            for name in ["pool", "log"] {
+                let twice = Another::open_in::<PRefCell<u64, Another>>(from.store(), name, 0);
+                assert!(
+                    matches!(twice, Err(durum::Error::Store(durum::StoreError::PoolOpen { .. }))),
+                    "{name}"
+                );
+            }
+            let missing = Another::open_in::<PRefCell<u64, Another>>(from.store(), "none", 0);
+            assert!(matches!(missing, Err(durum::Error::NothingToOpen { .. })));
+            // Whichever goes first: the store stays until both are gone.
+            match round {
+                0 => {
+                    to.close().unwrap();
+                    let to = Q::open_in::<There>(from.store(), "log", 0).unwrap();
+                    drop(from);
+                    Q::transaction(|j| assert!(to.1.borrow_mut(j).is_some())).unwrap();
+                    to.close().unwrap();
+                }
+                _ => {
+                    to.close().unwrap();
+                    from.close().unwrap();
+                }
+            }
+        }
+        let report = durum_service::check(&place.path, &Default::default()).unwrap();
+        assert_eq!(report.findings, []);
+    }
+
     fn a_pointer_of_another_table_or_pool_leads_nowhere(engine) {
         durum::pool!(P);
         durum::pool!(Q);

@@ -273,7 +273,7 @@ pub enum Error {
         place: PathBuf,
     },
     /// Pointers of a pool that was to be exported lead to other pools.
-    #[error("pool \"{pool}\" cannot be exported alone: {pointers} of its pointers lead to {others}; export those with it (--with-referenced)", others = quoted(others))]
+    #[error("pool \"{pool}\" cannot be exported alone: {pointers} of its pointers lead to {others}; export those with it: --with-referenced where no program has them open, SnapshotOptions::with in the one that has", others = quoted(others))]
     PointersLeave {
         /// The pool's name.
         pool: String,

@@ -19,6 +19,8 @@ pub struct OpenPool {
     // In this order: the pool closes before its store, and the words go last.
     pub(super) pool: Pool,
     pub(super) store: Store,
+    /// The store was opened for this pool.
+    pub(super) closes_store: bool,
     /// Different for each opening in this process.
     pub(super) serial: u64,
     /// Address of the `RootHeader`, at the start of the root object.

@@ -23,6 +23,7 @@ use super::psafe::{PSafe, name_of};
 use super::reading::Reading;
 use super::values::Root;
 use super::volatile_words::VolatileWords;
+use crate::addresses::Beside;
 use crate::described::{Described, Walk};
 use crate::error::{Error, Result};
 use crate::opened::{Store, next_key};
@@ -68,6 +69,15 @@ fn nothing_to_open(error: Error) -> Error {
     Error::NothingToOpen { path, missing }
 }
 
+/// Where a pool is.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'p> {
+    /// In the store at this path, or of this address.
+    At(&'p Path),
+    /// In a store that is open, by its name.
+    In(&'p Store, &'p str),
+}
+
 /// The root of an open pool, to read; its cells can be changed in transactions. The pool closes when it is dropped and
 /// no transaction runs any more.
 pub struct RootGuard<T: PSafe, P: HasBinding> {
@@ -86,9 +96,9 @@ impl<T: PSafe, P: HasBinding> UnwindSafe for RootGuard<T, P> {}
 impl<T: PSafe, P: HasBinding> RefUnwindSafe for RootGuard<T, P> {}
 
 impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
-    pub(super) fn open(path: &Path, options: &OpenOptions, id: PoolId) -> Result<Self> {
+    pub(super) fn open(place: Place<'_>, options: &OpenOptions, id: PoolId) -> Result<Self> {
         let open = P::binding().open(id, |words, identity| {
-            Self::make(path, options, words, identity)
+            Self::make(place, options, words, identity)
         })?;
         // From here on dropping it closes the pool.
         let mut guard = Self {
@@ -101,16 +111,19 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
     }
 
     fn make(
-        path: &Path,
+        place: Place<'_>,
         options: &OpenOptions,
         words: &'static VolatileWords,
         identity: Identity,
     ) -> Result<OpenPool> {
-        let store_options = options.store.clone();
-        let named = Address::split_pool(path);
-        let (path, name) = match &named {
-            Some((store, name)) => (store.as_path(), name.as_deref().unwrap_or(POOL)),
-            None => (path, POOL),
+        let named = match place {
+            Place::At(path) => Address::split_pool(path),
+            Place::In(..) => None,
+        };
+        let (path, name) = match (place, &named) {
+            (_, Some((store, name))) => (store.as_path(), name.as_deref().unwrap_or(POOL)),
+            (Place::At(path), None) => (path, POOL),
+            (Place::In(store, name), None) => (store.inner.info.path.as_path(), name),
         };
         let is_read = options.pool.read_only;
         if is_read && options.new {
@@ -118,12 +131,14 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
         }
         // Who only reads makes nothing.
         let (new, create) = (options.new, options.create && !is_read);
-        let store = match (new, create) {
+        let store_options = options.store.clone();
+        let store = match (place, new, create) {
+            (Place::In(store, _), ..) => Ok(store.clone()),
             // The store of a service is there; the pool is to be new.
-            (true, _) if named.is_some() => Store::open(path, store_options),
-            (true, _) => Store::create(path, store_options),
-            (false, true) => Store::open_or_create(path, store_options),
-            (false, false) => Store::open(path, store_options).map_err(nothing_to_open),
+            (_, true, _) if named.is_some() => Store::open(path, store_options),
+            (_, true, _) => Store::create(path, store_options),
+            (_, false, true) => Store::open_or_create(path, store_options),
+            (_, false, false) => Store::open(path, store_options).map_err(nothing_to_open),
         }?;
         let info = store.info();
         let (base, size) = (info.base as usize, info.space_size as usize);
@@ -138,6 +153,14 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
             (false, true) => store.open_or_create_pool(name, pool_options),
             (false, false) => store.open_pool(name, pool_options).map_err(nothing_to_open),
         }?;
+        // Under two types it would have two of everything that is kept beside it.
+        let is_ours = |beside: &Arc<Beside>| Arc::ptr_eq(beside, &mapping.beside());
+        if !pool.inner.beside.as_ref().is_some_and(is_ours) {
+            return Err(Error::Store(durum_service::Error::PoolOpen {
+                name: name.to_owned(),
+                operation: "opened under a pool type",
+            }));
+        }
         if let Some(wanted) = options.engine
             && pool.engine() != wanted
         {
@@ -152,6 +175,7 @@ impl<T: Root<P>, P: HasBinding> RootGuard<T, P> {
         Ok(OpenPool {
             pool,
             store,
+            closes_store: matches!(place, Place::At(_)),
             serial: next_key(),
             root,
             deferred_drops: DeferredDrops::of_root(root),
@@ -231,14 +255,16 @@ impl<T: PSafe, P: HasBinding> RootGuard<T, P> {
         &self.open.store
     }
 
-    /// Closes the pool, and tells whether that went well. When it returns, the pool can be opened again.
+    /// Closes the pool, and tells whether that went well. When it returns, the pool can be opened again. Its store is
+    /// closed, too, unless it was open already ([`PoolType::open_in`](super::PoolType::open_in)).
     ///
     /// # Errors
-    /// `StillOpen` while transactions of other threads run: it closes with the last of them. Those of [`Store::close`].
+    /// `StillOpen` while transactions of other threads run, or others of its pools are open: it closes with the last of
+    /// them. Those of [`Store::close`].
     pub fn close(self) -> Result<()> {
-        let store = self.open.store.clone();
+        let store = self.open.closes_store.then(|| self.open.store.clone());
         drop(self);
-        store.close()
+        store.map_or(Ok(()), Store::close)
     }
 }
 

@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use super::journal::{self, HasBinding, Journal};
-use super::open::RootGuard;
+use super::open::{Place, RootGuard};
 use super::open_options::OpenOptions;
 use super::pool_id::PoolId;
 use super::psafe::{TxInSafe, TxOutSafe};
 use super::values::Root;
 use crate::error::{Error, Result};
-#[expect(unused_imports, reason = "the documentation names them")]
-use crate::opened::{Pool, Store};
+#[expect(unused_imports, reason = "the documentation names it")]
+use crate::opened::Pool;
+use crate::opened::Store;
 
 /// A type that stands for one pool at a time (Corundum §3.2). Made by [`pool!`](crate::pool).
 ///
@@ -38,10 +39,39 @@ pub unsafe trait PoolType: HasBinding {
         options: impl Into<OpenOptions>,
     ) -> Result<RootGuard<T, Self>> {
         const { T::POOL.assert_fits(Self::ID) };
-        RootGuard::open(path.as_ref(), &options.into(), Self::ID)
+        RootGuard::open(Place::At(path.as_ref()), &options.into(), Self::ID)
     }
 
-    /// The same for a pool whose root is not used.
+    /// Opens the pool `name` of a store that is open: one store has pools of several types, between which
+    /// [`Pptr`](super::Pptr)s lead, say a database and its event log. What `options` say of the store is of no effect.
+    ///
+    /// ```
+    /// use durum::typed::*;
+    /// pool!(Database);
+    /// pool!(Log);
+    ///
+    /// # let directory = tempfile::tempdir_in("/dev/shm")?;
+    /// # let path = directory.path().join("store");
+    /// let database = Database::open::<PCell<u64, Database>>(&path, Flags::CREATE)?;
+    /// let log = Log::open_in::<PCell<u64, Log>>(database.store(), "log", Flags::CREATE)?;
+    /// Log::transaction(|j| log.set(1, j))?;
+    /// log.close()?;
+    /// database.close()?;
+    /// # Ok::<(), durum::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`PoolType::open`], but for those of the store's opening.
+    fn open_in<T: Root<Self>>(
+        store: &Store,
+        name: &str,
+        options: impl Into<OpenOptions>,
+    ) -> Result<RootGuard<T, Self>> {
+        const { T::POOL.assert_fits(Self::ID) };
+        RootGuard::open(Place::In(store, name), &options.into(), Self::ID)
+    }
+
+    /// As [`PoolType::open`], for a pool whose root is not used.
     ///
     /// # Errors
     /// As for [`PoolType::open`].

@@ -1,5 +1,5 @@
-//! A process exports a pool, or imports one, and is killed before one of its own steps: before a system call that changes
-//! a file. The pool that was there is whole; the other one is whole or is not there, and can be made again.
+//! A process exports a pool, or imports one, and is killed before one of its own steps: before a system call that
+//! changes a file. The pool that was there is whole; the other one is whole or is not there, and can be made again.
 //!
 //! The page cache survives it, so no missing sync shows here: `shipping::` of durum-service cuts the power.
 
