@@ -66,8 +66,8 @@ while read -r name compiler options; do
     fi
 done < <(compilers)
 
-# Mistakes do not compile, and the compiler says the words that stand behind the case. The header, which is most of each,
-# is compiled once.
+# Mistakes do not compile, and the compiler says the words that stand behind the case. The header, which is most of
+# each, is compiled once.
 refuses() { # refuses COMPILER CASE WORDS
     ! "$1" -std=c++17 "${compiled[@]}" "${cflags[@]}" -DCASE="$2" -fsyntax-only $capi/tests/programs/refused.cpp \
         2>"$work/refusal" && grep -qF "$3" "$work/refusal"

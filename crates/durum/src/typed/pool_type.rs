@@ -57,7 +57,7 @@ pub unsafe trait PoolType: HasBinding {
     /// Log::transaction(|j| log.set(1, j))?;
     /// log.close()?;
     /// database.close()?;
-    /// # Ok::<(), durum::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
