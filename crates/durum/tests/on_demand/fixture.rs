@@ -131,7 +131,7 @@ fn make_of(
 /// Copies a directory, as a person would.
 pub fn copy(from: &Path, to: &Path) {
     let copied = std::process::Command::new("cp")
-        .arg("-r")
+        .args(["-r", "--sparse=always"])
         .args([from, to])
         .status();
     assert!(copied.unwrap().success());
