@@ -160,18 +160,22 @@ fn dig_holes(store: &Path) {
     }
 }
 
-/// What it takes to open the second of two copies of a store of 10 GiB, in puddles of 2 MiB, while the first one is
-/// open, and to touch its first puddles.
+/// What it takes to open the second of two copies of a store of 10 GiB while the first one is open, and to touch its
+/// first puddles: in puddles as pools grow by, and in such of 2 MiB.
 #[test]
 #[ignore = "a measurement: cargo test --release -p durum --test on_demand measure_copies -- --ignored --nocapture"]
 fn measure_copies_of_10_gib() {
     const PUDDLES: usize = (10 << 30) / PUDDLE;
-    for leaves in [0, LEAVES] {
+    let growths = [PoolOptions::new().growth_max, PUDDLE as u64];
+    for (leaves, growth) in [0, LEAVES]
+        .into_iter()
+        .flat_map(|leaves| growths.map(|growth| (leaves, growth)))
+    {
         for engine in ENGINES {
             let dir = tempfile::tempdir_in("/dev/shm").unwrap();
             let paths = [dir.path().join("0"), dir.path().join("1")];
             drop(Store::create(&paths[0], options(PuddleMapping::Signal)).unwrap());
-            let pool_options = || PoolOptions::new().engine(engine).growth_max(PUDDLE as u64);
+            let pool_options = || PoolOptions::new().engine(engine).growth_max(growth);
             let copies = if engine == Engine::Twin { 2 } else { 1 };
             // A part at a time: the files are as long as they say until holes are dug.
             for _ in 0..8 {
@@ -208,9 +212,10 @@ fn measure_copies_of_10_gib() {
                     }
                 }
                 println!(
-                    "{} puddles, {leaves} leaves each, {}, {way:?}: first {store_first:.1} + {:.1} ms, second \
-                     {store_second:.1} + {:.1} ms, {blocks} puddles touched in {:.1} ms",
+                    "{} blocks, {leaves} leaves each, puddles of {} MiB, {}, {way:?}: first {store_first:.1} + {:.1} ms, second \
+                     {store_second:.1} + {:.1} ms, {blocks} blocks touched in {:.1} ms",
                     PUDDLES / copies,
+                    growth >> 20,
                     engine.name(),
                     first - store_first,
                     second - store_second,
