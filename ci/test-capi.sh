@@ -79,7 +79,7 @@ grep -E '^[0-9]+ passed' "$work/log" || true
 # Under Valgrind, which shows a program no vdso and knows not every system call.
 if command -v valgrind >/dev/null; then
     mkdir "$work/valgrind.dir"
-    check "valgrind" valgrind -q --error-exitcode=9 "$work/gcc-c11" "$work/valgrind.dir" room
+    check "valgrind" valgrind -q --error-exitcode=9 "$work/gcc-c11" "$work/valgrind.dir" room_behind
     rm -rf "$work/valgrind.dir"
 else
     say "valgrind: skipped, there is none"

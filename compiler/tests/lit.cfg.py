@@ -42,9 +42,9 @@ front_end = os.path.join(front_end, "bin", "durumcc")
 seeds = lit_config.params.get("seeds")
 # Levels of optimization that programs are compiled at, or those of `--param levels=...`: `make test-long` has all.
 levels = lit_config.params.get("levels", "-O2")
-random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 3 --jobs 1"
+random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 2 --jobs 1"
 # Lines of a plain program that is compiled with many options: most of the time that this takes is the optimizer's.
-plain_lines = "3000" if "levels" in lit_config.params else "800"
+plain_lines = "3000" if "levels" in lit_config.params else "400"
 config.substitutions += [
     # The messages that the comments of the file expect, and no others.
     ("%verify", durumcc + " -fsyntax-only -ferror-limit=0 -Xclang -verify %s"),
