@@ -20,9 +20,15 @@ use crate::primitive::locked;
 /// The words of a line.
 pub(crate) type Words = [u64; LINE / 8];
 
-/// Lines of one piece of memory: what is kept never moves, which would hold up who keeps more. Its pages are made at
-/// once, which takes less long than one by one, and one commit in hundreds waits for it.
-const PIECE: usize = 1024;
+/// Lines of one piece of memory: what is kept never moves, which would hold up who keeps more.
+const PIECE: usize = 448;
+/// Pieces that wait for others at most, 32 KiB each.
+const SPARES_MAX: usize = 1024;
+/// Pieces that nobody needs yet. To make one, with its pages, takes some 20 us, for which a commit should not wait: who
+/// makes the snapshot does that, and what was kept of a puddle that is copied serves again.
+static SPARES: Mutex<Vec<Piece>> = Mutex::new(Vec::new());
+
+type Piece = Vec<(usize, Words)>;
 /// Lines that are put over others while nobody can keep any.
 const AT_ONCE: usize = 64;
 
@@ -38,7 +44,7 @@ pub(crate) struct KeptLines {
 struct Kept {
     /// A bit for each line.
     is_known: Vec<u64>,
-    pieces: Vec<Vec<(usize, Words)>>,
+    pieces: Vec<Piece>,
     len: usize,
 }
 
@@ -67,7 +73,13 @@ impl KeptLines {
     pub(crate) fn is_copied(&self) {
         let mut kept = locked(&self.kept);
         self.is_on.store(false, Ordering::Relaxed);
-        *kept = Kept::default();
+        let kept = std::mem::take(&mut *kept);
+        let mut spares = locked(&SPARES);
+        let room = SPARES_MAX.saturating_sub(spares.len());
+        for mut piece in kept.pieces.into_iter().take(room) {
+            piece.clear();
+            spares.push(piece);
+        }
     }
 
     /// No snapshot shows it any more.
@@ -134,7 +146,8 @@ impl KeptLines {
 impl Kept {
     fn push(&mut self, number: usize, words: Words) {
         if self.len.is_multiple_of(PIECE) {
-            self.pieces.push(piece());
+            let spare = locked(&SPARES).pop();
+            self.pieces.push(spare.unwrap_or_else(piece));
         }
         if let Some(piece) = self.pieces.last_mut() {
             piece.push((number, words));
@@ -143,8 +156,23 @@ impl Kept {
     }
 }
 
+/// Sees to it that so many pieces are there before somebody needs them, as far as there is room for them.
+pub(crate) fn make_spares(count: usize) {
+    let there = locked(&SPARES).len();
+    for _ in there..count.min(SPARES_MAX) {
+        let piece = piece();
+        locked(&SPARES).push(piece);
+    }
+}
+
+/// No snapshot is made any more.
+pub(crate) fn drop_spares() {
+    let spares = std::mem::take(&mut *locked(&SPARES));
+    drop(spares);
+}
+
 /// Memory for one more.
-fn piece() -> Vec<(usize, Words)> {
+fn piece() -> Piece {
     let mut piece = Vec::with_capacity(PIECE);
     let room = piece.spare_capacity_mut().as_mut_ptr_range();
     let start = room.start.addr().next_multiple_of(PAGE);

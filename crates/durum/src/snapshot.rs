@@ -19,6 +19,7 @@ use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::fault::check_forked;
 use crate::gate::Closed;
+use crate::kept_lines;
 use crate::opened::{Pool, PoolInner, StoreInner};
 use crate::primitive::locked;
 use crate::shown;
@@ -33,6 +34,9 @@ const FIRST_TRY: Duration = Duration::from_millis(1);
 const LONGEST_TRY: Duration = Duration::from_millis(20);
 const WAIT_PART: u32 = 10;
 const REST: u32 = 4;
+
+/// Pieces of memory for kept lines that are made ahead: some more than are needed while a puddle is copied.
+const SPARES: usize = 64;
 
 /// How often it is looked whether somebody still waits for what is shown.
 const LOOKING: Duration = Duration::from_millis(100);
@@ -291,6 +295,9 @@ impl<'p> Shown<'p> {
         for pool in pools {
             let _ = pool.engine.drain(pool);
         }
+        // Each puddle may need one at once.
+        let puddles = pools.iter().map(|pool| pool.heap.puddles().len());
+        kept_lines::make_spares(puddles.sum::<usize>() + SPARES);
         let rest = Rest::begin(store, pools, wait)?;
         for pool in pools {
             shown.pools.push(*pool);
@@ -365,6 +372,7 @@ impl Drop for Shown<'_> {
         for pool in &self.pools {
             pool.engine.is_shown_no_more(pool);
         }
+        kept_lines::drop_spares();
     }
 }
 
@@ -395,6 +403,7 @@ impl Picture for Shown<'_> {
     fn is_done(&self, puddle: Uuid) {
         if let Some(puddle) = self.puddles.get(&puddle) {
             puddle.kept_lines.is_copied();
+            kept_lines::make_spares(SPARES);
         }
     }
 }
