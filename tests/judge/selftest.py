@@ -61,9 +61,14 @@ if os.path.exists(sys.argv[1] + "/current"):
 """
 # In place, without a copy to fall back to.
 OVERWRITE = APPEND.replace("number.to_bytes(8, \"little\"), 8 * number", "number.to_bytes(1, \"little\") * 700, 0")
-OVERWRITE_CHECK = REPLACE_CHECK.replace("/current", "/log").replace("os.path.exists", "os.path.getsize", 1).replace(
-    "if os.path.getsize", "if os.path.exists(sys.argv[1] + \"/log\") and os.path.getsize"
-)
+# An empty log is no mistake: only a mixture is, whichever moments are drawn.
+OVERWRITE_CHECK = """
+import os, sys
+if os.path.exists(sys.argv[1] + "/log"):
+    data = open(sys.argv[1] + "/log", "rb").read()
+    assert len(set(data)) < 2 and len(data) in (0, 700), "torn"
+    print("holds a", data[0] if data else 0)
+"""
 MAPPED = START + """
 file = os.open(store + "/log", os.O_RDWR | os.O_CREAT | os.O_EXCL)
 os.ftruncate(file, 4096)
