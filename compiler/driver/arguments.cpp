@@ -55,7 +55,7 @@ struct OwnOption {
     unsigned bit;
 };
 constexpr OwnOption own_options[] = {
-#define NVL_OPTION(member, option, bit, text) {option, bit},
+#define DURUMCC_OPTION(language, member, option, bit, text) {option, bit},
 #include "options.def"
 };
 

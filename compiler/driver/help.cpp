@@ -13,9 +13,9 @@ struct Message {
 };
 
 constexpr Message messages[] = {
-#define NVL_DIAGNOSTIC(name, id, level, text, cure) {id, text, cure},
+#define DURUMCC_DIAGNOSTIC(language, name, id, level, text, cure) {id, text, cure},
 #include "diagnostics.def"
-#undef NVL_DIAGNOSTIC
+#undef DURUMCC_DIAGNOSTIC
 };
 
 struct Option {
@@ -24,7 +24,7 @@ struct Option {
 };
 
 constexpr Option options[] = {
-#define NVL_OPTION(member, option, bit, text) {option, text},
+#define DURUMCC_OPTION(language, member, option, bit, text) {option, text},
 #include "options.def"
     {"--print-nvl-diagnostics", "list the errors of NVL-C: id, message, cure"},
     {"--version", "version of durumcc and of the Clang it uses"},

@@ -12,9 +12,9 @@ constexpr auto error = clang::DiagnosticsEngine::Error;
 
 // The id stands behind the text, where Clang has the option of a warning.
 constexpr Message messages[] = {
-#define NVL_DIAGNOSTIC(name, id, level, text, cure) {level, text " [" id "]"},
+#define DURUMCC_DIAGNOSTIC(language, name, id, level, text, cure) {level, text " [" id "]"},
 #include "diagnostics.def"
-#undef NVL_DIAGNOSTIC
+#undef DURUMCC_DIAGNOSTIC
 };
 
 } // namespace

@@ -7,9 +7,9 @@
 namespace nvl {
 
 enum class Diag {
-#define NVL_DIAGNOSTIC(name, id, level, text, cure) name,
+#define DURUMCC_DIAGNOSTIC(language, name, id, level, text, cure) name,
 #include "diagnostics.def"
-#undef NVL_DIAGNOSTIC
+#undef DURUMCC_DIAGNOSTIC
 };
 
 // Begins a message. Its arguments and fixes follow by <<, as in Clang itself.

@@ -8,8 +8,9 @@
 //                                                            call i32 @memcmp(%r, %x, i64 8)
 //   call ptr @__memcpy_chk(ptr addrspace(1) %p, ptr %x, ...) call void @llvm.memcpy.p1.p0.i64(...)
 //   declare ptr addrspace(1) @strchr(ptr addrspace(1), i32)  ... nobuiltin
-#include "passes.h"
-#include "runtime.h"
+#include "nvl/language.h"
+#include "nvl/passes.h"
+#include "nvl/runtime.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IRBuilder.h"
@@ -18,7 +19,7 @@
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
 
-namespace nvl {
+namespace durumcc::nvl {
 namespace {
 
 using namespace llvm;
@@ -173,4 +174,4 @@ void adapt_sanitized(Module &module) {
     }
 }
 
-} // namespace nvl
+} // namespace durumcc::nvl

@@ -1,17 +1,14 @@
-// The passes, one file for each subject. plugin.cpp says when each of them runs, and
-// docs/reference/nvl-ir.md why then. All of them work on modules with the mark only.
+// The passes of NVL-C, one file for each subject. pipeline.cpp says in which order they run, and
+// docs/reference/nvl-ir.md why then.
 #pragma once
 
-#include "mark.h"
+#include "common/versions.h"
+#include "nvl/language.h"
 
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/PassManager.h"
 
-namespace nvl {
-
-// How control comes to the begin of a function: outside of transactions, inside of one, or both.
-enum class Entry { Unknown, Outside, Inside };
+namespace durumcc::nvl {
 
 // transactions.cpp: what options leave out of transactions.
 void simplify_transactions(llvm::Module &module, const Options &options);
@@ -31,17 +28,8 @@ void simplify_checks(llvm::Module &module, llvm::FunctionAnalysisManager &analys
 // aliases.cpp: what NVM does not alias.
 void forget_restrict(llvm::Module &module);
 void tell_aliases(llvm::Module &module);
-// versions.cpp: functions for inside and outside of transactions. How each function of the module
-// is entered from then on.
-llvm::DenseMap<llvm::Function *, Entry>
-make_versions(llvm::Module &module,
-              llvm::function_ref<const llvm::TargetLibraryInfo &(llvm::Function &)> library_of);
 // durability.cpp: logs before plain stores, write-backs behind them.
 void make_durable(llvm::Function &function, Entry entry, const Options &options,
                   const llvm::TargetLibraryInfo &library);
-// effects.cpp: attributes that are not true any more.
-void forget_effects(llvm::Module &module);
-// locations.cpp: files and lines for the runtime's messages.
-void pass_locations(llvm::Module &module);
 
-} // namespace nvl
+} // namespace durumcc::nvl

@@ -6,14 +6,18 @@
 #include "llvm/IR/Metadata.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
-namespace nvl {
+namespace durumcc {
 namespace {
 
 using namespace llvm;
 
-constexpr const char mark_name[] = "__nvl_needs_passes";
-constexpr const char undefined_name[] = "__nvl_code_was_not_compiled_by_durumcc";
-constexpr const char options_name[] = "__nvl_options";
+constexpr const char mark_name[] = "needs_passes";
+constexpr const char undefined_name[] = "code_was_not_compiled_by_durumcc";
+constexpr const char options_name[] = "options";
+
+std::string name_of(const Language &language, StringRef name) {
+    return (language.prefix() + name).str();
+}
 
 // Modules that were linked before they came here have several, with numbers behind the name.
 bool is_named(const Constant *constant, StringRef name) {
@@ -23,24 +27,23 @@ bool is_named(const Constant *constant, StringRef name) {
 
 } // namespace
 
-bool has_mark(const Module &module) {
-    return module.getNamedGlobal(undefined_name) != nullptr;
+bool has_mark(const Module &module, const Language &language) {
+    return module.getNamedGlobal(name_of(language, undefined_name)) != nullptr;
 }
 
-Options options_of(const Module &module) {
-    Options options;
-    if (const GlobalVariable *variable = module.getNamedGlobal(options_name))
-        if (variable->hasInitializer())
-            if (const auto *bits = dyn_cast<ConstantInt>(variable->getInitializer())) {
-#define NVL_OPTION(member, option, bit, text) options.member = bits->getZExtValue() & (bit);
-#include "../options.def"
-            }
-    return options;
+uint64_t option_bits(const Module &module, const Language &language) {
+    const GlobalVariable *variable = module.getNamedGlobal(name_of(language, options_name));
+    if (!variable || !variable->hasInitializer())
+        return 0;
+    const auto *bits = dyn_cast<ConstantInt>(variable->getInitializer());
+    return bits ? bits->getZExtValue() : 0;
 }
 
-void remove_mark(Module &module) {
-    auto is_ours = [](const Constant *constant) {
-        return is_named(constant, mark_name) || is_named(constant, options_name);
+void remove_mark(Module &module, const Language &language) {
+    const std::string mark = name_of(language, mark_name);
+    const std::string options = name_of(language, options_name);
+    auto is_ours = [&](const Constant *constant) {
+        return is_named(constant, mark) || is_named(constant, options);
     };
     removeFromUsedLists(module,
                         [&](Constant *constant) { return is_ours(constant->stripPointerCasts()); });
@@ -53,7 +56,7 @@ void remove_mark(Module &module) {
     for (GlobalVariable &variable : make_early_inc_range(module.globals()))
         if (is_ours(&variable))
             remove(variable);
-    if (GlobalVariable *undefined = module.getNamedGlobal(undefined_name))
+    if (GlobalVariable *undefined = module.getNamedGlobal(name_of(language, undefined_name)))
         remove(*undefined);
 }
 
@@ -78,4 +81,4 @@ void strip_lines(Module &module) {
         flags->eraseFromParent();
 }
 
-} // namespace nvl
+} // namespace durumcc

@@ -1,8 +1,7 @@
 // Calls of the runtime that may end the program tell it file and line, for its message.
 //
 //   call void @__nvl_log(%p, i64 4), !dbg !7      call void @__nvl_log_at(%p, i64 4, @file, i32 12)
-#include "passes.h"
-#include "runtime.h"
+#include "locations.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -11,14 +10,14 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
-namespace nvl {
+namespace durumcc {
 namespace {
 
 using namespace llvm;
 
 class Locations {
   public:
-    explicit Locations(Module &module) : module(module) {}
+    Locations(Module &module, const Language &language) : module(module), language(language) {}
 
     void pass(CallBase &call) {
         const DILocation *location = call.getDebugLoc().get();
@@ -57,22 +56,23 @@ class Locations {
         Constant *&text = files[name];
         if (!text)
             text = IRBuilder<>(module.getContext())
-                       .CreateGlobalStringPtr(name, "__nvl_file", 0, &module);
+                       .CreateGlobalStringPtr(name, language.prefix() + "file", 0, &module);
         return text;
     }
 
     Module &module;
+    const Language &language;
     StringMap<Constant *> files;
 };
 
 } // namespace
 
-void pass_locations(Module &module) {
-    Locations locations(module);
+void pass_locations(Module &module, const Language &language) {
+    Locations locations(module, language);
     for (Function &function : module)
         for (Instruction &instruction : make_early_inc_range(instructions(function)))
-            if (runtime::has_location(instruction))
+            if (language.has_location(instruction))
                 locations.pass(cast<CallBase>(instruction));
 }
 
-} // namespace nvl
+} // namespace durumcc

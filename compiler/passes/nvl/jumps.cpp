@@ -7,15 +7,16 @@
 //
 // A thread that is cancelled in code that is compiled with -fexceptions runs what ends a
 // transaction, and so would commit half of it.
-#include "passes.h"
-#include "runtime.h"
+#include "nvl/language.h"
+#include "nvl/passes.h"
+#include "nvl/runtime.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
-namespace nvl {
+namespace durumcc::nvl {
 namespace {
 
 using namespace llvm;
@@ -75,4 +76,4 @@ void refuse_exceptions(Module &module) {
     }
 }
 
-} // namespace nvl
+} // namespace durumcc::nvl

@@ -8,14 +8,15 @@
 //   call void @__nvl_tx_end(%tx)                  -fnvl-no-transactions: gone
 //
 // This comes first: what the other passes see is a program that was written so.
-#include "passes.h"
-#include "runtime.h"
+#include "nvl/language.h"
+#include "nvl/passes.h"
+#include "nvl/runtime.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Utils/Local.h"
 
-namespace nvl {
+namespace durumcc::nvl {
 namespace {
 
 using namespace llvm;
@@ -61,4 +62,4 @@ void simplify_transactions(Module &module, const Options &options) {
         }
 }
 
-} // namespace nvl
+} // namespace durumcc::nvl

@@ -1,17 +1,17 @@
-// A function that stores to NVM may be called from inside of a transaction, where it has to log,
-// and from outside. If only one of them happens, as far as the module tells, it is known. Else the
-// function asks once, when it is entered (durability.cpp). In loops that cannot be announced as a
-// whole the answer would be in the way of the optimizer, so a function with such loops becomes two;
-// callers in the module that know where they are call the one they need, and others the function
-// itself, which asks.
+// A function that stores to durable memory may be called from inside of a transaction, where it has
+// to log, and from outside. If only one of them happens, as far as the module tells, it is known.
+// Else the function asks once, when it is entered. In loops that cannot be announced as a whole the
+// answer would be in the way of the optimizer, so a function with such loops becomes two; callers
+// in the module that know where they are call the one they need, and others the function itself,
+// which asks.
 //
-//   define void @f(...)            if (*__nvl_tx_depth() > 0) f.nvltx(...) else f.nvl0(...)
-//   define internal @f.nvl0(...)   as it was
-//   define internal @f.nvltx(...)  the same, as if it stood in a transaction
+//   define void @f(...)            if (is inside) f.INSIDE(...) else f.OUTSIDE(...)
+//   define internal @f.OUTSIDE(...)  as it was
+//   define internal @f.INSIDE(...)   the same, as if it stood in a transaction
+#include "versions.h"
+
 #include "depths.h"
 #include "loops.h"
-#include "passes.h"
-#include "runtime.h"
 #include "writes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -19,7 +19,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
-namespace nvl {
+namespace durumcc {
 namespace {
 
 using namespace llvm;
@@ -38,13 +38,14 @@ struct Call {
 
 using Calls = DenseMap<Function *, SmallVector<Call, 4>>;
 
-Calls calls_of(Module &module) {
+Calls calls_of(Module &module, const Language &language) {
     Calls calls;
     for (Function &function : module) {
         if (function.isDeclaration())
             continue;
         SmallVector<Call, 4> &own = calls[&function];
-        Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
+        const Depths depths(function, language);
+        depths.each(function, [&](Instruction &instruction, std::optional<int> depth) {
             const auto *call = dyn_cast<CallBase>(&instruction);
             Function *callee = call ? call->getCalledFunction() : nullptr;
             if (callee && !callee->isDeclaration())
@@ -56,8 +57,8 @@ Calls calls_of(Module &module) {
 
 // How functions are entered: those that others may call in any way, and those that only callers
 // here call in theirs. Without an entry is what nobody calls.
-DenseMap<Function *, Entry> entries_of(Module &module) {
-    const Calls calls = calls_of(module);
+DenseMap<Function *, Entry> entries_of(Module &module, const Language &language) {
+    const Calls calls = calls_of(module, language);
     DenseMap<Function *, Entry> entries;
     SmallVector<Function *, 32> to_do;
     auto enter = [&](Function *function, Entry entry) {
@@ -90,11 +91,12 @@ DenseMap<Function *, Entry> entries_of(Module &module) {
 
 // Whether it pays to know in loops where the function was called: one stores where only it can
 // tell.
-bool asks_in_loops(Function &function, const TargetLibraryInfo &library) {
+bool asks_in_loops(Function &function, const Language &language, const TargetLibraryInfo &library) {
     SmallVector<Write, 16> depending;
-    Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
+    const Depths depths(function, language);
+    depths.each(function, [&](Instruction &instruction, std::optional<int> depth) {
         if (depth && *depth == 0)
-            if (std::optional<Write> write = write_of(instruction))
+            if (std::optional<Write> write = write_of(instruction, language))
                 depending.push_back(*write);
     });
     if (depending.empty())
@@ -125,9 +127,9 @@ bool can_be_copied(const Function &function) {
 }
 
 // Moves what the function does to another one, and leaves it empty.
-Function *move_out(Function &function) {
+Function *move_out(Function &function, StringRef suffix) {
     Function *moved = Function::Create(function.getFunctionType(), GlobalValue::InternalLinkage,
-                                       function.getAddressSpace(), function.getName() + ".nvl0");
+                                       function.getAddressSpace(), function.getName() + suffix);
     function.getParent()->getFunctionList().insertAfter(function.getIterator(), moved);
     moved->copyAttributesFrom(&function);
     moved->setLinkage(GlobalValue::InternalLinkage);
@@ -146,16 +148,13 @@ Function *move_out(Function &function) {
     return moved;
 }
 
-void dispatch(Function &function, const Versions &versions) {
-    Module &module = *function.getParent();
-    LLVMContext &context = module.getContext();
+void dispatch(Function &function, const Language &language, const Versions &versions) {
+    LLVMContext &context = function.getContext();
     auto *entry = BasicBlock::Create(context, "", &function);
     auto *inside = BasicBlock::Create(context, "inside", &function);
     auto *outside = BasicBlock::Create(context, "outside", &function);
     IRBuilder<> builder(entry);
-    Value *place = builder.CreateCall(runtime::declare(module, runtime::tx_depth), {});
-    Value *depth = builder.CreateLoad(builder.getInt32Ty(), place);
-    builder.CreateCondBr(builder.CreateICmpSGT(depth, builder.getInt32(0)), inside, outside);
+    builder.CreateCondBr(language.is_inside(builder), inside, outside);
     for (auto [block, version] :
          {std::pair(inside, versions.inside), std::pair(outside, versions.outside)}) {
         builder.SetInsertPoint(block);
@@ -179,8 +178,9 @@ void dispatch(Function &function, const Versions &versions) {
 using Table = MapVector<Function *, Versions>;
 
 // Calls in a function go to the version that they need.
-void redirect(Function &function, Entry entry, const Table &table) {
-    Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
+void redirect(Function &function, const Language &language, Entry entry, const Table &table) {
+    const Depths depths(function, language);
+    depths.each(function, [&](Instruction &instruction, std::optional<int> depth) {
         auto *call = dyn_cast<CallBase>(&instruction);
         Function *callee = call ? call->getCalledFunction() : nullptr;
         auto found = callee ? table.find(callee) : table.end();
@@ -219,29 +219,30 @@ void remove_unused(const Table &table, DenseMap<Function *, Entry> &entries) {
 } // namespace
 
 DenseMap<Function *, Entry>
-make_versions(Module &module, function_ref<const TargetLibraryInfo &(Function &)> library_of) {
+make_versions(Module &module, const Language &language,
+              function_ref<const TargetLibraryInfo &(Function &)> library_of) {
     Table table;
-    DenseMap<Function *, Entry> entries = entries_of(module);
+    DenseMap<Function *, Entry> entries = entries_of(module, language);
     for (Function &function : module)
         if (!function.isDeclaration() && entries.lookup(&function) == Entry::Unknown &&
-            can_be_copied(function) && asks_in_loops(function, library_of(function)))
+            can_be_copied(function) && asks_in_loops(function, language, library_of(function)))
             table[&function] = {};
     for (auto &[function, versions] : table) {
-        versions.outside = move_out(*function);
+        versions.outside = move_out(*function, language.suffix_outside());
         ValueToValueMapTy values;
         versions.inside = CloneFunction(versions.outside, values);
-        versions.inside->setName(function->getName() + ".nvltx");
+        versions.inside->setName(function->getName() + language.suffix_inside());
         versions.inside->removeFromParent();
         module.getFunctionList().insertAfter(versions.outside->getIterator(), versions.inside);
-        dispatch(*function, versions);
+        dispatch(*function, language, versions);
         entries[versions.outside] = Entry::Outside;
         entries[versions.inside] = Entry::Inside;
     }
     for (auto [function, entry] : entries)
         if (!table.contains(function))
-            redirect(*function, entry, table);
+            redirect(*function, language, entry, table);
     remove_unused(table, entries);
     return entries;
 }
 
-} // namespace nvl
+} // namespace durumcc

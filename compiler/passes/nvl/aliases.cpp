@@ -5,15 +5,16 @@
 //   %y = load double, ptr %q, !alias.scope !volatile, !noalias !nvm
 //
 // With it a loop over both kinds of arrays needs no checks at run time to be vectorized.
-#include "passes.h"
-#include "runtime.h"
+#include "nvl/language.h"
+#include "nvl/passes.h"
+#include "nvl/runtime.h"
 
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 
-namespace nvl {
+namespace durumcc::nvl {
 namespace {
 
 using namespace llvm;
@@ -95,4 +96,4 @@ void forget_restrict(Module &module) {
     }
 }
 
-} // namespace nvl
+} // namespace durumcc::nvl

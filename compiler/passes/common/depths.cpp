@@ -1,29 +1,18 @@
 #include "depths.h"
 
-#include "runtime.h"
-
 #include "llvm/IR/CFG.h"
 
-namespace nvl {
+namespace durumcc {
 
 using namespace llvm;
 
-namespace {
-
-int change(const Instruction &instruction) {
-    StringRef name = runtime::called(instruction);
-    return name == runtime::tx_begin ? 1 : name == runtime::tx_end ? -1 : 0;
-}
-
-} // namespace
-
-std::optional<int> Depths::behind(const Instruction &instruction, std::optional<int> depth) {
+std::optional<int> Depths::behind(const Instruction &instruction, std::optional<int> depth) const {
     if (depth)
-        *depth += change(instruction);
+        *depth += language.opens(instruction);
     return depth;
 }
 
-Depths::Depths(const Function &function) {
+Depths::Depths(const Function &function, const Language &language) : language(language) {
     SmallVector<const BasicBlock *, 16> to_do{&function.getEntryBlock()};
     begins[to_do.front()] = 0;
     // A block comes again only when its number turns out to be none, so at most twice.
@@ -50,4 +39,4 @@ std::optional<int> Depths::at_begin(const BasicBlock &block) const {
     return found == begins.end() ? 0 : found->second;
 }
 
-} // namespace nvl
+} // namespace durumcc

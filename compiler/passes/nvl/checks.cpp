@@ -10,8 +10,9 @@
 // The calls stand before any other pass has run, which would ask for the order also where the
 // program does not, as in `p && p < end`. When local variables are in registers, so that origins
 // are seen, those that are not needed go again, and those in loops move in front of them.
-#include "passes.h"
-#include "runtime.h"
+#include "nvl/language.h"
+#include "nvl/passes.h"
+#include "nvl/runtime.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -19,7 +20,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 
-namespace nvl {
+namespace durumcc::nvl {
 namespace {
 
 using namespace llvm;
@@ -118,4 +119,4 @@ void simplify_checks(Module &module, FunctionAnalysisManager &analyses) {
     }
 }
 
-} // namespace nvl
+} // namespace durumcc::nvl

@@ -5,22 +5,24 @@
 //   store i32 %x, ptr addrspace(1) %p
 //   call void @__nvl_persist(ptr addrspace(1) %p, i64 4)    outside, unless -fnvl-relaxed
 //
-// One call announces what a loop writes densely (loops.cpp), or stores that follow each other
-// (groups.cpp). What becomes durable at one place, but not in one piece, has one fence:
+// One call announces what a loop writes densely (common/loops.cpp), or stores that follow each
+// other (common/groups.cpp). What becomes durable at one place, but not in one piece, has one
+// fence:
 //
 //   call void @__nvl_write_back(ptr addrspace(1) %p, i64 4)
 //   call void @__nvl_persist(ptr addrspace(1) %q, i64 4)
-#include "depths.h"
-#include "groups.h"
-#include "loops.h"
-#include "passes.h"
-#include "runtime.h"
-#include "writes.h"
+#include "common/depths.h"
+#include "common/groups.h"
+#include "common/loops.h"
+#include "common/writes.h"
+#include "nvl/language.h"
+#include "nvl/passes.h"
+#include "nvl/runtime.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
-namespace nvl {
+namespace durumcc::nvl {
 namespace {
 
 using namespace llvm;
@@ -80,8 +82,9 @@ class Durability {
     };
 
     void collect() {
-        Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
-            std::optional<Write> write = write_of(instruction);
+        const Depths depths(function, language);
+        depths.each(function, [&](Instruction &instruction, std::optional<int> depth) {
+            std::optional<Write> write = write_of(instruction, language);
             if (!write)
                 return;
             if (entry == Entry::Inside || (depth && *depth > 0))
@@ -157,9 +160,7 @@ class Durability {
 
     Value *is_inside_at(Instruction &before) {
         IRBuilder<> builder(&before);
-        Value *place = builder.CreateCall(runtime::declare(module, runtime::tx_depth), {});
-        Value *depth = builder.CreateLoad(builder.getInt32Ty(), place);
-        return builder.CreateICmpSGT(depth, builder.getInt32(0));
+        return language.is_inside(builder);
     }
 
     void call(const char *name, const Bytes &bytes, const DebugLoc &location, Instruction *before) {
@@ -190,4 +191,4 @@ void make_durable(Function &function, Entry entry, const Options &options,
     Durability(function, entry, options).run(library);
 }
 
-} // namespace nvl
+} // namespace durumcc::nvl

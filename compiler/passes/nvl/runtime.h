@@ -4,19 +4,7 @@
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/Module.h"
 
-namespace nvl {
-
-// The address space of objects in NVM.
-constexpr unsigned nvm_space = 1;
-
-inline bool is_nvm(const llvm::Type *type) {
-    return type->isPointerTy() && type->getPointerAddressSpace() == nvm_space;
-}
-inline bool is_nvm(const llvm::Value *value) {
-    return is_nvm(value->getType());
-}
-
-namespace runtime {
+namespace durumcc::nvl::runtime {
 
 // Names without `_at`.
 constexpr const char store_ptr[] = "__nvl_store_ptr";
@@ -42,8 +30,4 @@ llvm::FunctionCallee declare(llvm::Module &module, llvm::StringRef name);
 // The name of the runtime's function that is called, without `_at`, or nothing.
 llvm::StringRef called(const llvm::Instruction &instruction);
 
-// Whether it calls a function of the runtime's that has another form, which is told file and line.
-bool has_location(const llvm::Instruction &instruction);
-
-} // namespace runtime
-} // namespace nvl
+} // namespace durumcc::nvl::runtime

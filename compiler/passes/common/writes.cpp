@@ -1,35 +1,22 @@
 #include "writes.h"
 
-#include "runtime.h"
-
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 
-namespace nvl {
+namespace durumcc {
 
 using namespace llvm;
 
 namespace {
 
-std::optional<Write> of_type(Instruction &instruction, Value *start, Type *type) {
-    if (!is_nvm(start))
-        return std::nullopt;
+Write of_type(Instruction &instruction, Value *start, Type *type) {
     const DataLayout &layout = instruction.getModule()->getDataLayout();
     return Write{&instruction, {start, 0, layout.getTypeStoreSize(type)}};
 }
 
-std::optional<Write> of_length(Instruction &instruction, Value *start, Value *length) {
-    if (!is_nvm(start))
-        return std::nullopt;
-    if (const auto *bytes = dyn_cast<ConstantInt>(length))
-        return Write{&instruction, {start, 0, bytes->getZExtValue()}};
-    return Write{&instruction, {start, 0, 0, length}};
-}
-
-} // namespace
-
-std::optional<Write> write_of(Instruction &instruction) {
+// Wherever that is.
+std::optional<Write> anywhere(Instruction &instruction) {
     if (auto *store = dyn_cast<StoreInst>(&instruction))
         return of_type(instruction, store->getPointerOperand(),
                        store->getValueOperand()->getType());
@@ -39,19 +26,29 @@ std::optional<Write> write_of(Instruction &instruction) {
         return of_type(instruction, exchange->getPointerOperand(),
                        exchange->getNewValOperand()->getType());
     if (auto *access = dyn_cast<AnyMemIntrinsic>(&instruction))
-        return of_length(instruction, access->getRawDest(), access->getLength());
-    if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
-        // The bytes that the mask leaves out belong to the same vector of the program.
+        return Write::of_length(instruction, access->getRawDest(), access->getLength());
+    // The bytes that the mask leaves out belong to the same vector of the program.
+    if (auto *call = dyn_cast<IntrinsicInst>(&instruction))
         if (call->getIntrinsicID() == Intrinsic::masked_store)
             return of_type(instruction, call->getArgOperand(1), call->getArgOperand(0)->getType());
+    return std::nullopt;
+}
+
+} // namespace
+
+Write Write::of_length(Instruction &instruction, Value *start, Value *length) {
+    if (const auto *bytes = dyn_cast<ConstantInt>(length))
+        return Write{&instruction, {start, 0, bytes->getZExtValue()}};
+    return Write{&instruction, {start, 0, 0, length}};
+}
+
+std::optional<Write> write_of(Instruction &instruction, const Language &language) {
+    if (std::optional<Write> write = anywhere(instruction)) {
+        if (language.is_durable(write->bytes.start))
+            return write;
         return std::nullopt;
     }
-    StringRef name = runtime::called(instruction);
-    if (name != runtime::copy && name != runtime::fill)
-        return std::nullopt;
-    auto &call = cast<CallBase>(instruction);
-    std::optional<Write> write =
-        of_length(instruction, call.getArgOperand(0), call.getArgOperand(2));
+    std::optional<Write> write = language.announced(instruction);
     if (write)
         write->is_announced = true;
     return write;
@@ -75,4 +72,4 @@ bool may_be_passed(const Instruction &instruction) {
            !instruction.mayWriteToMemory();
 }
 
-} // namespace nvl
+} // namespace durumcc

@@ -4,7 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/Module.h"
 
-namespace nvl {
+namespace durumcc {
 namespace {
 
 using namespace llvm;
@@ -69,4 +69,4 @@ SmallVector<Group, 8> group(Function &function, ArrayRef<Write> writes) {
     return groups;
 }
 
-} // namespace nvl
+} // namespace durumcc

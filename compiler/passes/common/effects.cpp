@@ -1,15 +1,14 @@
 // The optimizer has found out what functions do, before they got calls of the runtime: that they
 // touch nothing but what their arguments lead to, and always return. Not any more.
-#include "passes.h"
-#include "runtime.h"
+#include "effects.h"
 
 #include "llvm/IR/InstIterator.h"
 
-namespace nvl {
+namespace durumcc {
 
 using namespace llvm;
 
-void forget_effects(Module &module) {
+void forget_effects(Module &module, const Language &language) {
     for (Function &function : module) {
         // One that stores nothing got no calls, and calls none that did.
         if (function.isDeclaration() || function.onlyReadsMemory())
@@ -22,7 +21,7 @@ void forget_effects(Module &module) {
                 for (Attribute::AttrKind kind : {Attribute::Memory, Attribute::WillReturn})
                     call->removeFnAttr(kind);
         for (Argument &argument : function.args()) {
-            if (!is_nvm(&argument))
+            if (!argument.getType()->isPointerTy() || !language.is_durable(&argument))
                 continue;
             for (Attribute::AttrKind kind :
                  {Attribute::WriteOnly, Attribute::ReadNone, Attribute::ReadOnly}) {
@@ -36,4 +35,4 @@ void forget_effects(Module &module) {
     }
 }
 
-} // namespace nvl
+} // namespace durumcc

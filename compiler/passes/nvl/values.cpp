@@ -5,13 +5,14 @@
 //   call void @f(ptr byval(%struct.s) (addrspacecast ptr addrspace(1) %p to ptr))
 //   call void @llvm.memcpy.p0.p1.i64(ptr %copy, ptr addrspace(1) %p, i64 64)
 //   call void @f(ptr byval(%struct.s) %copy)
-#include "passes.h"
-#include "runtime.h"
+#include "nvl/language.h"
+#include "nvl/passes.h"
+#include "nvl/runtime.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 
-namespace nvl {
+namespace durumcc::nvl {
 namespace {
 
 using namespace llvm;
@@ -78,4 +79,4 @@ void copy_arguments(Module &module) {
     }
 }
 
-} // namespace nvl
+} // namespace durumcc::nvl

@@ -1,6 +1,6 @@
 // Loops that write element after element: one call for all of them.
 //
-//   for (i = 0; i < n; i++)                   call void @__nvl_log(%a, n * 8)
+//   for (i = 0; i < n; i++)                   log(a, n * 8)
 //       log(&a[i], 8), a[i] = x;              for (i = 0; i < n; i++) a[i] = x;
 //
 // Nested loops over rows that lie behind each other become one range, others one range a row.
@@ -16,7 +16,7 @@
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/Dominators.h"
 
-namespace nvl {
+namespace durumcc {
 
 // Where a range is announced: before the loop that writes it, or behind.
 enum class Side { Before, Behind };
@@ -68,4 +68,4 @@ class Loops {
     llvm::DenseMap<const llvm::Loop *, bool> quiet;
 };
 
-} // namespace nvl
+} // namespace durumcc

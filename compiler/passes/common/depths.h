@@ -1,18 +1,20 @@
 // How many levels of transactions are open at each place of a function, counted from its entry.
-// Calls of __nvl_tx_begin and __nvl_tx_end are paired and nested (docs/reference/nvl-ir.md), so
-// each place has one number; but the optimizer may let blocks that end the program share their end.
+// What opens and closes levels is paired and nested, so each place has one number; but the
+// optimizer may let blocks that end the program share their end.
 #pragma once
+
+#include "language.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Function.h"
 
 #include <optional>
 
-namespace nvl {
+namespace durumcc {
 
 class Depths {
   public:
-    explicit Depths(const llvm::Function &function);
+    Depths(const llvm::Function &function, const Language &language);
 
     // Calls `visit` with each instruction of the function and the number behind it: nothing, if
     // ways with different numbers lead there.
@@ -28,10 +30,10 @@ class Depths {
 
   private:
     std::optional<int> at_begin(const llvm::BasicBlock &block) const;
-    static std::optional<int> behind(const llvm::Instruction &instruction,
-                                     std::optional<int> depth);
+    std::optional<int> behind(const llvm::Instruction &instruction, std::optional<int> depth) const;
 
+    const Language &language;
     llvm::DenseMap<const llvm::BasicBlock *, std::optional<int>> begins;
 };
 
-} // namespace nvl
+} // namespace durumcc

@@ -14,7 +14,7 @@
 #include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
-namespace nvl {
+namespace durumcc {
 
 using namespace llvm;
 
@@ -41,7 +41,7 @@ Loops::Loops(Function &function, const TargetLibraryInfo &library)
 SmallVector<Range, 4> Loops::take_ranges(SmallVectorImpl<Write> &writes, Side side) {
     SmallVector<Range, 4> ranges;
     SmallVector<unsigned, 16> taken;
-    SCEVExpander expander(evolution, layout, "nvl");
+    SCEVExpander expander(evolution, layout, "range");
     for (const Piece &piece : find(writes, side)) {
         const Write &write = writes[piece.writes.front()];
         Instruction *before = piece.preheader->getTerminator();
@@ -180,7 +180,7 @@ bool Loops::spread_over_loop(Piece &piece, SmallVectorImpl<Piece> &others, Side 
             return false;
         bytes = evolution.getMulExpr(bytes, rounds);
     }
-    SCEVExpander expander(evolution, layout, "nvl");
+    SCEVExpander expander(evolution, layout, "range");
     Instruction *before = loop->getLoopPreheader()->getTerminator();
     if (!evolution.isLoopInvariant(start, loop) || !evolution.isLoopInvariant(bytes, loop) ||
         !expander.isSafeToExpandAt(start, before) || !expander.isSafeToExpandAt(bytes, before))
@@ -245,4 +245,4 @@ const SCEV *Loops::number(int64_t value) {
     return evolution.getConstant(Type::getInt64Ty(evolution.getContext()), uint64_t(value), true);
 }
 
-} // namespace nvl
+} // namespace durumcc

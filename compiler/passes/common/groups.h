@@ -3,7 +3,7 @@
 
 #include "writes.h"
 
-namespace nvl {
+namespace durumcc {
 
 // Bytes without a gap that several stores write.
 struct Span {
@@ -23,4 +23,4 @@ struct Group {
 // The writes, in the order of the function, in groups; each on its own if it is not optimized.
 llvm::SmallVector<Group, 8> group(llvm::Function &function, llvm::ArrayRef<Write> writes);
 
-} // namespace nvl
+} // namespace durumcc

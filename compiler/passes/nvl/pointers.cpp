@@ -14,14 +14,15 @@
 // the start that keeps it:
 //
 //   %q = call @__nvl_alloc(...)                         %q = call @__nvl_alloc_pinned(...)
-#include "passes.h"
-#include "runtime.h"
+#include "nvl/language.h"
+#include "nvl/passes.h"
+#include "nvl/runtime.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 
-namespace nvl {
+namespace durumcc::nvl {
 namespace {
 
 using namespace llvm;
@@ -193,4 +194,4 @@ void lower_pointers(Module &module, const Options &options) {
             lowering.lower(function);
 }
 
-} // namespace nvl
+} // namespace durumcc::nvl
