@@ -9,7 +9,7 @@
 //! The files from the bottom to the top; each imports only from those before it:
 //!
 //! - parts that know no other: `pool_id`, `pointer_kind`, `waiting`, `futex_lock`, `reading`, `revocable`,
-//!   `open_ranges`, and the macros of `layout`, `as_target`, `handle_impls` and `cell_impls`;
+//!   `open_ranges`, the macros of `layout`, `as_target`, `handle_impls` and `cell_impls`, and the `derives`;
 //! - what is kept about cells while a program runs: `volatile_words`, `borrow_word`, `lock_word`, `count_word`;
 //! - what may live in a pool: `psafe`;
 //! - an open pool: `deferred_drops`, `binding`;
@@ -27,6 +27,7 @@ mod count_word;
 mod counted;
 mod counts;
 mod deferred_drops;
+mod derives;
 mod drop_glue;
 mod exports;
 mod futex_lock;
@@ -60,7 +61,7 @@ pub use crate::pool;
 pub use collections::{IterMut, PBTreeMap, PHashMap, PString, PVec, btree_map, hash_map};
 pub use counted::{Counted, Counting, Local, PWeak, Parc, Prc, Shared, VWeak};
 pub(crate) use counts::Tally;
-pub use durum_derive::{PClone, PSafe, Parts, Root};
+pub use derives::{PClone, PSafe, Parts, Root};
 pub use exports::{Exports, Pptr};
 pub use journal::Journal;
 pub use later::{Later, Parts};

@@ -192,9 +192,11 @@ impl Judge {
             }
             let object = unsafe { std::slice::from_raw_parts(slot.object, size) };
             let wanted = pattern(slot.tag, size);
-            if let Some(at) = object.iter().zip(&wanted).position(|(a, b)| a != b) {
+            if object != wanted {
+                let equal = object.iter().zip(&wanted).take_while(|(a, b)| a == b);
                 return Err(format!(
-                    "the object of slot {index} ({slot:x?}) differs from what was stored at offset {at}"
+                    "the object of slot {index} ({slot:x?}) differs from what was stored at offset {}",
+                    equal.count()
                 ));
             }
             slots[index] = Some(Blob {

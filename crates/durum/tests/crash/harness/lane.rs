@@ -6,7 +6,7 @@ use std::ptr;
 use durum::{Announce, Durability, Error, Pool, Transaction};
 use durum_persist::record;
 
-use super::state::{ANY, BYTES, Blob, Root, Slot, State, byte_type, pattern};
+use super::state::{BYTES, Blob, Root, Slot, State, byte_type, pattern};
 
 /// Ends a transaction from inside.
 #[derive(Debug)]
@@ -221,7 +221,7 @@ impl Lane {
     /// Stores to a range without a transaction and makes it durable.
     pub fn persists(&mut self, offset: usize, bytes: &[u8]) {
         let mut step = Step::durable(self.state.clone(), self.state.clone());
-        step.undone.bytes_mut()[offset..offset + bytes.len()].fill(ANY);
+        step.undone.clobber(offset, bytes.len());
         step.done.write(offset, bytes);
         let target = self.places.at(offset, bytes.len());
         unsafe {
@@ -264,7 +264,7 @@ impl Running<'_> {
     pub fn clobber(&mut self, offset: usize, len: usize) -> Result<(), Stop> {
         let target = self.places.at(offset, len);
         unsafe { self.tx.add_bytes(target, len, Announce::Clobber)? };
-        self.undone.bytes_mut()[offset..offset + len].fill(ANY);
+        self.undone.clobber(offset, len);
         Ok(())
     }
 

@@ -17,6 +17,6 @@ pub use campaign::{Campaign, Recording, World};
 pub use judge::{Judge, check_structures, recover};
 pub use lane::{How, Lane, Running, Step, Stop};
 pub use random::{Random, seed};
-pub use state::{ANY, BYTES, SLOTS, pattern};
+pub use state::{BYTES, SLOTS, pattern};
 pub use turns::{Helper, Turns, in_turns};
 pub use workload::{Medium, PLAIN, Workload};

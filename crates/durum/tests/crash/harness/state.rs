@@ -1,13 +1,12 @@
 //! The model: what the pool of a test holds, in plain memory.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of the root that tests write.
 pub const BYTES: usize = 4096;
 /// Places of the root that hold an object or none.
 pub const SLOTS: usize = 24;
-/// A byte of the model that may hold anything: it was clobbered by a transaction that did not commit.
-pub const ANY: u16 = 256;
 
 /// An object and what it is filled with. All three change in one transaction.
 #[repr(C)]
@@ -47,7 +46,9 @@ pub struct Blob {
 /// What a pool holds: the bytes of the root, then those of the large object, and the slots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
-    pub bytes: Arc<Vec<u16>>,
+    pub bytes: Arc<Vec<u8>>,
+    /// Bytes that may hold anything: they were clobbered by a transaction that did not commit.
+    any: Arc<Vec<bool>>,
     pub slots: [Option<Blob>; SLOTS],
     /// Objects that are allocated and that no slot holds.
     pub loose: Vec<Blob>,
@@ -57,19 +58,32 @@ impl State {
     pub fn new(large_size: usize) -> State {
         State {
             bytes: Arc::new(vec![0; BYTES + large_size]),
+            any: Arc::new(vec![false; BYTES + large_size]),
             slots: [None; SLOTS],
             loose: Vec::new(),
         }
     }
 
-    pub fn bytes_mut(&mut self) -> &mut [u16] {
-        Arc::<Vec<u16>>::make_mut(&mut self.bytes)
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let range = offset..offset + bytes.len();
+        Arc::<Vec<u8>>::make_mut(&mut self.bytes)[range.clone()].copy_from_slice(bytes);
+        self.set_any(range, false);
     }
 
-    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
-        let target = &mut self.bytes_mut()[offset..offset + bytes.len()];
-        for (target, byte) in target.iter_mut().zip(bytes) {
-            *target = u16::from(*byte);
+    /// The bytes may hold anything from now on.
+    pub fn clobber(&mut self, offset: usize, len: usize) {
+        self.set_any(offset..offset + len, true);
+    }
+
+    /// How many bytes may hold anything.
+    pub fn uncertain(&self) -> usize {
+        self.any.iter().filter(|any| **any).count()
+    }
+
+    fn set_any(&mut self, range: Range<usize>, any: bool) {
+        // States share what does not change.
+        if self.any[range.clone()].contains(&!any) {
+            Arc::<Vec<bool>>::make_mut(&mut self.any)[range].fill(any);
         }
     }
 }
@@ -124,23 +138,16 @@ impl Found {
                 wanted.bytes.len()
             ));
         }
-        let is_wrong = |found: u8, wanted: u16| (u16::from(found) != wanted) & (wanted != ANY);
-        // Megabytes for each image: a part at a time, so that the processor compares many bytes at once.
+        // Megabytes for each image, of which most are equal.
         let parts = self.bytes.chunks(PART).zip(wanted.bytes.chunks(PART));
-        for (number, (found, wanted)) in parts.enumerate() {
-            let pairs = || {
-                found
-                    .iter()
-                    .zip(wanted.iter())
-                    .map(|(found, wanted)| (*found, *wanted))
-            };
-            if !pairs().fold(false, |any, (found, wanted)| any | is_wrong(found, wanted)) {
+        for (number, (found, expected)) in parts.enumerate() {
+            if found == expected {
                 continue;
             }
-            for (offset, (found, wanted)) in (number * PART..).zip(pairs()) {
-                if is_wrong(found, wanted) && (owners.bytes)(offset) == lane {
+            for (offset, (found, expected)) in (number * PART..).zip(found.iter().zip(expected)) {
+                if found != expected && !wanted.any[offset] && (owners.bytes)(offset) == lane {
                     return Some(format!(
-                        "byte {offset} is {found:#04x} instead of {wanted:#04x}"
+                        "byte {offset} is {found:#04x} instead of {expected:#04x}"
                     ));
                 }
             }
