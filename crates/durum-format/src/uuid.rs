@@ -34,19 +34,50 @@ impl Uuid {
     }
 }
 
+/// Bytes of a text.
+const TEXT_LEN: usize = 36;
+/// Where the bytes of a name stand in it, as two digits each; a hyphen stands between the groups.
+const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+/// Registries are full of names, so the machinery of `fmt` would be most of what it takes to write one.
+fn text_of(uuid: &Uuid) -> [u8; TEXT_LEN] {
+    let mut text = [b'-'; TEXT_LEN];
+    for (place, byte) in PLACES.into_iter().zip(uuid.0) {
+        text[place] = digit(byte >> 4);
+        text[place + 1] = digit(byte & 0xf);
+    }
+    text
+}
+
+fn uuid_of(text: &[u8]) -> Option<Uuid> {
+    let text: &[u8; TEXT_LEN] = text.try_into().ok()?;
+    let mut uuid = Uuid::NIL;
+    for (place, byte) in PLACES.into_iter().zip(&mut uuid.0) {
+        *byte = value(text[place])? << 4 | value(text[place + 1])?;
+    }
+    // The hyphens, too, are where they belong.
+    (text_of(&uuid) == *text).then_some(uuid)
+}
+
+fn digit(value: u8) -> u8 {
+    match value {
+        0..=9 => b'0' + value,
+        _ => b'a' + (value - 10),
+    }
+}
+
+fn value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = u128::from_be_bytes(self.0);
-        let part = |shift: u32| (number >> shift) as u16;
-        write!(
-            f,
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            number >> 96,
-            part(80),
-            part(64),
-            part(48),
-            number & ((1 << 48) - 1)
-        )
+        let text = text_of(self);
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -61,10 +92,7 @@ impl FromStr for Uuid {
 
     /// Accepts exactly what [`fmt::Display`] prints, so that equal names have equal texts.
     fn from_str(text: &str) -> Result<Self, FormatError> {
-        u128::from_str_radix(&text.replace('-', ""), 16)
-            .ok()
-            .map(|number| Self(number.to_be_bytes()))
-            .filter(|uuid| uuid.to_string() == text)
+        uuid_of(text.as_bytes())
             .ok_or_else(|| {
                 let problem = format!(
                     "{text:?} is not of the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx in lowercase hex digits"
@@ -78,7 +106,10 @@ impl FromStr for Uuid {
 impl serde::Serialize for Uuid {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serializer.is_human_readable() {
-            true => serializer.collect_str(self),
+            true => {
+                let text = text_of(self);
+                serializer.serialize_str(std::str::from_utf8(&text).unwrap_or_default())
+            }
             false => self.0.serialize(serializer),
         }
     }

@@ -276,14 +276,6 @@ impl MediaFile {
         self.inner.len_at_opening
     }
 
-    /// Whether the file is the one at `path`, which no link leads to.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub fn is_at(&self, path: &Path) -> io::Result<bool> {
-        Ok(self.inner.key == FileKey::of(&fs::symlink_metadata(path)?))
-    }
-
     /// The path it was opened by; a later rename does not change it.
     pub fn path(&self) -> &Path {
         &self.inner.path

@@ -4,6 +4,7 @@
 //! Nothing is translated and nothing looked at but the manifest, sizes and headers: each puddle is when somebody first
 //! needs it, as after a move (`docs/internals/relocation.md`).
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -215,10 +216,12 @@ impl Export {
     }
 }
 
-/// What is asked of the system before a file of an export becomes the store's.
+/// What the system says of a file of an export that is to become the store's.
 pub(crate) struct Ownable {
-    /// Why it cannot, if so.
+    /// Why it cannot, if so, whatever other names it has.
     pub(crate) why_copied: Option<String>,
+    /// Whether it has as many names as one that is being taken over, in the export and in the store, or fewer, or more.
+    pub(crate) names: Ordering,
     /// Bytes that have their place.
     pub(crate) allocated: u64,
 }
@@ -228,10 +231,9 @@ impl Ownable {
     pub(crate) fn of(file: &MediaFile) -> Result<Ownable> {
         let found = rustix::fs::fstat(file)
             .map_err(|errno| Error::io("looking at it", file.path(), errno.into()))?;
-        let has_others = found.st_nlink != 1;
         Ok(Ownable {
-            why_copied: why_not_own(&found)
-                .or_else(|| has_others.then(|| "its files have other names, too".to_owned())),
+            why_copied: why_not_own(&found),
+            names: found.st_nlink.cmp(&2),
             allocated: u64::try_from(found.st_blocks)
                 .unwrap_or(0)
                 .saturating_mul(512),

@@ -68,10 +68,8 @@ impl Embedded {
         export.each_puddle(|puddle, from| {
             match from {
                 ExportedFile::File(file) if copied.is_none() => {
-                    let ownable = Ownable::of(&file)?;
-                    match ownable.why_copied {
+                    match importing.link(puddle, &file)? {
                         None => {
-                            importing.link(puddle, &file, ownable.allocated)?;
                             if options.verifies {
                                 importing.verify(puddle, &file)?;
                             }
@@ -168,19 +166,28 @@ impl Importing {
         Ok((coming, files::puddle_path(store, coming.0)))
     }
 
-    /// Takes a file over, which is this user's alone and of which so many bytes have their place.
-    fn link(&mut self, puddle: Uuid, from: &MediaFile, allocated: u64) -> Result<()> {
+    /// Takes a file over, if it is this user's alone; else tells why it is not, and nothing has changed.
+    fn link(&mut self, puddle: Uuid, from: &MediaFile) -> Result<Option<String>> {
         let ((uuid, record), to) = self.coming(puddle)?;
-        file::link(from.path(), &to, FILES)
+        let linked = file::link(from.path(), &to, FILES);
+        // What was opened has the new name now, too. If its path leads to another file meanwhile, it has not.
+        let found = Ownable::of(from)?;
+        let has_others = linked.is_ok() && found.names.is_gt();
+        let reason = has_others.then(|| "its files have other names, too".to_owned());
+        if let Some(reason) = found.why_copied.or(reason) {
+            if linked.is_ok() {
+                files::remove_if_there(&to, FILES, "leaving a file to the export")?;
+            }
+            return Ok(Some(reason));
+        }
+        linked
             .map_err(|error| Error::io("taking over a file of the export", from.path(), error))?;
-        // What was looked at may have another name by now.
-        let is_same = from.is_at(&to);
-        if !is_same.map_err(|error| Error::io("looking at it", &to, error))? {
+        if found.names.is_lt() {
             let reason = "somebody changes it meanwhile; come again".to_owned();
             return Err(refused(from.path(), reason));
         }
         let size = file_size(record);
-        if allocated < size {
+        if found.allocated < size {
             // Who maps it must not find holes on a full disk.
             let here = files::open(&self.client.host.path, *uuid, record, true)?;
             here.allocate(size, FILES)
@@ -191,7 +198,7 @@ impl Importing {
         from.sync(FILES)
             .map_err(|error| Error::io("making it durable", from.path(), error))?;
         self.here.insert(puddle, Here::default());
-        Ok(())
+        Ok(None)
     }
 
     /// Compares the contents of a puddle that was taken over with their sum.

@@ -547,6 +547,47 @@ fn a_file_that_the_store_has_already_is_not_taken_over_twice() {
     }
 }
 
+/// What others could write to, or have open, the store does not take: it gets copies, and the export stays whole.
+#[test]
+fn files_that_are_not_this_users_alone_are_copied() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = export_beside(&path, "shadow", false);
+    let file_of = |puddle: &Uuid| place.join(puddle.to_string());
+    let manifest = Export::open(&place).unwrap().manifest().clone();
+    let last = file_of(manifest.puddles.keys().last().unwrap());
+    let files: Vec<_> = manifest.puddles.keys().map(file_of).collect();
+    let store = open(&path);
+    let before = fs::read_dir(path.join("puddles")).unwrap().count();
+    let set_mode = |file: &Path, mode| fs::set_permissions(file, PermissionsExt::from_mode(mode));
+
+    // Only the last one is not: the others would be the store's already.
+    set_mode(&last, 0o602).unwrap();
+    let refused = import(&store, &place, &named("one")).unwrap_err();
+    assert!(refused.to_string().contains("may write to it"), "{refused}");
+    assert_eq!(fs::read_dir(path.join("puddles")).unwrap().count(), before);
+
+    for file in &files {
+        set_mode(file, 0o602).unwrap();
+    }
+    let report = import(&store, &place, &named("one")).unwrap();
+    assert!(report.copied.unwrap().contains("may write to it"));
+    if rustix::process::geteuid().is_root() {
+        for file in &files {
+            set_mode(file, 0o600).unwrap();
+            chown(file, Some(1), None).unwrap();
+        }
+        let report = import(&store, &place, &named("two")).unwrap();
+        assert!(report.copied.unwrap().contains("another user's"));
+    }
+    for file in &files {
+        assert_eq!(fs::metadata(file).unwrap().nlink(), 1);
+    }
+    follow_in(&open_all(&store, store.open_pool("one").unwrap()), NODES).unwrap();
+}
+
 #[test]
 fn objects_of_unknown_type_are_imported_where_they_were_or_with_a_promise() {
     let directory = scratch();
