@@ -69,11 +69,11 @@ ended() { # ended NAME CODE TIME
     [ "$2" != 2 ] || { end_all && exit 2; }
 }
 
-# As step, beside others: many wait for a disk, or for a process that is to be killed. As many as there are
+# As step, beside others: many wait for a disk, or for a process that is to be killed. One more than there are
 # processors, and no more than four, because some have threads of their own. What one prints is shown when it ends, and
 # stays in $LOGS/NAME.log. The time of processors tells more than that of the clock here.
 declare -A RUNNING=()
-BESIDE_MAX=$(($(nproc) < 4 ? $(nproc) : 4))
+BESIDE_MAX=$(($(nproc) < 3 ? $(nproc) + 1 : 4))
 beside() { # beside NAME COMMAND...
     local name=$1
     shift
