@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use durum::{ExportOptions, ImportOptions, PoolOptions, Store, StoreError, StoreOptions};
+use durum::{Engine, ExportOptions, ImportOptions, PoolOptions, Store, StoreError, StoreOptions};
 use durum_protocol::{Answer, Request};
 use durum_remote::Remote;
 use durum_service::{Export, Service};
@@ -13,10 +13,15 @@ use crate::support::{Served, until};
 
 /// A service whose store has a pool, and an export of that.
 fn exported() -> (tempfile::TempDir, Served, PathBuf) {
+    exported_on("shadow")
+}
+
+pub fn exported_on(engine: &str) -> (tempfile::TempDir, Served, PathBuf) {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let served = Served::start();
     let store = Store::open(served.address(), StoreOptions::new()).unwrap();
-    let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
+    let options = PoolOptions::new().engine(Engine::from_name(engine).unwrap());
+    let pool = store.create_pool("pool", options).unwrap();
     fill(&pool);
     let place = directory.path().join("export");
     let busy = store.export_pool("pool", &place, &ExportOptions::default());
@@ -35,7 +40,7 @@ fn exported() -> (tempfile::TempDir, Served, PathBuf) {
     (directory, served, place)
 }
 
-fn named(name: &str) -> ImportOptions {
+pub fn named(name: &str) -> ImportOptions {
     ImportOptions {
         name: Some(name.to_owned()),
         ..ImportOptions::default()

@@ -1,5 +1,9 @@
 //! The service is killed at each of its own steps, and started again at once, as a service manager does.
 
+use durum::{PoolOptions, Store, StoreOptions};
+
+use crate::copies::value;
+use crate::shipping::{exported_on, named};
 use crate::support::{Client, Served};
 
 /// Steps between those that are tried by each run of the tests; `--ignored` tries all.
@@ -76,6 +80,36 @@ fn dies_at_its_start(engine: &str, number: u64) -> Option<u64> {
     steps
 }
 
+/// The service dies while a program imports: the pool is there, or it is not and can be imported again.
+fn dies_in_an_import(engine: &str, number: u64) -> Option<u64> {
+    let (_directory, mut served, place) = exported_on(engine);
+    let store = Store::open(served.address(), StoreOptions::new()).unwrap();
+    let mut imported = None;
+    let steps = served.killed_before(number, || {
+        imported = Some(store.import(&place, &named("copy")));
+    });
+    let is_there = store
+        .pools()
+        .unwrap()
+        .iter()
+        .any(|pool| pool.name == "copy");
+    match imported.unwrap() {
+        Ok(_) => assert!(is_there, "{engine}, step {number}"),
+        // Its end may have been reached, and not been told.
+        Err(_) if is_there => {}
+        Err(_) => drop(store.import(&place, &named("copy")).unwrap()),
+    }
+    let open = |name| store.open_pool(name, PoolOptions::new()).unwrap();
+    let (copy, original) = (open("copy"), open("pool"));
+    assert_eq!((value(&copy), value(&original)), (7, 7));
+    drop((copy, original));
+    store.close().unwrap();
+    served.end();
+    let files = std::fs::read_dir(served.store().join("puddles")).unwrap();
+    assert_eq!(files.count(), 2, "{engine}, step {number}");
+    steps
+}
+
 /// Tries steps until there are no more.
 fn try_all(stride: usize, scene: impl Fn(&str, u64) -> Option<u64>) {
     for (engine, first) in [("shadow", 1), ("hybrid", 4), ("twin", 8)] {
@@ -98,6 +132,17 @@ fn requests_and_recovery_survive_the_death_of_the_service_at_some_steps() {
 #[ignore = "it takes minutes"]
 fn requests_and_recovery_survive_the_death_of_the_service_at_each_step() {
     try_all(1, dies_under_requests);
+}
+
+#[test]
+fn an_import_survives_the_death_of_the_service_at_some_steps() {
+    try_all(STRIDE, dies_in_an_import);
+}
+
+#[test]
+#[ignore = "it takes a minute"]
+fn an_import_survives_the_death_of_the_service_at_each_step() {
+    try_all(1, dies_in_an_import);
 }
 
 #[test]
