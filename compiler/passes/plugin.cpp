@@ -3,7 +3,10 @@
 //
 //   opt -load-pass-plugin durumcc-passes.so -passes=nvl-begin,...,nvl-simplify,...,nvl-end -S
 //   file.ll
+//
+// print-locks says what is known of the locks of any module (locks/print.cpp).
 #include "common/mark.h"
+#include "locks/print.h"
 #include "nvl/language.h"
 #include "nvl/pipeline.h"
 
@@ -58,6 +61,14 @@ struct LeavePlain : PassInfoMixin<LeavePlain> {
     static bool isRequired() { return true; }
 };
 
+struct PrintLocks : PassInfoMixin<PrintLocks> {
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &) {
+        locks::print(module, outs());
+        return PreservedAnalyses::all();
+    }
+    static bool isRequired() { return true; }
+};
+
 void add_steps(ModulePassManager &passes, Point point) {
     if (point == Point::PipelineStart)
         passes.addPass(LeavePlain());
@@ -67,6 +78,10 @@ void add_steps(ModulePassManager &passes, Point point) {
 }
 
 bool parse(StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
+    if (name == "print-locks") {
+        passes.addPass(PrintLocks());
+        return true;
+    }
     for (const Step &step : steps) {
         if (name != step.name)
             continue;

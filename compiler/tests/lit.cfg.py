@@ -6,7 +6,7 @@ import lit.formats
 
 config.name = "durumcc"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".c", ".test"]
+config.suffixes = [".c", ".cpp", ".test"]
 config.excludes = ["inputs"]
 config.test_source_root = os.path.dirname(__file__)
 
@@ -52,6 +52,9 @@ config.substitutions += [
     ("%ir", front_end + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
     # And as they leave it.
     ("%lowered", durumcc + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
+    # What the inference of locks finds in intermediate code.
+    ("%print-locks", "opt -load-pass-plugin=" + os.path.join(prefix, "lib", "durumcc", "durumcc-passes.so") +
+                     " -passes=print-locks -disable-output"),
     # Compiles the file, which follows with options, at each level, and runs it.
     ("%levels", f"bash {os.path.join(inputs, 'levels.sh')} '{levels}' {durumcc} -I{os.path.join(prefix, 'include')}"),
     # The same, with a service for each run; at one level, as the levels have no part in it.

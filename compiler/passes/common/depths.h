@@ -1,9 +1,6 @@
-// How many levels of transactions are open at each place of a function, counted from its entry.
-// What opens and closes levels is paired and nested, so each place has one number; but the
-// optimizer may let blocks that end the program share their end.
+// How many levels of transactions or sections are open at each place of a function, counted from
+// its entry.
 #pragma once
-
-#include "language.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Function.h"
@@ -12,28 +9,65 @@
 
 namespace durumcc {
 
+// Of the ways that lead to a place, the fewest levels and the most; or by how many they change.
+// From `many` on nobody counts, so that loops which open a level at each turn come to an end.
+struct Depth {
+    static constexpr int many = 64;
+
+    int min = 0;
+    int max = 0;
+
+    bool is_inside() const { return min > 0; }
+    bool may_be_inside() const { return max > 0; }
+
+    bool operator==(const Depth &other) const { return min == other.min && max == other.max; }
+    bool operator!=(const Depth &other) const { return !(*this == other); }
+};
+
+Depth operator+(Depth depth, Depth change);
+// What holds where ways with both meet.
+Depth operator|(Depth one, Depth other);
+
+// What opens and closes levels.
+class Levels {
+  public:
+    // By how many more levels are open behind the instruction. Nothing, if control does not come
+    // behind it.
+    virtual std::optional<Depth> change(const llvm::Instruction &instruction) const = 0;
+
+    // The same for the way from the end of a block to one of its successors.
+    virtual std::optional<Depth> change_to(const llvm::Instruction &, unsigned) const {
+        return Depth{};
+    }
+
+  protected:
+    ~Levels() = default;
+};
+
 class Depths {
   public:
-    Depths(const llvm::Function &function, const Language &language);
+    Depths(const llvm::Function &function, const Levels &levels);
 
-    // Calls `visit` with each instruction of the function and the number behind it: nothing, if
-    // ways with different numbers lead there.
-    template <typename Visit> void each(llvm::Function &function, Visit visit) const {
-        for (llvm::BasicBlock &block : function) {
-            std::optional<int> depth = at_begin(block);
-            for (llvm::Instruction &instruction : block) {
-                depth = behind(instruction, depth);
+    // Calls `visit` with each instruction of the function and the depth in front of it: nothing, if
+    // control does not come there.
+    template <typename Function, typename Visit> void each(Function &function, Visit visit) const {
+        for (auto &block : function) {
+            std::optional<Depth> depth = at_begin(block);
+            for (auto &instruction : block) {
                 visit(instruction, depth);
+                depth = behind(instruction, depth);
             }
         }
     }
 
-  private:
-    std::optional<int> at_begin(const llvm::BasicBlock &block) const;
-    std::optional<int> behind(const llvm::Instruction &instruction, std::optional<int> depth) const;
+    std::optional<Depth> behind(const llvm::Instruction &instruction,
+                                std::optional<Depth> depth) const;
 
-    const Language &language;
-    llvm::DenseMap<const llvm::BasicBlock *, std::optional<int>> begins;
+  private:
+    std::optional<Depth> at_begin(const llvm::BasicBlock &block) const;
+
+    const Levels &levels;
+    llvm::DenseMap<const llvm::BasicBlock *, Depth> begins;
 };
 
 } // namespace durumcc

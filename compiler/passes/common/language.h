@@ -1,6 +1,8 @@
 // What the passes have to be told about a language whose stores are durable.
 #pragma once
 
+#include "depths.h"
+
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instruction.h"
 
@@ -10,16 +12,14 @@ namespace durumcc {
 
 struct Write;
 
-class Language {
+// It says of transactions what opens and closes them, as far as an instruction by itself tells.
+class Language : public Levels {
   public:
     // What the names begin with that modules carry and the runtime has: "__nvl_".
     virtual llvm::StringRef prefix() const = 0;
 
     // Whether the pointer may lead to what is durable.
     virtual bool is_durable(const llvm::Value *pointer) const = 0;
-
-    // Levels of transactions or sections that the instruction opens; below 0, that it closes.
-    virtual int opens(const llvm::Instruction &instruction) const = 0;
 
     // Whether a level is open where the code runs that is built.
     virtual llvm::Value *is_inside(llvm::IRBuilderBase &builder) const = 0;

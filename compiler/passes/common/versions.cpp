@@ -32,8 +32,8 @@ struct Versions {
 // A call of a function that has a body here.
 struct Call {
     Function *callee;
-    // Levels of transactions that the caller has opened.
-    std::optional<int> depth;
+    // Levels that the caller has opened.
+    Depth depth;
 };
 
 using Calls = DenseMap<Function *, SmallVector<Call, 4>>;
@@ -45,14 +45,19 @@ Calls calls_of(Module &module, const Language &language) {
             continue;
         SmallVector<Call, 4> &own = calls[&function];
         const Depths depths(function, language);
-        depths.each(function, [&](Instruction &instruction, std::optional<int> depth) {
+        depths.each(function, [&](Instruction &instruction, std::optional<Depth> depth) {
             const auto *call = dyn_cast<CallBase>(&instruction);
             Function *callee = call ? call->getCalledFunction() : nullptr;
             if (callee && !callee->isDeclaration())
-                own.push_back({callee, depth});
+                own.push_back({callee, depth.value_or(Depth{})});
         });
     }
     return calls;
+}
+
+// How a place is entered where the function has opened so many levels.
+Entry entry_at(Entry entry, Depth depth) {
+    return depth.is_inside() ? Entry::Inside : depth == Depth{} ? entry : Entry::Unknown;
 }
 
 // How functions are entered: those that others may call in any way, and those that only callers
@@ -82,9 +87,7 @@ DenseMap<Function *, Entry> entries_of(Module &module, const Language &language)
         Function *caller = to_do.pop_back_val();
         Entry entry = entries[caller];
         for (const Call &call : calls.find(caller)->second)
-            enter(call.callee, !call.depth       ? Entry::Unknown
-                               : *call.depth > 0 ? Entry::Inside
-                                                 : entry);
+            enter(call.callee, entry_at(entry, call.depth));
     }
     return entries;
 }
@@ -94,8 +97,8 @@ DenseMap<Function *, Entry> entries_of(Module &module, const Language &language)
 bool asks_in_loops(Function &function, const Language &language, const TargetLibraryInfo &library) {
     SmallVector<Write, 16> depending;
     const Depths depths(function, language);
-    depths.each(function, [&](Instruction &instruction, std::optional<int> depth) {
-        if (depth && *depth == 0)
+    depths.each(function, [&](Instruction &instruction, std::optional<Depth> depth) {
+        if (depth == Depth{})
             if (std::optional<Write> write = write_of(instruction, language))
                 depending.push_back(*write);
     });
@@ -180,17 +183,21 @@ using Table = MapVector<Function *, Versions>;
 // Calls in a function go to the version that they need.
 void redirect(Function &function, const Language &language, Entry entry, const Table &table) {
     const Depths depths(function, language);
-    depths.each(function, [&](Instruction &instruction, std::optional<int> depth) {
+    depths.each(function, [&](Instruction &instruction, std::optional<Depth> depth) {
         auto *call = dyn_cast<CallBase>(&instruction);
         Function *callee = call ? call->getCalledFunction() : nullptr;
         auto found = callee ? table.find(callee) : table.end();
         // Another definition may take the place of this one when the program is linked.
         if (found == table.end() || callee->isInterposable())
             return;
-        if (entry == Entry::Inside || (depth && *depth > 0))
-            call->setCalledFunction(found->second.inside);
-        else if (depth && entry == Entry::Outside)
-            call->setCalledFunction(found->second.outside);
+        switch (entry_at(entry, depth.value_or(Depth{}))) {
+        case Entry::Inside:
+            return call->setCalledFunction(found->second.inside);
+        case Entry::Outside:
+            return call->setCalledFunction(found->second.outside);
+        case Entry::Unknown:
+            return;
+        }
     });
 }
 

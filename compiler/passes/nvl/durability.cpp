@@ -83,13 +83,13 @@ class Durability {
 
     void collect() {
         const Depths depths(function, language);
-        depths.each(function, [&](Instruction &instruction, std::optional<int> depth) {
+        depths.each(function, [&](Instruction &instruction, std::optional<Depth> depth) {
             std::optional<Write> write = write_of(instruction, language);
             if (!write)
                 return;
-            if (entry == Entry::Inside || (depth && *depth > 0))
+            if (entry == Entry::Inside || (depth && depth->is_inside()))
                 inside.push_back(*write);
-            else if (!depth)
+            else if (depth && depth->may_be_inside())
                 unknown.push_back(*write);
             else if (entry == Entry::Unknown)
                 entered.push_back(*write);

@@ -18,9 +18,10 @@ class Nvl final : public Language {
     bool is_durable(const Value *pointer) const override { return is_nvm(pointer); }
 
     // Calls of both are paired and nested (docs/reference/nvl-ir.md).
-    int opens(const Instruction &instruction) const override {
+    std::optional<Depth> change(const Instruction &instruction) const override {
         StringRef name = runtime::called(instruction);
-        return name == runtime::tx_begin ? 1 : name == runtime::tx_end ? -1 : 0;
+        const int levels = name == runtime::tx_begin ? 1 : name == runtime::tx_end ? -1 : 0;
+        return Depth{levels, levels};
     }
 
     Value *is_inside(IRBuilderBase &builder) const override {
