@@ -8,7 +8,8 @@ use common::{flips, uuid};
 use durum_format::puddle::PuddleKind;
 use durum_format::registry::{
     self, AddressRange, BEGINNING_BYTES, Change, Damage, Import, Origin, PoolRecord, PuddleRecord,
-    QuarantinedLog, Rights, Room, State, encode_changes, encode_snapshot, parse, salvage,
+    QuarantinedLog, Rights, Room, State, encode_changes, encode_changes_within, encode_snapshot,
+    parse, salvage, snapshot_version,
 };
 use durum_format::store::StoreHeader;
 use durum_format::types::type_id;
@@ -698,7 +699,7 @@ fn two_histories_are_not_mixed() {
 fn registries_that_contradict_themselves_are_refused() {
     type Edit<'a> = &'a dyn Fn(&mut State);
     let (pool, client) = (uuid(POOL), uuid(CLIENT));
-    let edits: [(Edit<'_>, &str); 27] = [
+    let edits: [(Edit<'_>, &str); 28] = [
         (&|s| s.store.base = 4096, "multiples of 2 MiB"),
         (&|s| s.store.domain = "DAX".into(), "persistence domain"),
         (&|s| s.store.uuid = Uuid::NIL, "all zero"),
@@ -744,6 +745,12 @@ fn registries_that_contradict_themselves_are_refused() {
                 s.removing.insert(uuid(0x41));
             },
             "being removed",
+        ),
+        (
+            &|s| {
+                s.coming.insert(uuid(0x41));
+            },
+            "being removed, or made",
         ),
         (
             &|s| s.pools.get_mut(&pool).unwrap().name = "a/b".into(),
@@ -961,7 +968,40 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
+#[test]
+fn what_is_coming_is_there_when_it_is_put_and_gone_at_the_next_opening_else() {
+    let mut state = State::new(store());
+    let (client, coming) = (uuid(0x21), [uuid(0x41), uuid(0x42)]);
+    state.commit(&[Change::PutClient(client)]);
+    let version = snapshot_version(&state);
+    state.commit(&coming.map(Change::Coming));
+    assert!(snapshot_version(&state) > version);
+    assert_eq!(state.going().collect::<Vec<_>>(), coming);
+    assert!(coming.iter().all(|uuid| state.is_going(*uuid)));
+
+    let [put, gone] = coming;
+    state.commit(&[
+        Change::PutPuddle(put, puddle(client, PuddleKind::Log, 0)),
+        Change::FileGone(gone),
+    ]);
+    state.validate().unwrap();
+    assert_eq!(state.going().count(), 0);
+    assert!(state.puddles.contains_key(&put));
+    assert_eq!(snapshot_version(&state), version);
+}
+
 proptest! {
+    /// A record is made where it has room, and not where one byte is missing.
+    #[test]
+    fn a_record_is_made_where_it_has_room(changes in prop::collection::vec(change(), 0..9)) {
+        let record = encode_changes(store().uuid, 7, &changes);
+        let within = |max| encode_changes_within(store().uuid, 7, &changes, max);
+        prop_assert_eq!(within(record.len()), Some(record.clone()));
+        for less in [record.len() - 1, record.len() / 2, 0] {
+            prop_assert_eq!(within(less), None);
+        }
+    }
+
     /// Against a model: the state that the changes give, folded anywhere, cut anywhere, damaged anywhere.
     #[test]
     fn any_history_reads_back(

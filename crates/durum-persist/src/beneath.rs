@@ -13,6 +13,9 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::Site;
+use crate::recording::hook::{self, Name};
+
 /// Opening was refused: what has the name is of another kind. It is what the [`io::Error`] of
 /// [`MediaFile::open`](crate::file::MediaFile::open) carries; see [`NotRegular::of`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,12 +89,61 @@ impl Directory {
         path: &Path,
         writable: bool,
     ) -> io::Result<(File, Metadata)> {
-        let name = Path::new(name);
-        // Anything else leads out of the directory, or further into it.
-        if !matches!(name.components().next(), Some(Component::Normal(part)) if part == name) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        open_in(&self.descriptor, name, path, writable)
+        open_in(&self.descriptor, own(name)?, path, writable)
+    }
+
+    /// Gives a file in it a further name in another directory, which nothing may have. The name is durable after
+    /// [`sync_dir`](crate::file::sync_dir).
+    ///
+    /// # Errors
+    /// `AlreadyExists` if there is anything of that name; `CrossesDevices` for a name on another file system; otherwise
+    /// as the system says. Nothing has changed then.
+    pub fn link(&self, name: &str, to: &Directory, new: &str, site: Site) -> io::Result<()> {
+        let (from, into) = (&self.descriptor, &to.descriptor);
+        hook::file(
+            || {
+                Ok(rustix::fs::linkat(
+                    from,
+                    own(name)?,
+                    into,
+                    own(new)?,
+                    AtFlags::empty(),
+                )?)
+            },
+            |active, ()| {
+                let (from, to) = (&self.path.join(name), &to.path.join(new));
+                active.named(Name::Linked { from, to }, site);
+            },
+        )
+    }
+
+    /// Removes a file in it. Durable after [`sync_dir`](crate::file::sync_dir).
+    ///
+    /// # Errors
+    /// As the system says; nothing has changed then.
+    pub fn remove(&self, name: &str, site: Site) -> io::Result<()> {
+        hook::file(
+            || {
+                Ok(rustix::fs::unlinkat(
+                    &self.descriptor,
+                    own(name)?,
+                    AtFlags::empty(),
+                )?)
+            },
+            |active, ()| {
+                let path = &self.path.join(name);
+                active.named(Name::Removed { path }, site);
+            },
+        )
+    }
+}
+
+/// Refuses a name that leads out of a directory, or further into it.
+fn own(name: &str) -> io::Result<&Path> {
+    let name = Path::new(name);
+    match name.components().next() {
+        Some(Component::Normal(part)) if part == name => Ok(name),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }
 

@@ -309,18 +309,6 @@ pub fn rename(from: &Path, to: &Path, site: Site) -> io::Result<()> {
     )
 }
 
-/// Gives a file a further name, which nothing may have. The name is durable after [`sync_dir`].
-///
-/// # Errors
-/// `AlreadyExists` if there is anything of that name; `CrossesDevices` for a name on another file system; otherwise as
-/// the system says. Nothing has changed then.
-pub fn link(from: &Path, to: &Path, site: Site) -> io::Result<()> {
-    hook::file(
-        || fs::hard_link(from, to),
-        |active, ()| active.named(Name::Linked { from, to }, site),
-    )
-}
-
 /// Removes a file or an empty directory. Durable after [`sync_dir`].
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use common::*;
+use durum_persist::beneath::Directory;
 use durum_persist::file::{self, MediaFile};
 use durum_persist::simulate::Rules;
 
@@ -132,13 +133,19 @@ fn renames_in_a_chain_show_the_file_once() {
     assert_eq!(states(protocol), set([&["a=1"], &["b=1"], &["c=1"]]));
 }
 
+fn found(dir: &Path) -> Directory {
+    let name = dir.file_name().unwrap().to_str().unwrap();
+    Directory::find(dir.parent().unwrap(), name).unwrap()
+}
+
 #[test]
 fn a_link_is_a_name_of_its_own() {
     let protocol = |dir: &Path| {
         write_synced(&dir.join("a"), "1");
         sync_dir(dir);
-        file::link(&dir.join("a"), &dir.join("b"), DATA).unwrap();
-        file::remove(&dir.join("a"), DATA).unwrap();
+        let directory = found(dir);
+        directory.link("a", &directory, "b", DATA).unwrap();
+        directory.remove("a", DATA).unwrap();
     };
     assert_eq!(
         states(protocol),
@@ -146,7 +153,8 @@ fn a_link_is_a_name_of_its_own() {
     );
     let synced = |dir: &Path| {
         write_synced(&dir.join("a"), "1");
-        file::link(&dir.join("a"), &dir.join("b"), DATA).unwrap();
+        let directory = found(dir);
+        directory.link("a", &directory, "b", DATA).unwrap();
         sync_dir(dir);
         file::remove(&dir.join("a"), DATA).unwrap();
     };

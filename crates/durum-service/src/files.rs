@@ -73,6 +73,14 @@ fn check_directory(store: &Path, name: &str, cure: &'static str) -> Result<()> {
     find_directory(store, name, cure).map(drop)
 }
 
+/// The directory of the store's puddles.
+///
+/// # Errors
+/// `FileMissing`, `NotAFile`, `Io`.
+pub(crate) fn puddle_directory(store: &Path) -> Result<Directory> {
+    find_directory(store, PUDDLE_DIRECTORY, RESTORE)
+}
+
 fn find_directory(store: &Path, name: &str, cure: &'static str) -> Result<Directory> {
     let structure = "a directory of the store";
     reading::find_directory(store, name, Role { structure, cure })
@@ -99,7 +107,7 @@ impl Puddles {
     pub(crate) fn of(store: &Path) -> Result<Puddles> {
         Ok(Puddles {
             store: store.to_owned(),
-            directory: find_directory(store, PUDDLE_DIRECTORY, RESTORE)?,
+            directory: puddle_directory(store)?,
             kept: Mutex::default(),
         })
     }

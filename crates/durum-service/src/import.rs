@@ -8,7 +8,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use durum_format::Uuid;
 use durum_format::export::{self, BEGINNING_BYTES, FILE_NAME, Manifest};
@@ -169,12 +170,16 @@ impl Export {
                 take(puddle, ExportedFile::Stream(from))
             });
         };
-        for (puddle, exported) in &self.manifest.puddles {
+        let puddles = &self.manifest.puddles;
+        let files = puddles.iter().map(|(puddle, exported)| {
             let file = reading::open_in(directory, &puddle.to_string(), ROLE, false)?;
             ensure_is(&file, &exported.header(*puddle))?;
-            take(*puddle, ExportedFile::File(file))?;
-        }
-        Ok(())
+            Ok((*puddle, file))
+        });
+        each_ahead(files, |found| {
+            let (puddle, file) = found?;
+            take(puddle, ExportedFile::File(file))
+        })
     }
 
     /// Copies the file of one of its puddles to a new one, which is as long as it and has no room of its own yet. Not
@@ -199,6 +204,11 @@ impl Export {
             found,
             Some(exported.sum),
         )
+    }
+
+    /// The directory that its files lie in, if it is no archive.
+    pub(crate) fn directory(&self) -> Option<&Directory> {
+        self.directory.as_ref()
     }
 
     /// Why the files cannot become those of a store of this process at `store`, if they cannot.
@@ -238,6 +248,34 @@ impl Ownable {
                 .unwrap_or(0)
                 .saturating_mul(512),
         })
+    }
+}
+
+/// Puddles that are looked at without a thread, which costs as much as some of them.
+const FEW: usize = 16;
+
+/// Gives each item to `take`, in their order, while another thread makes the next ones.
+fn each_ahead<T: Send>(
+    mut items: impl Iterator<Item = Result<T>> + Send,
+    mut take: impl FnMut(Result<T>) -> Result<()>,
+) -> Result<()> {
+    items.by_ref().take(FEW).try_for_each(&mut take)?;
+    let Some(next) = items.next() else {
+        return Ok(());
+    };
+    take(next)?;
+    let ahead = &mut items;
+    let made_ahead = thread::scope(|scope| {
+        // Files that may be open, waiting.
+        let (send, receive) = mpsc::sync_channel(FEW);
+        let make = move || ahead.try_for_each(|item| send.send(item));
+        let thread = thread::Builder::new().spawn_scoped(scope, make);
+        // Who refuses one goes, and takes the receiving end along.
+        thread.map(|_| receive.into_iter().try_for_each(&mut take))
+    });
+    match made_ahead {
+        Ok(taken) => taken,
+        Err(_) => items.try_for_each(take),
     }
 }
 

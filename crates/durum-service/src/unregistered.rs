@@ -98,7 +98,7 @@ pub(crate) fn find(store: &Path, contents: &Contents) -> Result<Vec<Stray>> {
         }
         let state = if is_copy {
             StrayState::Copy
-        } else if contents.removing.contains(&uuid) {
+        } else if contents.is_going(uuid) {
             StrayState::Removing
         } else if !is_unfinished(store, uuid)? {
             StrayState::Used

@@ -70,8 +70,8 @@ fn case(path: PathBuf) -> Case {
     }
 }
 
-/// The client as this test was built with it: of those that are there, and may have other features or be older, the last
-/// one before this program was linked.
+/// The client as this test was built with it: of those that are there, and may have other features or be older, the
+/// last one before this program was linked.
 fn client() -> PathBuf {
     let this = env::current_exe().unwrap();
     let changed = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();

@@ -9,7 +9,7 @@ mod rights;
 pub mod state;
 pub(crate) mod validate;
 
-pub use record::encode_changes;
+pub use record::{encode_changes, encode_changes_within};
 pub use rights::Rights;
 pub use state::{
     AddressRange, Change, Damage, Import, Kept, Origin, PoolRecord, PuddleRecord, QuarantinedLog,

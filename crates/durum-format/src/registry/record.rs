@@ -1,5 +1,7 @@
 //! Change records: how one is written and read, and how whole ones are found among damage.
 
+use std::io::{self, Write};
+
 use super::Change;
 use crate::Uuid;
 use crate::crc::Crc;
@@ -14,13 +16,49 @@ const SEARCH_FACTOR: usize = 4;
 /// The record of commit number `sequence`.
 pub fn encode_changes(store: Uuid, sequence: u64, changes: &[Change]) -> Vec<u8> {
     // No map has a key that is no text, and nothing in it can fail.
-    let mut body = serde_json::to_vec(changes).unwrap_or_default();
+    encode_changes_within(store, sequence, changes, usize::MAX).unwrap_or_default()
+}
+
+/// As [`encode_changes`]. Nothing if the record has more than `max` bytes: what is too long is not written down to find
+/// that out.
+pub fn encode_changes_within(
+    store: Uuid,
+    sequence: u64,
+    changes: &[Change],
+    max: usize,
+) -> Option<Vec<u8>> {
+    let mut body = Limited {
+        bytes: Vec::new(),
+        max,
+    };
+    serde_json::to_writer(&mut body, changes).ok()?;
+    let mut body = body.bytes;
     body.push(b'\n');
     let head = format!("{CHANGE_WORD}{sequence} {} ", body.len());
     let checksum = record_checksum(store, head.as_bytes(), &body);
     let mut bytes = format!("{head}{checksum:#010x}\n").into_bytes();
     bytes.append(&mut body);
-    bytes
+    (bytes.len() <= max).then_some(bytes)
+}
+
+/// Takes so many bytes, and no more.
+struct Limited {
+    bytes: Vec<u8>,
+    max: usize,
+}
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.max - self.bytes.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn record_checksum(store: Uuid, head: &[u8], body: &[u8]) -> u32 {

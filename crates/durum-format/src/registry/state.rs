@@ -159,6 +159,9 @@ pub struct State {
     pub puddles: BTreeMap<Uuid, PuddleRecord>,
     /// Puddles that were removed and whose files may still be there.
     pub removing: BTreeSet<Uuid>,
+    /// Puddles of imports under way: their files may be there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub coming: BTreeSet<Uuid>,
     /// Clients that did not end in order (and the current one).
     pub clients: BTreeSet<Uuid>,
     /// Clients and their users. One stays for as long as logs of the client are in quarantine.
@@ -202,8 +205,10 @@ pub enum Change {
     PutPuddle(Uuid, PuddleRecord),
     /// A puddle is gone; its file is being removed.
     RemovePuddle(Uuid),
-    /// The file of a removed puddle is gone, durably.
+    /// The file of a removed puddle, or of one that was coming, is gone, durably.
     FileGone(Uuid),
+    /// The file of a puddle may be there soon. Until the puddle itself is, the next opener removes it.
+    Coming(Uuid),
     /// A client is there.
     PutClient(Uuid),
     /// A client has ended.
@@ -250,6 +255,7 @@ impl State {
             pools: BTreeMap::new(),
             puddles: BTreeMap::new(),
             removing: BTreeSet::new(),
+            coming: BTreeSet::new(),
             clients: BTreeSet::new(),
             users: BTreeMap::new(),
             grants: BTreeSet::new(),
@@ -303,13 +309,20 @@ impl State {
             Change::Cursor(cursor) => self.cursor = *cursor,
             Change::PutPool(uuid, record) => _ = self.pools.insert(*uuid, record.clone()),
             Change::RemovePool(uuid) => _ = self.pools.remove(uuid),
-            Change::PutPuddle(uuid, record) => _ = self.puddles.insert(*uuid, *record),
+            Change::PutPuddle(uuid, record) => {
+                self.coming.remove(uuid);
+                self.puddles.insert(*uuid, *record);
+            }
             Change::RemovePuddle(uuid) => {
                 if self.puddles.remove(uuid).is_some() {
                     self.removing.insert(*uuid);
                 }
             }
-            Change::FileGone(uuid) => _ = self.removing.remove(uuid),
+            Change::FileGone(uuid) => {
+                self.removing.remove(uuid);
+                self.coming.remove(uuid);
+            }
+            Change::Coming(uuid) => _ = self.coming.insert(*uuid),
             Change::PutClient(uuid) => _ = self.clients.insert(*uuid),
             Change::RemoveClient(uuid) => _ = self.clients.remove(uuid),
             Change::PutUser(client, uid) => _ = self.users.insert(*client, *uid),
@@ -330,6 +343,16 @@ impl State {
         }
     }
 
+    /// Whether the next opener removes the file of this name.
+    pub fn is_going(&self, file: Uuid) -> bool {
+        self.removing.contains(&file) || self.coming.contains(&file)
+    }
+
+    /// The files that the next opener removes.
+    pub fn going(&self) -> impl Iterator<Item = Uuid> {
+        self.removing.union(&self.coming).copied()
+    }
+
     /// Whether a client is there, or logs of it are in quarantine.
     pub(super) fn has_or_keeps(&self, client: Uuid) -> bool {
         let mut logs = self.quarantine.values();
@@ -341,7 +364,8 @@ impl State {
         let mut pools = self.pools.values();
         let has_rights = !self.users.is_empty() || pools.any(|pool| pool.rights.is_some());
         let mut pools = self.pools.values();
-        let is_moving = !self.moves.is_empty() || !self.imports.is_empty();
+        let is_importing = !self.imports.is_empty() || !self.coming.is_empty();
+        let is_moving = !self.moves.is_empty() || is_importing;
         match (
             is_moving || pools.any(|pool| pool.damage.is_some()),
             has_rights,
@@ -387,7 +411,7 @@ impl Change {
     /// The oldest version in whose files it can stand.
     pub fn version_needed(&self) -> u32 {
         match self {
-            Change::PutMove(..) | Change::PutImport(..) => VERSION_MOVES,
+            Change::PutMove(..) | Change::PutImport(..) | Change::Coming(..) => VERSION_MOVES,
             Change::PutPool(_, pool) if pool.damage.is_some() => VERSION_MOVES,
             Change::PutPuddle(_, puddle) if puddle.is_stale => VERSION_MOVES,
             Change::PutUser(..) => VERSION_RIGHTS,

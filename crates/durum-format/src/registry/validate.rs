@@ -109,8 +109,10 @@ impl State {
                     record.size, record.address, self.store.size, self.store.base
                 ))?;
             }
-            if self.removing.contains(uuid) {
-                refuse(format!("puddle {uuid} is there, and being removed"))?;
+            if self.is_going(*uuid) {
+                refuse(format!(
+                    "puddle {uuid} is there, and its file is being removed, or made"
+                ))?;
             }
         }
         let puddles = self.puddles.iter();

@@ -164,9 +164,7 @@ impl Open {
             let behind = (last + 1..=self.group.came).map(|ticket| (ticket, Failure::Again));
             self.group.failed.extend(failed.into_iter().chain(behind));
             let is_listed = |change: &Change| match change {
-                Change::FileGone(uuid) => {
-                    Some(*uuid).filter(|uuid| self.contents.removing.contains(uuid))
-                }
+                Change::FileGone(uuid) => Some(*uuid).filter(|uuid| self.contents.is_going(*uuid)),
                 _ => None,
             };
             let still: Vec<Uuid> = gone.iter().filter_map(is_listed).collect();

@@ -10,6 +10,7 @@
 //! or the pools. Behind that, a file that still has both names is copied by whoever imports it once more.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use durum_format::export::{FILE_NAME, Manifest};
@@ -17,6 +18,7 @@ use durum_format::extent;
 use durum_format::puddle::heap_offset;
 use durum_format::{GRANULE, Uuid};
 use durum_persist::Site;
+use durum_persist::beneath::Directory;
 use durum_persist::file::{self, MediaFile};
 
 use super::Embedded;
@@ -39,6 +41,8 @@ const LEFT: Site = Site("export that was taken over");
 #[derive(Debug)]
 pub struct Importing {
     client: Embedded,
+    /// Where the store's puddles are.
+    directory: Directory,
     plan: Plan,
     /// The puddles that are here, by their names in the export.
     here: BTreeMap<Uuid, Here>,
@@ -66,14 +70,14 @@ impl Embedded {
         let total = export.manifest().puddles.len() as u64;
         let mut done = 0;
         export.each_puddle(|puddle, from| {
-            match from {
-                ExportedFile::File(file) if copied.is_none() => {
-                    match importing.link(puddle, &file)? {
+            match (from, export.directory()) {
+                (ExportedFile::File(file), Some(directory)) if copied.is_none() => {
+                    match importing.link(puddle, &file, directory)? {
                         None => {
                             if options.verifies {
                                 importing.verify(puddle, &file)?;
                             }
-                            taken.push(file.path().to_owned());
+                            taken.push(puddle);
                         }
                         Some(reason) if taken.is_empty() => {
                             importing.copy(export, puddle, ExportedFile::File(file))?;
@@ -87,15 +91,15 @@ impl Embedded {
                         }
                     }
                 }
-                from => importing.copy(export, puddle, from)?,
+                (from, _) => importing.copy(export, puddle, from)?,
             }
             done += 1;
             Progress::tell(&options.progress, Stage::Import, done, total);
             Ok(())
         })?;
         let report = importing.finish()?;
-        if copied.is_none() {
-            remove_taken(export.place(), &taken);
+        if let (None, Some(directory)) = (&copied, export.directory()) {
+            remove_taken(directory, &taken);
         }
         Ok(ImportReport { copied, ..report })
     }
@@ -118,6 +122,7 @@ impl Embedded {
         }
         let mut importing = Importing {
             client: self.another(),
+            directory: files::puddle_directory(&self.host.path)?,
             plan,
             here: BTreeMap::new(),
             is_finished: false,
@@ -140,42 +145,58 @@ impl Embedded {
 }
 
 /// Removes an export whose files are the store's: what names them there first.
-fn remove_taken(place: &Path, taken: &[PathBuf]) {
-    let manifest = place.join(FILE_NAME);
-    let all = [&manifest].into_iter().chain(taken);
-    let removed = all
-        .map(PathBuf::as_path)
-        .chain([place])
-        .try_for_each(|path| files::remove_if_there(path, LEFT, "removing the export").map(drop));
+fn remove_taken(export: &Directory, taken: &[Uuid]) {
+    let names = taken.iter().map(Uuid::to_string);
+    let removed = [FILE_NAME.to_owned()]
+        .into_iter()
+        .chain(names)
+        .try_for_each(|name| match export.remove(&name, LEFT) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        })
+        .and_then(|()| file::remove(export.path(), LEFT));
     if let Err(error) = removed {
         // It was imported all the same.
-        tracing::warn!(place = %place.display(), %error, "the export was imported, and its names cannot be removed");
+        let place = export.path().display();
+        tracing::warn!(%place, %error, "the export was imported, and its names cannot be removed");
     }
 }
 
 impl Importing {
-    /// A puddle that is not here yet, and where its file goes.
-    fn coming(&self, puddle: Uuid) -> Result<(&Registered, PathBuf)> {
+    /// A puddle that is not here yet.
+    fn coming(&self, puddle: Uuid) -> Result<&Registered> {
         let store = &self.client.host.path;
         let coming = self.plan.puddles().get(&puddle);
         let coming = coming.filter(|_| !self.here.contains_key(&puddle));
-        let coming = coming.ok_or_else(|| Error::PuddleUnknown {
+        coming.ok_or_else(|| Error::PuddleUnknown {
             store: store.clone(),
             uuid: puddle.to_string(),
-        })?;
-        Ok((coming, files::puddle_path(store, coming.0)))
+        })
     }
 
-    /// Takes a file over, if it is this user's alone; else tells why it is not, and nothing has changed.
-    fn link(&mut self, puddle: Uuid, from: &MediaFile) -> Result<Option<String>> {
-        let ((uuid, record), to) = self.coming(puddle)?;
-        let linked = file::link(from.path(), &to, FILES);
+    /// Where the file of a puddle goes.
+    fn place_of(&self, (uuid, _): &Registered) -> PathBuf {
+        files::puddle_path(&self.client.host.path, *uuid)
+    }
+
+    /// Takes a file of an export over, if it is this user's alone; else tells why it is not, and nothing has changed.
+    fn link(
+        &mut self,
+        puddle: Uuid,
+        from: &MediaFile,
+        export: &Directory,
+    ) -> Result<Option<String>> {
+        let coming = self.coming(puddle)?;
+        let (uuid, record) = coming;
+        let (name, new) = (puddle.to_string(), uuid.to_string());
+        let linked = export.link(&name, &self.directory, &new, FILES);
         // What was opened has the new name now, too. If its path leads to another file meanwhile, it has not.
         let found = Ownable::of(from)?;
         let has_others = linked.is_ok() && found.names.is_gt();
         let reason = has_others.then(|| "its files have other names, too".to_owned());
         if let Some(reason) = found.why_copied.or(reason) {
             if linked.is_ok() {
+                let to = self.place_of(coming);
                 files::remove_if_there(&to, FILES, "leaving a file to the export")?;
             }
             return Ok(Some(reason));
@@ -190,8 +211,9 @@ impl Importing {
         if found.allocated < size {
             // Who maps it must not find holes on a full disk.
             let here = files::open(&self.client.host.path, *uuid, record, true)?;
-            here.allocate(size, FILES)
-                .map_err(|error| files::grown("making room for a puddle", &to, size, error))?;
+            here.allocate(size, FILES).map_err(|error| {
+                files::grown("making room for a puddle", here.path(), size, error)
+            })?;
         }
         // ORDER: contents are durable before the registry names the puddle: whoever copied the export may not have
         // seen to that.
@@ -224,7 +246,8 @@ impl Importing {
     /// # Errors
     /// `PuddleUnknown` for one that the manifest does not name, or that is here already; `StorageFull`, `Io`.
     pub fn give(&mut self, puddle: Uuid) -> Result<MediaFile> {
-        let ((_, record), to) = self.coming(puddle)?;
+        let coming = self.coming(puddle)?;
+        let (record, to) = (&coming.1, self.place_of(coming));
         let size = file_size(record);
         let failed = |error| files::grown("making room for a puddle", &to, size, error);
         let file = MediaFile::create_new(&to).map_err(failed)?;

@@ -298,7 +298,7 @@ impl Open {
             || contents.puddles.contains_key(&uuid)
             || contents.pools.contains_key(&uuid)
             || contents.clients.contains(&uuid)
-            || contents.removing.contains(&uuid)
+            || contents.is_going(uuid)
             || self.at_work.contains(&uuid)
     }
 
@@ -308,7 +308,7 @@ impl Open {
                 registry,
                 contents: contents.clone(),
             }),
-            unlinked: contents.removing.iter().copied().collect(),
+            unlinked: contents.going().collect(),
             coming: BTreeMap::new(),
             moves: Arc::new(contents.moves.clone()),
             import_moves: BTreeMap::new(),

@@ -285,18 +285,7 @@ impl Plan {
     /// otherwise by then.
     pub(super) fn listing(&self) -> Vec<Change> {
         let puddles = self.puddles.values();
-        let listed = puddles.flat_map(|(uuid, record)| {
-            let record = PuddleRecord {
-                is_stale: false,
-                origin: None,
-                ..*record
-            };
-            [
-                Change::PutPuddle(*uuid, record),
-                Change::RemovePuddle(*uuid),
-            ]
-        });
-        listed.collect()
+        puddles.map(|(uuid, _)| Change::Coming(*uuid)).collect()
     }
 
     /// What it is to say in the end. `is_verified` tells of which puddles contents were compared with their sums.
@@ -312,8 +301,6 @@ impl Plan {
         let pools = self.pools.iter();
         changes.extend(pools.map(|pool| Change::PutPool(pool.uuid, pool.record.clone())));
         for (from, (uuid, record)) in &self.puddles {
-            // It is no file any more that goes.
-            changes.push(Change::FileGone(*uuid));
             let record = match is_verified(*from) {
                 true => looked_at(record),
                 false => *record,

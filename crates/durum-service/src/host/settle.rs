@@ -160,8 +160,8 @@ impl Host {
         let is_coming = |uuid| open.coming.contains_key(&uuid);
         let report = &mut recovered.report;
         open::clear_up(&self.path, &open.contents, is_coming, report)?;
-        let removing = open.contents.removing.iter().copied();
-        open.unlinked = removing.filter(|uuid| !is_coming(*uuid)).collect();
+        let going = open.contents.going();
+        open.unlinked = going.filter(|uuid| !is_coming(*uuid)).collect();
         Ok(recovered.report)
     }
 

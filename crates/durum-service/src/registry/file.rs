@@ -117,9 +117,9 @@ impl Writer {
         })
     }
 
-    /// Whether there is room for so many bytes before `limit`.
-    pub(super) fn has_room(&self, bytes: usize, limit: u64) -> bool {
-        self.end.saturating_add(bytes as u64) <= limit
+    /// Bytes that there is room for before `limit`.
+    pub(super) fn room_before(&self, limit: u64) -> usize {
+        usize::try_from(limit.saturating_sub(self.end)).unwrap_or(usize::MAX)
     }
 
     /// Writes a record behind the last one. Not synced.

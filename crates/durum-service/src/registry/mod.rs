@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 use durum_format::FormatError;
 use durum_format::registry::{
-    VERSION_RIGHTS, check_snapshot, encode_changes, encode_snapshot, parse_used, snapshot_version,
+    VERSION_RIGHTS, check_snapshot, encode_changes_within, encode_snapshot, parse_used,
+    snapshot_version,
 };
 
 use self::contents::{Change, Contents};
@@ -189,20 +190,27 @@ impl Registry {
         purpose: Purpose,
     ) -> Result<(), CommitFailure> {
         let sequence = contents.sequence.wrapping_add(1);
-        let record = encode_changes(contents.store.uuid, sequence, changes);
+        let store = contents.store.uuid;
+        let record_before =
+            |limit| encode_changes_within(store, sequence, changes, self.file.room_before(limit));
         // An older durum would take a record that it cannot read for one that a crash tore.
         let is_understood = changes
             .iter()
             .all(|change| change.version_needed() <= self.version);
-        let additions_end = self.file.room.additions_end;
-        if !is_understood || !self.file.has_room(record.len(), additions_end) {
-            match self.fold(contents, changes) {
-                Err(CommitFailure::Full { .. })
-                    if purpose == Purpose::Removal
-                        && self.file.has_room(record.len(), self.file.room.end) => {}
-                result => return result,
+        let record = is_understood.then(|| record_before(self.file.room.additions_end));
+        let record = match record.flatten() {
+            Some(record) => record,
+            None => {
+                let of_removal = match purpose {
+                    Purpose::Removal => record_before(self.file.room.end),
+                    Purpose::Addition => None,
+                };
+                match (self.fold(contents, changes), of_removal) {
+                    (Err(CommitFailure::Full { .. }), Some(record)) => record,
+                    (result, _) => return result,
+                }
             }
-        }
+        };
         // ORDER: the record is durable before anybody acts on it, and before the copy has it: the copy is never ahead.
         let written = self.file.append(&record).and_then(|()| self.file.sync());
         written.map_err(|error| self.poison(error))?;
@@ -216,7 +224,7 @@ impl Registry {
         let Some(copy) = &mut self.copy else {
             return;
         };
-        if !copy.has_room(record.len(), copy.room.end) {
+        if record.len() > copy.room_before(copy.room.end) {
             self.copy = None;
             return self.renew_copy(contents);
         }

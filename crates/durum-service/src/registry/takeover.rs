@@ -111,6 +111,7 @@ fn forget_ended(store: &Path, mut contents: Contents) -> Contents {
             state.commit(&changes);
             state.sequence = sequence;
             state.removing.clear();
+            state.coming.clear();
             contents = Contents::of(state);
         }
     }
