@@ -8,8 +8,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::export::{self, BEGINNING_BYTES, FILE_NAME, Manifest};
@@ -18,6 +17,7 @@ use durum_persist::beneath::Directory;
 use durum_persist::file::MediaFile;
 use serde::{Deserialize, Serialize};
 
+use crate::ahead::each_ahead;
 use crate::archive;
 use crate::directory::parent;
 use crate::error::{Error, Result};
@@ -248,34 +248,6 @@ impl Ownable {
                 .unwrap_or(0)
                 .saturating_mul(512),
         })
-    }
-}
-
-/// Puddles that are looked at without a thread, which costs as much as some of them.
-const FEW: usize = 16;
-
-/// Gives each item to `take`, in their order, while another thread makes the next ones.
-fn each_ahead<T: Send>(
-    mut items: impl Iterator<Item = Result<T>> + Send,
-    mut take: impl FnMut(Result<T>) -> Result<()>,
-) -> Result<()> {
-    items.by_ref().take(FEW).try_for_each(&mut take)?;
-    let Some(next) = items.next() else {
-        return Ok(());
-    };
-    take(next)?;
-    let ahead = &mut items;
-    let made_ahead = thread::scope(|scope| {
-        // Files that may be open, waiting.
-        let (send, receive) = mpsc::sync_channel(FEW);
-        let make = move || ahead.try_for_each(|item| send.send(item));
-        let thread = thread::Builder::new().spawn_scoped(scope, make);
-        // Who refuses one goes, and takes the receiving end along.
-        thread.map(|_| receive.into_iter().try_for_each(&mut take))
-    });
-    match made_ahead {
-        Ok(taken) => taken,
-        Err(_) => items.try_for_each(take),
     }
 }
 

@@ -23,6 +23,7 @@
 
 #![warn(clippy::unwrap_used)]
 
+mod ahead;
 mod archive;
 mod check;
 mod clone;

@@ -1,7 +1,9 @@
 //! Reading files of which most was never written.
 
 use std::io::{self, Read};
+use std::iter;
 use std::path::Path;
+use std::sync::mpsc;
 
 use durum_format::crc::Crc;
 use durum_format::puddle::IMMUTABLE_SIZE;
@@ -11,6 +13,7 @@ use memmap2::{Advice, MmapMut};
 use rustix::fs::SeekFrom;
 use zerocopy::IntoBytes;
 
+use crate::ahead::each_ahead;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::reading;
@@ -119,48 +122,90 @@ pub(crate) fn copy(from: &MediaFile, to: &MediaFile, size: u64, site: Site) -> R
 /// As [`copy`], and the rest is somebody else's: holes stay holes.
 pub(crate) fn copy_written(from: &MediaFile, to: &MediaFile, size: u64) -> Result<u32> {
     let failed = |error| files::grown("copying a puddle", to.path(), size, error);
-    sum_written(from, size, |part, at| {
-        to.write_all_at(part, at).map_err(failed)
-    })
+    let mut parts = Parts::of(from, size);
+    // Each buffer is used again.
+    let (give_back, given_back) = mpsc::channel();
+    let of_file = &mut parts;
+    let read = iter::from_fn(move || {
+        let buffer = given_back.try_recv().unwrap_or_default();
+        of_file.next(buffer).transpose()
+    });
+    each_ahead(read, |part| {
+        let (at, bytes) = part?;
+        to.write_all_at(&bytes, at).map_err(failed)?;
+        // Where all is read nobody wants it.
+        _ = give_back.send(bytes);
+        Ok(())
+    })?;
+    Ok(parts.crc.value())
 }
 
-/// The [sum](durum_format::export::sum) of the first `size` bytes of a file. Reads what was written of it, and gives it
-/// to `take` with its place.
-pub(crate) fn sum_written(
-    from: &MediaFile,
-    size: u64,
-    mut take: impl FnMut(&[u8], u64) -> Result<()>,
-) -> Result<u32> {
+/// The [sum](durum_format::export::sum) of the first `size` bytes of a file, of which what was written is read.
+pub(crate) fn sum_written(from: &MediaFile, size: u64) -> Result<u32> {
+    let mut parts = Parts::of(from, size);
     let mut buffer = Vec::new();
-    let mut crc = Crc::new();
-    let (mut at, mut end) = (0, 0);
-    while at < size {
-        if at >= end {
-            // A file system that cannot tell: all of it is data.
-            let data = match rustix::fs::seek(from, SeekFrom::Data(at)) {
-                Err(rustix::io::Errno::NXIO) => size,
-                found => found.unwrap_or(at).min(size),
-            };
-            let gap = data - at;
-            for gap in (0..gap).step_by(NOTHING.len()).map(|done| gap - done) {
-                let part = (NOTHING.len() as u64).min(gap) as usize;
-                crc.update(summed(&NOTHING[..part], data - gap));
-            }
-            at = data;
-            let hole = rustix::fs::seek(from, SeekFrom::Hole(at));
-            end = hole.unwrap_or(size).min(size).max(at);
-            continue;
-        }
-        let length = COPIED_BYTES.min(end - at) as usize;
-        let more = length.saturating_sub(buffer.len());
-        reading::lengthen(&mut buffer, from.path(), more as u64)?;
-        let part = &mut buffer[..length];
-        reading::exact(from, at, part, "reading a puddle")?;
-        take(part, at)?;
-        crc.update(summed(part, at));
-        at += length as u64;
+    while let Some((_, read)) = parts.next(buffer)? {
+        buffer = read;
     }
-    Ok(crc.value())
+    Ok(parts.crc.value())
+}
+
+/// The parts of a file that were written, in their order, and what all of it sums up to.
+struct Parts<'f> {
+    from: &'f MediaFile,
+    size: u64,
+    at: u64,
+    /// Where what is written here ends.
+    end: u64,
+    crc: Crc,
+}
+
+impl Parts<'_> {
+    fn of(from: &MediaFile, size: u64) -> Parts<'_> {
+        Parts {
+            from,
+            size,
+            at: 0,
+            end: 0,
+            crc: Crc::new(),
+        }
+    }
+
+    /// The next one and its place, in this buffer.
+    fn next(&mut self, mut buffer: Vec<u8>) -> Result<Option<(u64, Vec<u8>)>> {
+        if self.at >= self.end {
+            self.skip_hole();
+        }
+        if self.at >= self.size {
+            return Ok(None);
+        }
+        let length = COPIED_BYTES.min(self.end - self.at) as usize;
+        let more = length.saturating_sub(buffer.len());
+        reading::lengthen(&mut buffer, self.from.path(), more as u64)?;
+        buffer.truncate(length);
+        reading::exact(self.from, self.at, &mut buffer, "reading a puddle")?;
+        self.crc.update(summed(&buffer, self.at));
+        let place = self.at;
+        self.at += length as u64;
+        Ok(Some((place, buffer)))
+    }
+
+    /// Goes to where something was written next, or to the end.
+    fn skip_hole(&mut self) {
+        // A file system that cannot tell: all of it is data.
+        let data = match rustix::fs::seek(self.from, SeekFrom::Data(self.at)) {
+            Err(rustix::io::Errno::NXIO) => self.size,
+            found => found.unwrap_or(self.at).min(self.size),
+        };
+        let gap = data - self.at;
+        for gap in (0..gap).step_by(NOTHING.len()).map(|done| gap - done) {
+            let part = (NOTHING.len() as u64).min(gap) as usize;
+            self.crc.update(summed(&NOTHING[..part], data - gap));
+        }
+        self.at = data;
+        let hole = rustix::fs::seek(self.from, SeekFrom::Hole(data));
+        self.end = hole.unwrap_or(self.size).min(self.size).max(data);
+    }
 }
 
 /// As [`copy_written`], of bytes that come; `place` is where they come from, for errors.

@@ -10,7 +10,7 @@ use crate::{reading, sparse};
 /// What the contents of a puddle's file [sum up](durum_format::export::sum) to. What was never written is not read: of
 /// an export that is most of a puddle with little in it.
 pub(crate) fn sum_of(file: &MediaFile) -> Result<u32> {
-    sparse::sum_written(file, reading::length(file)?, |_, _| Ok(()))
+    sparse::sum_written(file, reading::length(file)?)
 }
 
 /// Checks that the contents of a puddle, of which `place` tells, sum up to what was exported.
