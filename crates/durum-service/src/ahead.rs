@@ -6,7 +6,7 @@ use std::thread;
 use crate::error::Result;
 
 /// Items that are made and taken without a thread, which costs as much as some of them, and how many wait at most.
-const FEW: usize = 16;
+pub(crate) const FEW: usize = 8;
 
 /// Gives each item to `take`, in their order, while another thread makes the next ones. It ends with the first error.
 ///

@@ -17,16 +17,19 @@ use durum_persist::beneath::Directory;
 use durum_persist::file::MediaFile;
 use serde::{Deserialize, Serialize};
 
-use crate::ahead::each_ahead;
+use crate::ahead::{FEW, each_ahead};
 use crate::archive;
 use crate::directory::parent;
 use crate::error::{Error, Result};
 use crate::model::ProgressFn;
+use crate::names;
 use crate::reading::{self, Role};
 use crate::sparse;
 use crate::sums::ensure_sum;
 
 const CURE: &str = "make the export again";
+/// Files of an export that are open at once: those that wait, and one on either side.
+const FILES_AHEAD: usize = FEW + 2;
 const ROLE: Role = Role {
     structure: "a file of the export",
     cure: CURE,
@@ -172,7 +175,9 @@ impl Export {
         };
         let puddles = &self.manifest.puddles;
         let files = puddles.iter().map(|(puddle, exported)| {
-            let file = reading::open_in(directory, &puddle.to_string(), ROLE, false)?;
+            let name = puddle.to_string();
+            let open = || reading::open_in(directory, &name, ROLE, false);
+            let file = names::with_descriptors(&self.place, FILES_AHEAD, open)?;
             ensure_is(&file, &exported.header(*puddle))?;
             Ok((*puddle, file))
         });

@@ -63,6 +63,8 @@ pub enum StrayState {
     Waiting,
     /// It holds, or held, something.
     Used,
+    /// Of an import that was not finished, as far as the registry tells.
+    Coming,
 }
 
 impl StrayState {
@@ -70,7 +72,7 @@ impl StrayState {
     pub(crate) fn may_go(self) -> bool {
         matches!(
             self,
-            StrayState::Removing | StrayState::Copy | StrayState::Unfinished
+            StrayState::Removing | StrayState::Copy | StrayState::Unfinished | StrayState::Coming
         )
     }
 }
@@ -98,7 +100,9 @@ pub(crate) fn find(store: &Path, contents: &Contents) -> Result<Vec<Stray>> {
         }
         let state = if is_copy {
             StrayState::Copy
-        } else if contents.is_going(uuid) {
+        } else if contents.coming.contains(&uuid) {
+            StrayState::Coming
+        } else if contents.removing.contains(&uuid) {
             StrayState::Removing
         } else if !is_unfinished(store, uuid)? {
             StrayState::Used

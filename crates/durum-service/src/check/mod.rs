@@ -244,6 +244,9 @@ impl CheckReport {
                 StrayKind::Puddle(StrayState::Removing) => {
                     "an orphan: it was being removed; the next opener goes on"
                 }
+                StrayKind::Puddle(StrayState::Coming) => {
+                    "of an import that has not ended; the next opener removes it"
+                }
                 StrayKind::Puddle(StrayState::Copy) => {
                     "a copy that was not finished; the next opener removes it"
                 }

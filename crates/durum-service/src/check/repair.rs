@@ -102,9 +102,11 @@ fn rebuild_registry(
     let Some(contents) = remains.salvage(Some(identity)) else {
         return Err(cause);
     };
-    // What it does not name belongs to a commit that neither tells of.
+    // What it does not name belongs to a commit that neither tells of. So may what was coming: an import that has ended
+    // is nowhere else.
     let strays = unregistered::find(path, &contents)?;
-    if strays.iter().any(|stray| stray.state == StrayState::Used) {
+    let may_be_named = |state| matches!(state, StrayState::Used | StrayState::Coming);
+    if strays.iter().any(|stray| may_be_named(stray.state)) {
         return Err(cause);
     }
     for (uuid, record) in &contents.puddles {

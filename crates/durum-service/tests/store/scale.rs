@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use durum_format::UNIT;
-use durum_service::{PuddleKind, PuddleOwner, Service};
+use durum_service::{
+    Export, ExportOptions, ImportOptions, PuddleKind, PuddleOwner, Service, export,
+};
 
 use crate::support::{cpu_time, create, open, room, scratch, spec};
 
@@ -46,34 +48,53 @@ fn a_thousand_puddles_are_opened_in_milliseconds() {
 
 const STORE: &str = "DURUM_TEST_SCALE_STORE";
 
-/// Not a test of its own: opens a pool with more puddles than its soft limit of open files allows.
+fn limit_open_files(soft: u64, hard: u64) {
+    let limit = libc::rlimit {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
+    // SAFETY: the pointer is to a local that outlives the call.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+}
+
+/// Not a test of its own: opens a pool with more puddles than its soft limit of open files allows, and imports it where
+/// there is room for fewer files than are looked at ahead.
 #[test]
 fn process_with_a_low_limit() {
     let Some(path) = std::env::var_os(STORE) else {
         return;
     };
-    let limit = libc::rlimit {
-        rlim_cur: 50,
-        rlim_max: 1000,
-    };
-    // SAFETY: the pointer is to a local that outlives the call.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
-    let store = open(std::path::Path::new(&path));
+    let path = std::path::Path::new(&path);
+    limit_open_files(50, 1000);
+    let store = open(path);
     let pool = store.open_pool("many").unwrap();
     let others = crate::support::open_others(&store, &pool).unwrap();
     assert_eq!(others.len(), 59);
-    let limit = libc::rlimit {
-        rlim_cur: 100,
-        rlim_max: 100,
-    };
-    // SAFETY: as above.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    limit_open_files(100, 100);
     store.close_pool(pool.uuid).unwrap();
     let again = store.open_pool("many");
     let refusal = again.and_then(|pool| crate::support::open_others(&store, &pool));
     let refusal = refusal.unwrap_err();
     assert!(refusal.to_string().contains("ulimit"), "{refusal}");
-    drop((pool, others));
+    drop((pool, others, store));
+}
+
+/// As above: imports a pool where fewer files may be open than are looked at ahead.
+#[test]
+fn process_that_imports_with_a_low_limit() {
+    let Some(path) = std::env::var_os(STORE) else {
+        return;
+    };
+    let path = std::path::Path::new(&path);
+    let store = open(path);
+    let export = Export::open(&path.with_file_name("export")).unwrap();
+    let options = ImportOptions {
+        name: Some("again".to_owned()),
+        ..ImportOptions::default()
+    };
+    let is_open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    limit_open_files(is_open + 3, 1000);
+    assert_eq!(store.import(&export, &options).unwrap().puddles, 60);
 }
 
 #[test]
@@ -89,10 +110,21 @@ fn a_soft_limit_of_open_files_is_raised_and_a_hard_one_is_named() {
     }
     store.close().unwrap();
     drop(store);
-    let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "scale::process_with_a_low_limit"])
-        .env(STORE, &path)
-        .status()
-        .unwrap();
-    assert!(status.success());
+    let place = path.with_file_name("export");
+    export(&path, "many", &place, &ExportOptions::default()).unwrap();
+    for process in [
+        "process_with_a_low_limit",
+        "process_that_imports_with_a_low_limit",
+    ] {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &format!("scale::{process}")])
+            .env(STORE, &path)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && told.contains("1 passed"),
+            "{told}"
+        );
+    }
 }

@@ -11,7 +11,7 @@ use durum_persist::record::note;
 use durum_persist::simulate::{Failure, Plan, Report, Rules, explore_with_recovery};
 use durum_service::{
     Compression, Embedded, Error, Export, ExportOptions, ImportOptions, ImportReport, PuddleGrant,
-    Service, check, export,
+    Service, check, export, repair,
 };
 
 use crate::moving::{NODES, POOLS, displace, follow_in, lists, moves, version};
@@ -53,6 +53,34 @@ fn copied() -> ImportOptions {
 fn puddles_of(store: &Embedded) -> Vec<PuddleGrant> {
     let opened = POOLS.map(|(name, _)| open_all(store, store.open_pool(name).unwrap()));
     opened.into_iter().flatten().collect()
+}
+
+/// The copy of a registry that is lost is from before an import ended, which has taken the export over.
+#[test]
+fn a_repair_from_what_is_older_than_an_import_removes_none_of_its_files() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    lists(&path);
+    let place = export_beside(&path, POOLS[0].0, true);
+    let other = directory.path().join("other");
+    let store = create(&other);
+    let export = Export::open(&place).unwrap();
+    let mut importing = store
+        .begin_import(&place, export.manifest(), &ImportOptions::default())
+        .unwrap();
+    let copy = fs::read(other.join("registry.copy")).unwrap();
+    export
+        .each_puddle(|puddle, file| export.copy(puddle, file, &importing.give(puddle)?))
+        .unwrap();
+    importing.finish().unwrap();
+    drop(store);
+    let files = || fs::read_dir(other.join("puddles")).unwrap().count();
+    let before = files();
+    assert!(before > 0);
+    fs::write(other.join("registry.copy"), copy).unwrap();
+    fs::remove_file(other.join("registry")).unwrap();
+    repair(&other).unwrap_err();
+    assert_eq!(files(), before);
 }
 
 #[test]
