@@ -4,8 +4,11 @@
 //   opt -load-pass-plugin durumcc-passes.so -passes=nvl-begin,...,nvl-simplify,...,nvl-end -S
 //   file.ll
 //
-// print-locks says what is known of the locks of any module (locks/print.cpp).
+// print-locks says what is known of the locks of any module (locks/print.cpp), print-regions how
+// its sections are cut (ido/print.cpp), and regions-twice tests that (ido/twice.h).
 #include "common/mark.h"
+#include "ido/print.h"
+#include "ido/twice.h"
 #include "locks/print.h"
 #include "nvl/language.h"
 #include "nvl/pipeline.h"
@@ -69,6 +72,27 @@ struct PrintLocks : PassInfoMixin<PrintLocks> {
     static bool isRequired() { return true; }
 };
 
+struct PrintRegions : PassInfoMixin<PrintRegions> {
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
+        ido::print(module, analyses, outs());
+        return PreservedAnalyses::none();
+    }
+    static bool isRequired() { return true; }
+};
+
+struct RegionsTwice : PassInfoMixin<RegionsTwice> {
+    explicit RegionsTwice(const ido::Twice &options) : options(options) {}
+
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
+        ido::do_twice(module, analyses, options);
+        return PreservedAnalyses::none();
+    }
+    static bool isRequired() { return true; }
+
+  private:
+    ido::Twice options;
+};
+
 void add_steps(ModulePassManager &passes, Point point) {
     if (point == Point::PipelineStart)
         passes.addPass(LeavePlain());
@@ -80,6 +104,14 @@ void add_steps(ModulePassManager &passes, Point point) {
 bool parse(StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
     if (name == "print-locks") {
         passes.addPass(PrintLocks());
+        return true;
+    }
+    if (name == "print-regions") {
+        passes.addPass(PrintRegions());
+        return true;
+    }
+    if (std::optional<ido::Twice> options = ido::twice_named(name)) {
+        passes.addPass(RegionsTwice(*options));
         return true;
     }
     for (const Step &step : steps) {

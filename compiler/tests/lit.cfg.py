@@ -27,6 +27,7 @@ config.environment["CCC_OVERRIDE_OPTIONS"] = \
     "# ^--end-no-unused-arguments ^-llvm-verify-each ^-Xclang ^--start-no-unused-arguments"
 
 durumcc = os.path.join(prefix, "bin", "durumcc")
+passes = os.path.join(prefix, "lib", "durumcc", "durumcc-passes.so")
 inputs = os.path.join(config.test_source_root, "run", "inputs")
 repository = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -42,6 +43,8 @@ front_end = os.path.join(front_end, "bin", "durumcc")
 seeds = lit_config.params.get("seeds")
 # Levels of optimization that programs are compiled at, or those of `--param levels=...`: `make test-long` has all.
 levels = lit_config.params.get("levels", "-O2")
+# Random programs whose regions are done two times.
+regions = f"--seeds {int(seeds) // 10}" if seeds else "--seeds 4"
 random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 2 --jobs 1"
 # Lines of a plain program that is compiled with many options: most of the time that this takes is the optimizer's.
 plain_lines = "3000" if "levels" in lit_config.params else "400"
@@ -52,15 +55,17 @@ config.substitutions += [
     ("%ir", front_end + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
     # And as they leave it.
     ("%lowered", durumcc + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
-    # What the inference of locks finds in intermediate code.
-    ("%print-locks", "opt -load-pass-plugin=" + os.path.join(prefix, "lib", "durumcc", "durumcc-passes.so") +
-                     " -passes=print-locks -disable-output"),
+    # What is known of locks, and of regions, in intermediate code.
+    ("%print-locks", f"opt -load-pass-plugin={passes} -passes=print-locks -disable-output"),
+    ("%print-regions", f"opt -load-pass-plugin={passes} -passes=print-regions -disable-output"),
+    ("%passes", passes),
     # Compiles the file, which follows with options, at each level, and runs it.
     ("%levels", f"bash {os.path.join(inputs, 'levels.sh')} '{levels}' {durumcc} -I{os.path.join(prefix, 'include')}"),
     # The same, with a service for each run; at one level, as the levels have no part in it.
     ("%served", f"bash {os.path.join(repository, 'ci', 'served.sh')} {lit_config.params.get('durumd', 'durumd')} "
                 f"bash {os.path.join(inputs, 'levels.sh')} -O2 {durumcc} -I{os.path.join(prefix, 'include')}"),
     ("%random", random_programs),
+    ("%seeds-of-regions", regions),
     ("%plain-lines", plain_lines),
     ("%front-end", front_end),
     ("%durumcc", durumcc),

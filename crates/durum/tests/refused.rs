@@ -27,7 +27,7 @@ struct Case {
 enum Way {
     /// As `cargo check` does, and editors do.
     Check,
-    /// As `cargo build` does: what constants in generic code refuse shows where code is made. `cargo check` lets it pass.
+    /// As `cargo build` does: what constants in generic code refuse shows where code is made only.
     Build,
     /// As `cargo check` does, for a program whose panics abort.
     Abort,

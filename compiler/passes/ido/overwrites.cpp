@@ -1,0 +1,149 @@
+#include "ido/regions.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/Analysis/CFG.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+namespace durumcc::ido {
+namespace {
+
+using namespace llvm;
+
+bool is_one_copy(const MemIntrinsic &intrinsic) {
+    // Parts of memmove may overlap: then it reads what it has overwritten.
+    return !intrinsic.isVolatile() && !isa<MemMoveInst>(intrinsic);
+}
+
+// Neither writes nor comes back in another way, nor is it seen by anybody.
+bool only_reads(const CallBase &call) {
+    return !call.isInlineAsm() && call.onlyReadsMemory() && call.doesNotThrow() &&
+           call.hasFnAttr(Attribute::WillReturn) && !call.isConvergent();
+}
+
+MemoryLocation written_by(const Instruction &writer) {
+    if (const auto *store = dyn_cast<StoreInst>(&writer))
+        return MemoryLocation::get(store);
+    return MemoryLocation::getForDest(cast<MemIntrinsic>(&writer));
+}
+
+class Finder {
+  public:
+    Finder(Function &function, IsInside is_inside, FunctionAnalysisManager &analyses)
+        : function(function), is_inside(is_inside),
+          results(analyses.getResult<AAManager>(function)),
+          dominators(analyses.getResult<DominatorTreeAnalysis>(function)),
+          loops(analyses.getResult<LoopAnalysis>(function)), aliases(results),
+          aliases_of_turns(results) {
+        aliases_of_turns.enableCrossIterationMode();
+        for (BasicBlock &block : function)
+            beginnings.try_emplace(&block, scan(block.begin()));
+    }
+
+    SmallVector<Overwrite, 16> find() {
+        SmallVector<Overwrite, 16> found;
+        for (BasicBlock &block : function)
+            for (Instruction &reader : block)
+                if (is_of_region(reader) && is_reader(reader))
+                    for (Instruction *writer : writers_behind(reader))
+                        if (may_overwrite(reader, *writer))
+                            found.push_back({&reader, writer});
+        return found;
+    }
+
+  private:
+    // What comes from a place on to the end of its block, or of the region.
+    struct Piece {
+        SmallVector<Instruction *, 4> writers;
+        bool reaches_end = true;
+    };
+
+    bool is_of_region(const Instruction &instruction) const {
+        return is_inside(instruction) && may_be_repeated(instruction);
+    }
+
+    bool is_reader(const Instruction &instruction) {
+        if (!instruction.mayReadFromMemory())
+            return false;
+        const auto *load = dyn_cast<LoadInst>(&instruction);
+        return !load || !isNoModRef(results.getModRefInfoMask(MemoryLocation::get(load)));
+    }
+
+    Piece scan(BasicBlock::iterator place) const {
+        Piece piece;
+        for (Instruction &instruction : make_range(place, place->getParent()->end())) {
+            if (!is_of_region(instruction)) {
+                piece.reaches_end = false;
+                break;
+            }
+            if (isa<StoreInst, MemIntrinsic>(instruction))
+                piece.writers.push_back(&instruction);
+        }
+        return piece;
+    }
+
+    // Those that may come in the same region, in an order that is always the same.
+    SmallSetVector<Instruction *, 8> writers_behind(Instruction &reader) const {
+        SmallSetVector<Instruction *, 8> found;
+        SmallSetVector<BasicBlock *, 16> blocks;
+        auto go_on = [&](const Piece &piece, BasicBlock &block) {
+            found.insert(piece.writers.begin(), piece.writers.end());
+            if (piece.reaches_end)
+                blocks.insert(succ_begin(&block), succ_end(&block));
+        };
+        go_on(scan(std::next(reader.getIterator())), *reader.getParent());
+        for (unsigned i = 0; i < blocks.size(); i++)
+            go_on(beginnings.find(blocks[i])->second, *blocks[i]);
+        return found;
+    }
+
+    bool may_overwrite(Instruction &reader, Instruction &writer) {
+        MemoryLocation written = written_by(writer);
+        if (!isPotentiallyReachable(&writer, &reader, nullptr, &dominators, &loops))
+            return isRefSet(aliases.getModRefInfo(&reader, written));
+        // They may belong to different turns of a loop. What is told by scopes (`restrict` of a
+        // function that was inlined there) is told of one turn only.
+        written.AATags.Scope = written.AATags.NoAlias = nullptr;
+        return isRefSet(aliases_of_turns.getModRefInfo(&reader, written));
+    }
+
+    Function &function;
+    const IsInside is_inside;
+    AAResults &results;
+    const DominatorTree &dominators;
+    const LoopInfo &loops;
+    BatchAAResults aliases;
+    BatchAAResults aliases_of_turns;
+    DenseMap<const BasicBlock *, Piece> beginnings;
+};
+
+} // namespace
+
+bool may_be_repeated(const Instruction &instruction) {
+    if (const auto *load = dyn_cast<LoadInst>(&instruction))
+        return load->isSimple();
+    if (const auto *store = dyn_cast<StoreInst>(&instruction))
+        return store->isSimple();
+    if (const auto *place = dyn_cast<AllocaInst>(&instruction))
+        return place->isStaticAlloca();
+    if (const auto *intrinsic = dyn_cast<MemIntrinsic>(&instruction))
+        return is_one_copy(*intrinsic);
+    if (const auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction))
+        if (intrinsic->isAssumeLikeIntrinsic())
+            return !intrinsic->isLifetimeStartOrEnd();
+    if (const auto *call = dyn_cast<CallInst>(&instruction))
+        return only_reads(*call);
+    if (instruction.isTerminator())
+        return isa<BranchInst, SwitchInst>(instruction);
+    return !instruction.mayReadOrWriteMemory() && !isa<CallBase>(instruction);
+}
+
+SmallVector<Overwrite, 16> overwrites_in(Function &function, IsInside is_inside,
+                                         FunctionAnalysisManager &analyses) {
+    return Finder(function, is_inside, analyses).find();
+}
+
+} // namespace durumcc::ido

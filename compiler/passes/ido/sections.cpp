@@ -1,0 +1,26 @@
+#include "ido/sections.h"
+
+namespace durumcc::ido {
+
+using namespace llvm;
+
+Inside::Inside(const Function &function, const locks::Held &held) {
+    if (function.isDeclaration())
+        return;
+    const Depth entry = held.entry(function);
+    const Depths depths(function, held);
+    depths.each(function, [&](const Instruction &instruction, std::optional<Depth> depth) {
+        if (depth && (entry + *depth).may_be_inside())
+            places.insert(&instruction);
+    });
+}
+
+Inside Inside::everywhere(const Function &function) {
+    Inside inside;
+    for (const BasicBlock &block : function)
+        for (const Instruction &instruction : block)
+            inside.places.insert(&instruction);
+    return inside;
+}
+
+} // namespace durumcc::ido

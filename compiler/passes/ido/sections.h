@@ -1,0 +1,28 @@
+// The places of a function that may be in a section.
+#pragma once
+
+#include "locks/held.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace durumcc::ido {
+
+class Inside {
+  public:
+    Inside(const llvm::Function &function, const locks::Held &held);
+
+    // Every place, as if each function was called in a section.
+    static Inside everywhere(const llvm::Function &function);
+
+    bool is_empty() const { return places.empty(); }
+    bool operator()(const llvm::Instruction &instruction) const {
+        return places.contains(&instruction);
+    }
+
+  private:
+    Inside() = default;
+
+    llvm::SmallPtrSet<const llvm::Instruction *, 32> places;
+};
+
+} // namespace durumcc::ido

@@ -1,0 +1,197 @@
+#include "ido/twice.h"
+
+#include "ido/regions.h"
+#include "ido/sections.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Local.h"
+
+namespace durumcc::ido {
+namespace {
+
+using namespace llvm;
+
+// What was there at the begin of a local's life is what an earlier one had written.
+void end_lifetimes(Function &function) {
+    for (BasicBlock &block : function)
+        for (Instruction &instruction : make_early_inc_range(block))
+            if (instruction.isLifetimeStartOrEnd())
+                instruction.eraseFromParent();
+}
+
+// All that passes from block to block is in slots then, so that a jump needs nothing else.
+class Slots {
+  public:
+    explicit Slots(Function &function) : function(function) {
+        SmallVector<PHINode *, 16> phis;
+        for (BasicBlock &block : function)
+            for (PHINode &phi : block.phis())
+                phis.push_back(&phi);
+        for (PHINode *phi : phis)
+            DemotePHIToStack(phi, place());
+    }
+
+    void demote() {
+        SmallVector<Instruction *, 32> passing;
+        for (BasicBlock &block : function)
+            for (Instruction &instruction : block)
+                if (!isa<AllocaInst>(instruction) && instruction.isUsedOutsideOfBlock(&block))
+                    passing.push_back(&instruction);
+        for (Instruction *instruction : passing)
+            slots[instruction] = DemoteRegToStack(*instruction, false, place());
+    }
+
+    // None for arguments, which are always there.
+    AllocaInst *of(Value &value) const { return slots.lookup(&value); }
+
+    void spoil(IRBuilderBase &builder) const {
+        for (auto [value, slot] : slots) {
+            const TypeSize size = *slot->getAllocationSize(function.getDataLayout());
+            builder.CreateMemSet(slot, builder.getInt8(0xa5), size.getFixedValue(),
+                                 slot->getAlign());
+        }
+    }
+
+    AllocaInst *make(Type *type) { return IRBuilder<>(&*place()).CreateAlloca(type); }
+
+    // Behind all allocas.
+    BasicBlock::iterator place() const {
+        return function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
+    }
+
+  private:
+    Function &function;
+    MapVector<Value *, AllocaInst *> slots;
+};
+
+class Doubler {
+  public:
+    Doubler(Function &function, const Regions &found)
+        : function(function), found(found), slots(function) {}
+
+    void run() {
+        SmallVector<SmallVector<Value *, 8>, 8> live_ins;
+        const Live live(function);
+        for (const Region &one : found.regions)
+            live_ins.emplace_back(live.at(*one.head));
+        slots.demote();
+
+        IRBuilder<> builder(&*slots.place());
+        region = slots.make(builder.getInt32Ty());
+        is_second = slots.make(builder.getInt1Ty());
+        builder.CreateStore(builder.getInt32(0), region);
+        builder.CreateStore(builder.getFalse(), is_second);
+        make_again();
+        for (Instruction *place : found.ends)
+            end_at(*place);
+        for (auto [i, one] : enumerate(found.regions))
+            begin(i + 1, *one.head, live_ins[i]);
+    }
+
+  private:
+    // Where a region that has come to its end for the first time begins again.
+    void make_again() {
+        LLVMContext &context = function.getContext();
+        again = BasicBlock::Create(context, "again", &function);
+        BasicBlock *none = BasicBlock::Create(context, "none", &function);
+        new UnreachableInst(context, none);
+        IRBuilder<> builder(again);
+        builder.CreateStore(builder.getTrue(), is_second);
+        // Whatever is no live-in is lost.
+        slots.spoil(builder);
+        Value *number = builder.CreateLoad(builder.getInt32Ty(), region);
+        begins = builder.CreateSwitch(number, none, found.regions.size());
+    }
+
+    // A region that is under way in front of the place ends there. Gives the block that begins with
+    // the place.
+    BasicBlock &end_at(Instruction &place) {
+        BasicBlock *before = place.getParent();
+        BasicBlock *passed = SplitBlock(before, &place);
+        BasicBlock *behind = SplitBlock(passed, &place);
+        before->getTerminator()->eraseFromParent();
+        IRBuilder<> builder(before);
+        Value *is_any = builder.CreateIsNotNull(builder.CreateLoad(builder.getInt32Ty(), region));
+        Value *is_first = builder.CreateNot(builder.CreateLoad(builder.getInt1Ty(), is_second));
+        builder.CreateCondBr(builder.CreateAnd(is_any, is_first), again, passed);
+        builder.SetInsertPoint(passed->getTerminator());
+        builder.CreateStore(builder.getInt32(0), region);
+        return *behind;
+    }
+
+    void begin(unsigned number, BasicBlock &head, ArrayRef<Value *> live_ins) {
+        BasicBlock &here = end_at(head.front());
+        BasicBlock *body = SplitBlock(&here, &here.front());
+        BasicBlock *reload = BasicBlock::Create(function.getContext(), "reload", &function);
+        IRBuilder<> saving(here.getTerminator());
+        IRBuilder<> reloading(reload);
+        for (Value *value : live_ins) {
+            AllocaInst *slot = slots.of(*value);
+            if (!slot)
+                continue;
+            Type *type = slot->getAllocatedType();
+            AllocaInst *saved = slots.make(type);
+            saving.CreateStore(saving.CreateLoad(type, slot), saved);
+            reloading.CreateStore(reloading.CreateLoad(type, saved), slot);
+        }
+        saving.CreateStore(saving.getInt32(number), region);
+        saving.CreateStore(saving.getFalse(), is_second);
+        reloading.CreateBr(body);
+        begins->addCase(saving.getInt32(number), reload);
+    }
+
+    Function &function;
+    const Regions &found;
+    Slots slots;
+    // The number of the region that is under way, or 0, and whether it is for the second time.
+    AllocaInst *region = nullptr;
+    AllocaInst *is_second = nullptr;
+    BasicBlock *again = nullptr;
+    SwitchInst *begins = nullptr;
+};
+
+} // namespace
+
+std::optional<Twice> twice_named(StringRef name) {
+    if (!name.consume_front("regions-twice"))
+        return std::nullopt;
+    Twice options;
+    name.consume_front("<");
+    name.consume_back(">");
+    SmallVector<StringRef, 2> words;
+    name.split(words, ';', -1, false);
+    for (StringRef word : words) {
+        if (word == "everywhere")
+            options.is_everywhere = true;
+        else if (!word.consume_front("leave-out=") || word.getAsInteger(10, options.left_out))
+            return std::nullopt;
+    }
+    return options;
+}
+
+void do_twice(Module &module, ModuleAnalysisManager &analyses, const Twice &options) {
+    FunctionAnalysisManager &of_functions =
+        analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+    const locks::Held held(module);
+    unsigned overwrites_seen = 0;
+    for (Function &function : module) {
+        if (function.isDeclaration())
+            continue;
+        end_lifetimes(function);
+        const Inside inside =
+            options.is_everywhere ? Inside::everywhere(function) : Inside(function, held);
+        SmallVector<Overwrite, 16> overwrites = overwrites_in(function, inside, of_functions);
+        if (options.left_out)
+            erase_if(overwrites,
+                     [&](const Overwrite &) { return ++overwrites_seen % options.left_out == 0; });
+        const Regions found = split(function, inside, overwrites, of_functions);
+        if (!found.regions.empty())
+            Doubler(function, found).run();
+    }
+}
+
+} // namespace durumcc::ido

@@ -1,0 +1,65 @@
+// Where regions begin, and what they need. At -O1, with what is inlined left apart.
+// RUN: %clang -O1 -g -fno-inline -fno-vectorize -S -emit-llvm %s -o - | %print-regions | %filecheck
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+struct node {
+    struct node *next;
+    int value;
+};
+struct node *stack;
+int count, other;
+
+// The head is read before something is written that may be the head; and the counter is, after that.
+// CHECK-LABEL: {{^}}push: 3 regions
+// CHECK-NEXT: cuts.c:[[@LINE+5]]: 1 live-in{{$}}
+// CHECK-NEXT: cuts.c:[[@LINE+4]]: 2 live-ins, would overwrite what cuts.c:[[@LINE+4]] reads
+// CHECK-NEXT: cuts.c:[[@LINE+5]]: 1 live-in, would overwrite what cuts.c:[[@LINE+5]] reads
+void push(struct node *node) {
+    pthread_mutex_lock(&lock);
+    node->next = stack;
+    stack = node;
+    count++;
+    pthread_mutex_unlock(&lock);
+}
+
+// What is only written needs no cut.
+// CHECK-LABEL: {{^}}write: 1 region
+// CHECK-NEXT: 1 live-in{{$}}
+void write(int value) {
+    pthread_mutex_lock(&lock);
+    count = value;
+    other = value;
+    pthread_mutex_unlock(&lock);
+}
+
+// One cut in front of the loop is enough for what was read before it, and none is in it.
+// CHECK-LABEL: {{^}}fill: 2 regions
+// CHECK-NEXT: 2 live-ins{{$}}
+// CHECK-NEXT: 3 live-ins, would overwrite what
+void fill(int *numbers, int n) {
+    pthread_mutex_lock(&lock);
+    int first = numbers[0];
+    for (int i = 0; i < n; i++)
+        numbers[i] = first + i;
+    pthread_mutex_unlock(&lock);
+}
+
+// A lock in a lock is a place of its own: regions end and begin there.
+// CHECK-LABEL: {{^}}nested: 3 regions
+void nested(pthread_mutex_t *inner) {
+    pthread_mutex_lock(&lock);
+    other = 1;
+    pthread_mutex_lock(inner);
+    other = 2;
+    pthread_mutex_unlock(inner);
+    other = 3;
+    pthread_mutex_unlock(&lock);
+}
+
+// Nobody holds a lock here: it is no section.
+// CHECK-NOT: main
+int main(void) {
+    count++;
+    return 0;
+}
