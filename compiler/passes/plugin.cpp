@@ -16,6 +16,9 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
 
+#include <functional>
+#include <optional>
+
 namespace durumcc {
 namespace {
 
@@ -64,34 +67,35 @@ struct LeavePlain : PassInfoMixin<LeavePlain> {
     static bool isRequired() { return true; }
 };
 
-struct PrintLocks : PassInfoMixin<PrintLocks> {
-    PreservedAnalyses run(Module &module, ModuleAnalysisManager &) {
-        locks::print(module, outs());
-        return PreservedAnalyses::all();
-    }
-    static bool isRequired() { return true; }
-};
+// For opt alone, and for any module.
+struct ToolPass : PassInfoMixin<ToolPass> {
+    using Tool = std::function<void(Module &, ModuleAnalysisManager &)>;
 
-struct PrintRegions : PassInfoMixin<PrintRegions> {
-    PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
-        ido::print(module, analyses, outs());
-        return PreservedAnalyses::none();
-    }
-    static bool isRequired() { return true; }
-};
-
-struct RegionsTwice : PassInfoMixin<RegionsTwice> {
-    explicit RegionsTwice(const ido::Twice &options) : options(options) {}
+    explicit ToolPass(Tool tool) : tool(std::move(tool)) {}
 
     PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
-        ido::do_twice(module, analyses, options);
+        tool(module, analyses);
         return PreservedAnalyses::none();
     }
     static bool isRequired() { return true; }
 
-  private:
-    ido::Twice options;
+    Tool tool;
 };
+
+// Nothing, if it is the name of something else.
+ToolPass::Tool tool_named(StringRef name) {
+    if (name == "print-locks")
+        return [](Module &module, ModuleAnalysisManager &) { locks::print(module, outs()); };
+    if (name == "print-regions")
+        return [](Module &module, ModuleAnalysisManager &analyses) {
+            ido::print(module, analyses, outs());
+        };
+    if (std::optional<ido::Twice> options = ido::twice_named(name))
+        return [options](Module &module, ModuleAnalysisManager &analyses) {
+            ido::do_twice(module, analyses, *options);
+        };
+    return nullptr;
+}
 
 void add_steps(ModulePassManager &passes, Point point) {
     if (point == Point::PipelineStart)
@@ -102,16 +106,8 @@ void add_steps(ModulePassManager &passes, Point point) {
 }
 
 bool parse(StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
-    if (name == "print-locks") {
-        passes.addPass(PrintLocks());
-        return true;
-    }
-    if (name == "print-regions") {
-        passes.addPass(PrintRegions());
-        return true;
-    }
-    if (std::optional<ido::Twice> options = ido::twice_named(name)) {
-        passes.addPass(RegionsTwice(*options));
+    if (ToolPass::Tool tool = tool_named(name)) {
+        passes.addPass(ToolPass(std::move(tool)));
         return true;
     }
     for (const Step &step : steps) {
