@@ -965,6 +965,7 @@ fn change() -> impl Strategy<Value = Change> {
             Change::PutType(type_id(&text), text)
         }),
         name().prop_map(Change::FileGone),
+        name().prop_map(Change::Coming),
     ]
 }
 
@@ -1007,10 +1008,21 @@ proptest! {
     fn any_history_reads_back(
         steps in prop::collection::vec(prop::collection::vec(change(), 0..4), 1..12),
         folded in 0_usize..12,
+        is_importing: bool,
         lost in 0_usize..1 << 20,
         length in 1_usize..600,
     ) {
-        let folded = folded % (steps.len() + 1);
+        let mut steps = steps;
+        let mut folded = folded % (steps.len() + 1);
+        // Only a file whose snapshot speaks of imports gets records that do.
+        if is_importing {
+            steps.insert(0, vec![Change::Coming(uuid(0x77))]);
+            folded += 1;
+        } else {
+            for step in &mut steps {
+                step.retain(|change| !matches!(change, Change::Coming(_)));
+            }
+        }
         let (bytes, ends) = file(&steps, folded);
         let model = after(&steps, steps.len());
         prop_assert_eq!(&parse(&bytes).unwrap().state, &model);

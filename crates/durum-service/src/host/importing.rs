@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use durum_format::export::{FILE_NAME, Manifest};
 use durum_format::extent;
@@ -174,11 +174,6 @@ impl Importing {
         })
     }
 
-    /// Where the file of a puddle goes.
-    fn place_of(&self, (uuid, _): &Registered) -> PathBuf {
-        files::puddle_path(&self.client.host.path, *uuid)
-    }
-
     /// Takes a file of an export over, if it is this user's alone; else tells why it is not, and nothing has changed.
     fn link(
         &mut self,
@@ -186,8 +181,7 @@ impl Importing {
         from: &MediaFile,
         export: &Directory,
     ) -> Result<Option<String>> {
-        let coming = self.coming(puddle)?;
-        let (uuid, record) = coming;
+        let (uuid, record) = self.coming(puddle)?;
         let (name, new) = (puddle.to_string(), uuid.to_string());
         let linked = export.link(&name, &self.directory, &new, FILES);
         // What was opened has the new name now, too. If its path leads to another file meanwhile, it has not.
@@ -196,8 +190,10 @@ impl Importing {
         let reason = has_others.then(|| "its files have other names, too".to_owned());
         if let Some(reason) = found.why_copied.or(reason) {
             if linked.is_ok() {
-                let to = self.place_of(coming);
-                files::remove_if_there(&to, FILES, "leaving a file to the export")?;
+                let left = self.directory.remove(&new, FILES);
+                left.map_err(|error| {
+                    Error::io("leaving a file to the export", from.path(), error)
+                })?;
             }
             return Ok(Some(reason));
         }
@@ -246,8 +242,8 @@ impl Importing {
     /// # Errors
     /// `PuddleUnknown` for one that the manifest does not name, or that is here already; `StorageFull`, `Io`.
     pub fn give(&mut self, puddle: Uuid) -> Result<MediaFile> {
-        let coming = self.coming(puddle)?;
-        let (record, to) = (&coming.1, self.place_of(coming));
+        let (uuid, record) = self.coming(puddle)?;
+        let to = files::puddle_path(&self.client.host.path, *uuid);
         let size = file_size(record);
         let failed = |error| files::grown("making room for a puddle", &to, size, error);
         let file = MediaFile::create_new(&to).map_err(failed)?;
