@@ -27,18 +27,18 @@ void print_place(const Instruction &instruction, raw_ostream &out) {
     out << "?";
 }
 
-void print(Function &function, const Regions &found, raw_ostream &out) {
+void print(Function &function, ArrayRef<Cut> cuts, raw_ostream &out) {
     const Live live(function);
-    out << function.getName() << ": " << found.regions.size()
-        << (found.regions.size() == 1 ? " region\n" : " regions\n");
-    for (const Region &region : found.regions) {
-        const size_t values = live.at(*region.head).size();
+    out << function.getName() << ": " << cuts.size()
+        << (cuts.size() == 1 ? " region\n" : " regions\n");
+    for (const Cut &cut : cuts) {
+        const size_t values = live.at(*cut.place->getParent()).size();
         out << "  ";
-        print_place(region.head->front(), out);
+        print_place(*cut.place, out);
         out << ": " << values << (values == 1 ? " live-in" : " live-ins");
-        if (region.overwrite) {
+        if (cut.conflict.is_overwrite()) {
             out << ", would overwrite what ";
-            print_place(*region.overwrite->reader, out);
+            print_place(*cut.conflict.first, out);
             out << " reads";
         }
         out << "\n";
@@ -55,8 +55,17 @@ void print(Module &module, ModuleAnalysisManager &analyses, raw_ostream &out) {
         const Inside inside(function, held);
         if (inside.is_empty())
             continue;
-        const auto overwrites = overwrites_in(function, inside, of_functions);
-        print(function, split(function, inside, overwrites, of_functions), out);
+        const auto conflicts = conflicts_in(function, inside, of_functions);
+        const auto cuts = cuts_for(conflicts, function, of_functions);
+        if (!can_be_split(function)) {
+            out << function.getName() << ": cannot be entered where regions begin\n";
+            continue;
+        }
+        SmallVector<Instruction *, 16> places;
+        for (const Cut &cut : cuts)
+            places.push_back(cut.place);
+        make_blocks(function, places);
+        print(function, cuts, out);
     }
 }
 

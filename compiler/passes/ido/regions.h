@@ -1,12 +1,17 @@
 // Where the code of sections is cut into regions that can be done again (iDO, §II-B and §IV-A).
 //
-// After a crash a section goes on at the begin of the region in which it was. So no region may
-// overwrite what it has read from memory before: it would read something else the second time.
+// After a crash a section goes on at the begin of the region in which it was, which is where its
+// last record was made. So no region may overwrite what it has read from memory before: it would
+// read something else the second time. And what is done once, as locks are taken, has no place
+// between a record and a store that depends on it.
 //
 //   x = a[0];                 x = a[0];
-//   b[0] = x;                 b[0] = x;
 //                             ---- a new region, whose live-in is x
+//   b[0] = x;                 b[0] = x;
 //   a[0] = x + 1;             a[0] = x + 1;
+//
+// What only reads in front of the first store needs no record: without a store nothing that lasts
+// tells that it has been done.
 #pragma once
 
 #include "llvm/ADT/DenseMap.h"
@@ -14,56 +19,45 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/PassManager.h"
 
-#include <optional>
-
 namespace durumcc::ido {
 
-// Whether the instruction may be part of a region. Others stand between regions, and are done once:
-// what others see, or what has regions of its own.
+// Whether the instruction may be part of a region. Others are done once: what others see, or what
+// has regions of its own.
 bool may_be_repeated(const llvm::Instruction &instruction);
 
 // Whether a place may be in a section.
 using IsInside = llvm::function_ref<bool(const llvm::Instruction &)>;
 
-// What a region would read first and overwrite then.
-struct Overwrite {
-    llvm::Instruction *reader;
+// A region has to begin between the two.
+struct Conflict {
+    // What reads something that the writer may overwrite, or is done once. Null: the begin of the
+    // function.
+    llvm::Instruction *first;
     llvm::Instruction *writer;
+
+    bool is_overwrite() const { return first && may_be_repeated(*first); }
 };
 
 // All of a function that has no cuts yet.
-llvm::SmallVector<Overwrite, 16> overwrites_in(llvm::Function &function, IsInside is_inside,
-                                               llvm::FunctionAnalysisManager &analyses);
+llvm::SmallVector<Conflict, 16> conflicts_in(llvm::Function &function, IsInside is_inside,
+                                             llvm::FunctionAnalysisManager &analyses);
 
 // A region ends in front of the instruction, and the next one begins.
 struct Cut {
     llvm::Instruction *place;
-    // One of those that it is there for.
-    Overwrite overwrite;
+    // One of those that it is there for: an overwrite, if there is one.
+    Conflict conflict;
 };
 
-// Each way from a reader to its writer passes one.
-llvm::SmallVector<Cut, 16> cuts_for(llvm::ArrayRef<Overwrite> overwrites, llvm::Function &function,
+// Each way from the first to the writer of a conflict passes one.
+llvm::SmallVector<Cut, 16> cuts_for(llvm::ArrayRef<Conflict> conflicts, llvm::Function &function,
                                     llvm::FunctionAnalysisManager &analyses);
 
-struct Region {
-    // It begins where this block does, which has no phis.
-    llvm::BasicBlock *head;
-    // What it overwrites, if that is why it begins; else something is done once in front of it.
-    std::optional<Overwrite> overwrite;
-};
+// Whether blocks can be cut out of the function, and each is entered in ways that are known.
+bool can_be_split(const llvm::Function &function);
 
-struct Regions {
-    // As they come in the function.
-    llvm::SmallVector<Region, 8> regions;
-    // What is done once, and may be what a region ends at.
-    llvm::SmallVector<llvm::Instruction *, 8> ends;
-};
-
-// Makes a block of each place where a region begins; no region does one of the overwrites. A
-// function that cannot be entered where a region begins stays as it is, and has none.
-Regions split(llvm::Function &function, IsInside is_inside, llvm::ArrayRef<Overwrite> overwrites,
-              llvm::FunctionAnalysisManager &analyses);
+// Makes a block without phis begin at each of the instructions.
+void make_blocks(llvm::Function &function, llvm::ArrayRef<llvm::Instruction *> begins);
 
 // The values that are used where a block begins or later, and were made before. Locals are always
 // there.

@@ -68,16 +68,38 @@ class Slots {
     MapVector<Value *, AllocaInst *> slots;
 };
 
+// Nothing can be put in front of them.
+bool is_of_begin(const Instruction &instruction) {
+    const auto *local = dyn_cast<AllocaInst>(&instruction);
+    return isa<PHINode, LandingPadInst>(instruction) || (local && local->isStaticAlloca());
+}
+
+// What is done once, and may be what a region ends at.
+SmallVector<Instruction *, 16> ends_in(Function &function, IsInside is_inside) {
+    SmallVector<Instruction *, 16> ends;
+    auto is_end = [&](const Instruction &one) { return !is_inside(one) || !may_be_repeated(one); };
+    for (BasicBlock &block : function)
+        for (Instruction &instruction : block) {
+            if (!is_end(instruction) || is_of_begin(instruction))
+                continue;
+            // The first of a block is reached from others.
+            const Instruction *before = instruction.getPrevNode();
+            if (!before || is_of_begin(*before) || !is_end(*before))
+                ends.push_back(&instruction);
+        }
+    return ends;
+}
+
 class Doubler {
   public:
-    Doubler(Function &function, const Regions &found)
-        : function(function), found(found), slots(function) {}
+    Doubler(Function &function, ArrayRef<BasicBlock *> heads, ArrayRef<Instruction *> ends)
+        : function(function), heads(heads), ends(ends), slots(function) {}
 
     void run() {
         SmallVector<SmallVector<Value *, 8>, 8> live_ins;
         const Live live(function);
-        for (const Region &one : found.regions)
-            live_ins.emplace_back(live.at(*one.head));
+        for (const BasicBlock *head : heads)
+            live_ins.emplace_back(live.at(*head));
         slots.demote();
 
         IRBuilder<> builder(&*slots.place());
@@ -86,10 +108,10 @@ class Doubler {
         builder.CreateStore(builder.getInt32(0), region);
         builder.CreateStore(builder.getFalse(), is_second);
         make_again();
-        for (Instruction *place : found.ends)
+        for (Instruction *place : ends)
             end_at(*place);
-        for (auto [i, one] : enumerate(found.regions))
-            begin(i + 1, *one.head, live_ins[i]);
+        for (auto [i, head] : enumerate(heads))
+            begin(i + 1, *head, live_ins[i]);
     }
 
   private:
@@ -104,7 +126,7 @@ class Doubler {
         // Whatever is no live-in is lost.
         slots.spoil(builder);
         Value *number = builder.CreateLoad(builder.getInt32Ty(), region);
-        begins = builder.CreateSwitch(number, none, found.regions.size());
+        ways = builder.CreateSwitch(number, none, heads.size());
     }
 
     // A region that is under way in front of the place ends there. Gives the block that begins with
@@ -141,17 +163,19 @@ class Doubler {
         saving.CreateStore(saving.getInt32(number), region);
         saving.CreateStore(saving.getFalse(), is_second);
         reloading.CreateBr(body);
-        begins->addCase(saving.getInt32(number), reload);
+        ways->addCase(saving.getInt32(number), reload);
     }
 
     Function &function;
-    const Regions &found;
+    // Where regions begin.
+    const ArrayRef<BasicBlock *> heads;
+    const ArrayRef<Instruction *> ends;
     Slots slots;
     // The number of the region that is under way, or 0, and whether it is for the second time.
     AllocaInst *region = nullptr;
     AllocaInst *is_second = nullptr;
     BasicBlock *again = nullptr;
-    SwitchInst *begins = nullptr;
+    SwitchInst *ways = nullptr;
 };
 
 } // namespace
@@ -184,13 +208,25 @@ void do_twice(Module &module, ModuleAnalysisManager &analyses, const Twice &opti
         end_lifetimes(function);
         const Inside inside =
             options.is_everywhere ? Inside::everywhere(function) : Inside(function, held);
-        SmallVector<Overwrite, 16> overwrites = overwrites_in(function, inside, of_functions);
+        if (!can_be_split(function))
+            continue;
+        SmallVector<Conflict, 16> conflicts = conflicts_in(function, inside, of_functions);
+        auto is_left_out = [&](const Conflict &conflict) {
+            return conflict.is_overwrite() && ++overwrites_seen % options.left_out == 0;
+        };
         if (options.left_out)
-            erase_if(overwrites,
-                     [&](const Overwrite &) { return ++overwrites_seen % options.left_out == 0; });
-        const Regions found = split(function, inside, overwrites, of_functions);
-        if (!found.regions.empty())
-            Doubler(function, found).run();
+            erase_if(conflicts, is_left_out);
+        SmallVector<Instruction *, 16> begins;
+        for (const Cut &cut : cuts_for(conflicts, function, of_functions))
+            begins.push_back(cut.place);
+        const SmallVector<Instruction *, 16> ends = ends_in(function, inside);
+        make_blocks(function, begins);
+        of_functions.invalidate(function, PreservedAnalyses::none());
+        SmallVector<BasicBlock *, 16> heads;
+        for (Instruction *begin : begins)
+            heads.push_back(begin->getParent());
+        if (!heads.empty())
+            Doubler(function, heads, ends).run();
     }
 }
 

@@ -43,14 +43,21 @@ class Finder {
             beginnings.try_emplace(&block, scan(block.begin()));
     }
 
-    SmallVector<Overwrite, 16> find() {
-        SmallVector<Overwrite, 16> found;
+    SmallVector<Conflict, 16> find() {
+        SmallVector<Conflict, 16> found;
+        BasicBlock &entry = function.getEntryBlock();
+        if (is_inside(entry.front()))
+            for (Instruction *writer : writers_from(entry.begin()))
+                found.push_back({nullptr, writer});
         for (BasicBlock &block : function)
-            for (Instruction &reader : block)
-                if (is_of_region(reader) && is_reader(reader))
-                    for (Instruction *writer : writers_behind(reader))
-                        if (may_overwrite(reader, *writer))
-                            found.push_back({&reader, writer});
+            for (Instruction &first : block) {
+                const bool is_done_once = !may_be_repeated(first);
+                if (!is_done_once && !(is_inside(first) && is_reader(first)))
+                    continue;
+                for (Instruction *writer : writers_behind(first))
+                    if (is_done_once || may_overwrite(first, *writer))
+                        found.push_back({&first, writer});
+            }
         return found;
     }
 
@@ -85,8 +92,19 @@ class Finder {
         return piece;
     }
 
-    // Those that may come in the same region, in an order that is always the same.
-    SmallSetVector<Instruction *, 8> writers_behind(Instruction &reader) const {
+    SmallSetVector<Instruction *, 8> writers_behind(Instruction &first) const {
+        if (!first.isTerminator())
+            return writers_from(std::next(first.getIterator()));
+        // An invoke; what else ends a block and is done once is the end of the function.
+        SmallSetVector<Instruction *, 8> found;
+        for (BasicBlock *next : successors(&first))
+            for (Instruction *writer : writers_from(next->begin()))
+                found.insert(writer);
+        return found;
+    }
+
+    // Those that may come before anything that is done once, in an order that is always the same.
+    SmallSetVector<Instruction *, 8> writers_from(BasicBlock::iterator place) const {
         SmallSetVector<Instruction *, 8> found;
         SmallSetVector<BasicBlock *, 16> blocks;
         auto go_on = [&](const Piece &piece, BasicBlock &block) {
@@ -94,7 +112,7 @@ class Finder {
             if (piece.reaches_end)
                 blocks.insert(succ_begin(&block), succ_end(&block));
         };
-        go_on(scan(std::next(reader.getIterator())), *reader.getParent());
+        go_on(scan(place), *place->getParent());
         for (unsigned i = 0; i < blocks.size(); i++)
             go_on(beginnings.find(blocks[i])->second, *blocks[i]);
         return found;
@@ -141,8 +159,8 @@ bool may_be_repeated(const Instruction &instruction) {
     return !instruction.mayReadOrWriteMemory() && !isa<CallBase>(instruction);
 }
 
-SmallVector<Overwrite, 16> overwrites_in(Function &function, IsInside is_inside,
-                                         FunctionAnalysisManager &analyses) {
+SmallVector<Conflict, 16> conflicts_in(Function &function, IsInside is_inside,
+                                       FunctionAnalysisManager &analyses) {
     return Finder(function, is_inside, analyses).find();
 }
 
