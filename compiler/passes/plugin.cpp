@@ -5,8 +5,11 @@
 //   file.ll
 //
 // print-locks says what is known of the locks of any module (locks/print.cpp), print-regions how
-// its sections are cut (ido/print.cpp), and regions-twice tests that (ido/twice.h).
+// its sections are cut (ido/print.cpp), and regions-twice tests that (ido/twice.h). ido-end<...>
+// leaves something out that the crashes of tests have to notice.
 #include "common/mark.h"
+#include "ido/language.h"
+#include "ido/pipeline.h"
 #include "ido/print.h"
 #include "ido/twice.h"
 #include "locks/print.h"
@@ -25,7 +28,7 @@ namespace {
 using namespace llvm;
 
 // Where LLVM lets others into its pipeline.
-enum class Point { PipelineStart, EarlySimplification, OptimizerEarly };
+enum class Point { PipelineStart, EarlySimplification, OptimizerEarly, OptimizerLast };
 
 // What a language does at a point, to the modules that carry its mark.
 struct Step {
@@ -39,6 +42,8 @@ const Step steps[] = {
     {"nvl-begin", Point::PipelineStart, nvl::language, nvl::begin},
     {"nvl-simplify", Point::EarlySimplification, nvl::language, nvl::simplify},
     {"nvl-end", Point::OptimizerEarly, nvl::language, nvl::end},
+    {"ido-begin", Point::PipelineStart, ido::language, ido::begin},
+    {"ido-end", Point::OptimizerLast, ido::language, ido::end},
 };
 
 struct StepPass : PassInfoMixin<StepPass> {
@@ -94,6 +99,10 @@ ToolPass::Tool tool_named(StringRef name) {
         return [options](Module &module, ModuleAnalysisManager &analyses) {
             ido::do_twice(module, analyses, *options);
         };
+    if (std::optional<ido::Omitted> omitted = ido::end_named(name))
+        return [omitted](Module &module, ModuleAnalysisManager &analyses) {
+            ido::end_with(module, analyses, *omitted);
+        };
     return nullptr;
 }
 
@@ -129,6 +138,9 @@ void add_passes(PassBuilder &builder) {
         });
     builder.registerOptimizerEarlyEPCallback([](ModulePassManager &passes, OptimizationLevel) {
         add_steps(passes, Point::OptimizerEarly);
+    });
+    builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
+        add_steps(passes, Point::OptimizerLast);
     });
     builder.registerPipelineParsingCallback(parse);
 }

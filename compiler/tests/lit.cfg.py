@@ -45,6 +45,8 @@ seeds = lit_config.params.get("seeds")
 levels = lit_config.params.get("levels", "-O2")
 # Random programs whose regions are done two times.
 regions = f"--seeds {int(seeds) // 10}" if seeds else "--seeds 4"
+# Sections that are crashed at each event and at all levels, or at some.
+crashes = "'--levels=-O0,-O1,-O2 -g,-O3 -mavx2,-Os' --stride 1 --seeds 2" if seeds else "--levels=-O2 --stride 5"
 random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 2 --jobs 1"
 # Lines of a plain program that is compiled with many options: most of the time that this takes is the optimizer's.
 plain_lines = "3000" if "levels" in lit_config.params else "400"
@@ -66,6 +68,9 @@ config.substitutions += [
                 f"bash {os.path.join(inputs, 'levels.sh')} -O2 {durumcc} -I{os.path.join(prefix, 'include')}"),
     ("%random", random_programs),
     ("%seeds-of-regions", regions),
+    ("%crashes", crashes),
+    ("%sweep", f"python3 {os.path.join(config.test_source_root, 'sections', 'inputs', 'sweep.py')} "
+               f"--clang {os.path.join(llvm, 'clang')} --passes {passes}"),
     ("%plain-lines", plain_lines),
     ("%front-end", front_end),
     ("%durumcc", durumcc),

@@ -32,13 +32,15 @@ MemoryLocation written_by(const Instruction &writer) {
 
 class Finder {
   public:
-    Finder(Function &function, IsInside is_inside, FunctionAnalysisManager &analyses)
-        : function(function), is_inside(is_inside),
+    Finder(Function &function, IsInside is_inside, FunctionAnalysisManager &analyses,
+           Omitted &omitted)
+        : function(function), is_inside(is_inside), omitted(omitted),
           results(analyses.getResult<AAManager>(function)),
           dominators(analyses.getResult<DominatorTreeAnalysis>(function)),
           loops(analyses.getResult<LoopAnalysis>(function)), aliases(results),
           aliases_of_turns(results) {
-        aliases_of_turns.enableCrossIterationMode();
+        if (!omitted.turns)
+            aliases_of_turns.enableCrossIterationMode();
         for (BasicBlock &block : function)
             beginnings.try_emplace(&block, scan(block.begin()));
     }
@@ -55,13 +57,17 @@ class Finder {
                 if (!is_done_once && !(is_inside(first) && is_reader(first)))
                     continue;
                 for (Instruction *writer : writers_behind(first))
-                    if (is_done_once || may_overwrite(first, *writer))
+                    if (is_done_once || (may_overwrite(first, *writer) && !is_omitted()))
                         found.push_back({&first, writer});
             }
         return found;
     }
 
   private:
+    bool is_omitted() {
+        return omitted.overwrites && ++omitted.overwrites_seen % omitted.overwrites == 0;
+    }
+
     // What comes from a place on to the end of its block, or of the region.
     struct Piece {
         SmallVector<Instruction *, 4> writers;
@@ -130,6 +136,7 @@ class Finder {
 
     Function &function;
     const IsInside is_inside;
+    Omitted &omitted;
     AAResults &results;
     const DominatorTree &dominators;
     const LoopInfo &loops;
@@ -160,8 +167,14 @@ bool may_be_repeated(const Instruction &instruction) {
 }
 
 SmallVector<Conflict, 16> conflicts_in(Function &function, IsInside is_inside,
-                                       FunctionAnalysisManager &analyses) {
-    return Finder(function, is_inside, analyses).find();
+                                       FunctionAnalysisManager &analyses, Omitted &omitted) {
+    return Finder(function, is_inside, analyses, omitted).find();
+}
+
+bool Omitted::read(StringRef word) {
+    if (word == "one-turn")
+        return turns = true;
+    return word.consume_front("leave-out=") && !word.getAsInteger(10, overwrites);
 }
 
 } // namespace durumcc::ido

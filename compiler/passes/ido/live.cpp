@@ -1,5 +1,7 @@
 #include "ido/regions.h"
 
+#include "ido/runtime.h"
+
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
@@ -8,12 +10,13 @@ namespace durumcc::ido {
 
 using namespace llvm;
 
-Live::Live(Function &function) {
+Live::Live(Function &function, IsInside is_inside) {
     auto spread = [&](Value &value, const BasicBlock *made_in) {
         SmallPtrSet<const BasicBlock *, 16> seen;
         SmallVector<const BasicBlock *, 16> to_do;
         auto come = [&](const BasicBlock *block) {
-            if (block == made_in || !seen.insert(block).second)
+            if (block == made_in || !is_inside(*block->getFirstNonPHI()) ||
+                !seen.insert(block).second)
                 return;
             values[block].push_back(&value);
             to_do.push_back(block);
@@ -32,7 +35,7 @@ Live::Live(Function &function) {
         spread(argument, nullptr);
     for (BasicBlock &block : function)
         for (Instruction &instruction : block)
-            if (!isa<AllocaInst>(instruction))
+            if (!isa<AllocaInst>(instruction) && runtime::called_by(instruction) != runtime::thread)
                 spread(instruction, &block);
 }
 

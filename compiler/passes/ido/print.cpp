@@ -27,8 +27,7 @@ void print_place(const Instruction &instruction, raw_ostream &out) {
     out << "?";
 }
 
-void print(Function &function, ArrayRef<Cut> cuts, raw_ostream &out) {
-    const Live live(function);
+void print(Function &function, ArrayRef<Cut> cuts, const Live &live, raw_ostream &out) {
     out << function.getName() << ": " << cuts.size()
         << (cuts.size() == 1 ? " region\n" : " regions\n");
     for (const Cut &cut : cuts) {
@@ -51,11 +50,12 @@ void print(Module &module, ModuleAnalysisManager &analyses, raw_ostream &out) {
     FunctionAnalysisManager &of_functions =
         analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     const locks::Held held(module);
+    Omitted nothing;
     for (Function &function : module) {
         const Inside inside(function, held);
         if (inside.is_empty())
             continue;
-        const auto conflicts = conflicts_in(function, inside, of_functions);
+        const auto conflicts = conflicts_in(function, inside, of_functions, nothing);
         const auto cuts = cuts_for(conflicts, function, of_functions);
         if (!can_be_split(function)) {
             out << function.getName() << ": cannot be entered where regions begin\n";
@@ -65,7 +65,7 @@ void print(Module &module, ModuleAnalysisManager &analyses, raw_ostream &out) {
         for (const Cut &cut : cuts)
             places.push_back(cut.place);
         make_blocks(function, places);
-        print(function, cuts, out);
+        print(function, cuts, Live(function, Inside(function, held)), out);
     }
 }
 

@@ -38,9 +38,22 @@ struct Conflict {
     bool is_overwrite() const { return first && may_be_repeated(*first); }
 };
 
+// What tests leave out, and have to notice then.
+struct Omitted {
+    // Of the overwrites, every one of this number. 0: none.
+    unsigned overwrites = 0;
+    unsigned overwrites_seen = 0;
+    // That the two may belong to different turns of a loop.
+    bool turns = false;
+
+    // leave-out=N, or one-turn; whether the word is one of these.
+    bool read(llvm::StringRef word);
+};
+
 // All of a function that has no cuts yet.
 llvm::SmallVector<Conflict, 16> conflicts_in(llvm::Function &function, IsInside is_inside,
-                                             llvm::FunctionAnalysisManager &analyses);
+                                             llvm::FunctionAnalysisManager &analyses,
+                                             Omitted &omitted);
 
 // A region ends in front of the instruction, and the next one begins.
 struct Cut {
@@ -60,10 +73,11 @@ bool can_be_split(const llvm::Function &function);
 void make_blocks(llvm::Function &function, llvm::ArrayRef<llvm::Instruction *> begins);
 
 // The values that are used where a block begins or later, and were made before. Locals are always
-// there.
+// there, and so is what is known of the thread. Where a block begins outside of sections nothing is
+// live: no section goes on from there.
 class Live {
   public:
-    explicit Live(llvm::Function &function);
+    Live(llvm::Function &function, IsInside is_inside);
 
     // In an order that is always the same.
     llvm::ArrayRef<llvm::Value *> at(const llvm::BasicBlock &block) const;

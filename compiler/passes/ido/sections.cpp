@@ -11,7 +11,7 @@ Inside::Inside(const Function &function, const locks::Held &held) {
     const Depths depths(function, held);
     depths.each(function, [&](const Instruction &instruction, std::optional<Depth> depth) {
         if (depth && (entry + *depth).may_be_inside())
-            places.insert(&instruction);
+            places.insert({&instruction, entry + *depth});
     });
 }
 
@@ -19,7 +19,7 @@ Inside Inside::everywhere(const Function &function) {
     Inside inside;
     for (const BasicBlock &block : function)
         for (const Instruction &instruction : block)
-            inside.places.insert(&instruction);
+            inside.places.insert({&instruction, Depth{1, 1}});
     return inside;
 }
 

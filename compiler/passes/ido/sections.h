@@ -3,7 +3,7 @@
 
 #include "locks/held.h"
 
-#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace durumcc::ido {
 
@@ -19,10 +19,13 @@ class Inside {
         return places.contains(&instruction);
     }
 
+    // How many locks are held in front of it: none, if control does not come there.
+    Depth depth(const llvm::Instruction &instruction) const { return places.lookup(&instruction); }
+
   private:
     Inside() = default;
 
-    llvm::SmallPtrSet<const llvm::Instruction *, 32> places;
+    llvm::DenseMap<const llvm::Instruction *, Depth> places;
 };
 
 } // namespace durumcc::ido

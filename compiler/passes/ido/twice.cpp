@@ -97,7 +97,8 @@ class Doubler {
 
     void run() {
         SmallVector<SmallVector<Value *, 8>, 8> live_ins;
-        const Live live(function);
+        // It goes on behind the end of a section as well.
+        const Live live(function, [](const Instruction &) { return true; });
         for (const BasicBlock *head : heads)
             live_ins.emplace_back(live.at(*head));
         slots.demote();
@@ -191,17 +192,16 @@ std::optional<Twice> twice_named(StringRef name) {
     for (StringRef word : words) {
         if (word == "everywhere")
             options.is_everywhere = true;
-        else if (!word.consume_front("leave-out=") || word.getAsInteger(10, options.left_out))
+        else if (!options.omitted.read(word))
             return std::nullopt;
     }
     return options;
 }
 
-void do_twice(Module &module, ModuleAnalysisManager &analyses, const Twice &options) {
+void do_twice(Module &module, ModuleAnalysisManager &analyses, Twice options) {
     FunctionAnalysisManager &of_functions =
         analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     const locks::Held held(module);
-    unsigned overwrites_seen = 0;
     for (Function &function : module) {
         if (function.isDeclaration())
             continue;
@@ -210,12 +210,7 @@ void do_twice(Module &module, ModuleAnalysisManager &analyses, const Twice &opti
             options.is_everywhere ? Inside::everywhere(function) : Inside(function, held);
         if (!can_be_split(function))
             continue;
-        SmallVector<Conflict, 16> conflicts = conflicts_in(function, inside, of_functions);
-        auto is_left_out = [&](const Conflict &conflict) {
-            return conflict.is_overwrite() && ++overwrites_seen % options.left_out == 0;
-        };
-        if (options.left_out)
-            erase_if(conflicts, is_left_out);
+        const auto conflicts = conflicts_in(function, inside, of_functions, options.omitted);
         SmallVector<Instruction *, 16> begins;
         for (const Cut &cut : cuts_for(conflicts, function, of_functions))
             begins.push_back(cut.place);

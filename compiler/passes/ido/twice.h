@@ -3,24 +3,22 @@
 // what it does without that (compiler/tests/regions).
 #pragma once
 
-#include "llvm/ADT/StringRef.h"
-#include "llvm/IR/PassManager.h"
+#include "ido/regions.h"
 
 #include <optional>
 
 namespace durumcc::ido {
 
-// regions-twice<everywhere;leave-out=N>, or with less in the brackets.
+// regions-twice<everywhere;leave-out=N;one-turn>, or with less in the brackets.
 struct Twice {
     // As if each function was called in a section.
     bool is_everywhere = false;
-    // Of the overwrites, every one of this number is not cut: then programs have to fail. 0: none.
-    unsigned left_out = 0;
+    Omitted omitted;
 };
 
 // Nothing, if it is the name of something else.
 std::optional<Twice> twice_named(llvm::StringRef name);
 
-void do_twice(llvm::Module &module, llvm::ModuleAnalysisManager &analyses, const Twice &options);
+void do_twice(llvm::Module &module, llvm::ModuleAnalysisManager &analyses, Twice options);
 
 } // namespace durumcc::ido

@@ -9,7 +9,9 @@ namespace {
 using namespace llvm;
 
 // Those with `clock` have their time by a clock of the caller's choice (glibc 2.30).
+// The runtime's have another name in front (ido/lock_calls.cpp).
 std::optional<Action> action_named(StringRef name) {
+    name.consume_front("__durum_ido_");
     return StringSwitch<std::optional<Action>>(name)
         .Cases("pthread_mutex_lock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock",
                "pthread_spin_lock", Action::Take)
@@ -40,8 +42,12 @@ std::optional<Action> action_of(const Instruction &instruction) {
     // A template: how often it goes round is in a variable.
     if (callee->getName().starts_with("_ZSt4lockI"))
         return Action::TakeAll;
+    return is_action(*callee) ? action_named(callee->getName()) : std::nullopt;
+}
+
+bool is_action(const Function &function) {
     // A program that defines such a function has locks of its own, which its code tells about.
-    return callee->isDeclaration() ? action_named(callee->getName()) : std::nullopt;
+    return function.isDeclaration() && action_named(function.getName()).has_value();
 }
 
 const Value *lock_of(const CallBase &call) {

@@ -25,6 +25,9 @@ enum class Action {
 // Nothing, if the instruction does none of it.
 std::optional<Action> action_of(const llvm::Instruction &instruction);
 
+// Whether calls of the function do some of it.
+bool is_action(const llvm::Function &function);
+
 // The lock that is taken, released or slept with, or the std::unique_lock of it. Null for regions,
 // and for several locks.
 const llvm::Value *lock_of(const llvm::CallBase &call);

@@ -1,0 +1,180 @@
+//   x = p->value;                 x = p->value;
+//                                 words = __durum_ido_record(thread, &regions[2]);
+//                                 if (words) {
+//                                     words[0] = p, words[1] = x;
+//                                     __durum_ido_recorded(thread, &regions[2]);
+//                                 }
+//   p->value = x + 1;             p->value = x + 1;
+//                                 __durum_ido_wrote(thread, &p->value, 8);
+#include "ido/instrument.h"
+
+#include "common/writes.h"
+#include "ido/language.h"
+#include "ido/runtime.h"
+#include "locks/calls.h"
+
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+namespace durumcc::ido {
+namespace {
+
+using namespace llvm;
+
+constexpr uint64_t word = 8;
+
+// struct __durum_ido_region: where the code goes on, a line, words of live-ins, flags.
+StructType *region_type(LLVMContext &context) {
+    Type *number = Type::getInt32Ty(context);
+    Type *half = Type::getInt16Ty(context);
+    return StructType::get(context, {Type::getInt64Ty(context), number, half, half});
+}
+
+// A call that may come back with more locks: it needs its frame outside of sections, too.
+constexpr unsigned begins_section = 1;
+
+class Instrumenter {
+  public:
+    Instrumenter(Function &function, ArrayRef<Site> sites, Value *thread, GlobalVariable &table)
+        : module(*function.getParent()), function(function), sites(sites), thread(thread),
+          table(table) {}
+
+    void run(const Inside &inside) {
+        SmallVector<Write, 16> writes;
+        for (BasicBlock &block : function)
+            for (Instruction &instruction : block)
+                if (inside(instruction))
+                    if (std::optional<Write> write = write_of(instruction, language))
+                        writes.push_back(*write);
+        for (const Write &write : writes)
+            announce(write);
+        for (const auto &[i, site] : enumerate(sites))
+            site.kind == Site::Return ? push_frame(site, region(i)) : record(site, region(i));
+    }
+
+  private:
+    Constant *region(size_t number) {
+        LLVMContext &context = function.getContext();
+        Type *index = Type::getInt64Ty(context);
+        return ConstantExpr::getInBoundsGetElementPtr(
+            table.getValueType(), &table,
+            ArrayRef<Constant *>{ConstantInt::get(index, 0), ConstantInt::get(index, number)});
+    }
+
+    void announce(const Write &write) {
+        IRBuilder<> builder(write.instruction->getNextNode());
+        builder.SetCurrentDebugLocation(write.instruction->getDebugLoc());
+        builder.CreateCall(runtime::declare(module, runtime::wrote),
+                           {thread, write.bytes.first(builder), write.bytes.size(builder)});
+    }
+
+    void record(const Site &site, Constant *region) {
+        Instruction *before = site.head->getSinglePredecessor()->getTerminator();
+        IRBuilder<> builder(before);
+        builder.SetCurrentDebugLocation(site.place->getDebugLoc());
+        Value *words = begin_record(site, region, builder);
+        // Whoever holds a lock has a place for its record.
+        const bool is_certain = site.kind == Site::Store && site.is_inside;
+        if (!is_certain)
+            before = SplitBlockAndInsertIfThen(builder.CreateIsNotNull(words), before, false);
+        save(site, region, words, runtime::recorded, *before);
+    }
+
+    Value *begin_record(const Site &site, Constant *region, IRBuilder<> &builder) {
+        switch (site.kind) {
+        case Site::Store:
+            return builder.CreateCall(runtime::declare(module, runtime::record), {thread, region});
+        case Site::Release: {
+            const auto &release = cast<CallBase>(*site.place);
+            Value *lock = const_cast<Value *>(locks::lock_of(release));
+            if (!lock)
+                lock = ConstantPointerNull::get(builder.getPtrTy());
+            return builder.CreateCall(runtime::declare(module, runtime::record_release),
+                                      {thread, region, lock});
+        }
+        case Site::Call:
+            return builder.CreateCall(runtime::declare(module, runtime::record_call),
+                                      {thread, region});
+        case Site::Return:
+            break;
+        }
+        llvm_unreachable("frames are no records");
+    }
+
+    void push_frame(const Site &site, Constant *region) {
+        IRBuilder<> builder(site.place);
+        builder.SetCurrentDebugLocation(site.place->getDebugLoc());
+        Value *words =
+            builder.CreateCall(runtime::declare(module, runtime::call), {thread, region});
+        Instruction *then =
+            SplitBlockAndInsertIfThen(builder.CreateIsNotNull(words), site.place, false);
+        save(site, region, words, runtime::called, *then);
+        // In the block between the call and the region.
+        BasicBlock *behind = site.head->getSinglePredecessor();
+        IRBuilder<> popping(behind->getTerminator());
+        popping.SetCurrentDebugLocation(site.place->getDebugLoc());
+        popping.CreateCall(runtime::declare(module, runtime::returned), {thread, words});
+    }
+
+    void save(const Site &site, Constant *region, Value *words, const char *done,
+              Instruction &before) {
+        IRBuilder<> builder(&before);
+        builder.SetCurrentDebugLocation(site.place->getDebugLoc());
+        uint64_t offset = 0;
+        for (Value *value : site.live_ins) {
+            builder.CreateAlignedStore(value, builder.CreatePtrAdd(words, builder.getInt64(offset)),
+                                       Align(word));
+            offset += size_in_words(*value);
+        }
+        builder.CreateCall(runtime::declare(module, done), {thread, region});
+    }
+
+    Module &module;
+    Function &function;
+    const ArrayRef<Site> sites;
+    Value *thread;
+    GlobalVariable &table;
+};
+
+} // namespace
+
+uint64_t size_in_words(const Value &value) {
+    const auto *instruction = dyn_cast<Instruction>(&value);
+    const Function *function =
+        instruction ? instruction->getFunction() : cast<Argument>(value).getParent();
+    return alignTo(function->getDataLayout().getTypeStoreSize(value.getType()).getFixedValue(),
+                   word);
+}
+
+GlobalVariable *declare_regions(Function &function, size_t count) {
+    Type *type = ArrayType::get(region_type(function.getContext()), count);
+    return new GlobalVariable(*function.getParent(), type, true, GlobalValue::PrivateLinkage,
+                              nullptr, "__durum_ido_regions." + function.getName());
+}
+
+void define_regions(GlobalVariable &table, ArrayRef<Site> sites, uint64_t hash) {
+    LLVMContext &context = table.getContext();
+    StructType *type = region_type(context);
+    SmallVector<Constant *, 16> regions;
+    for (const auto &[i, site] : enumerate(sites)) {
+        uint64_t words = 0;
+        for (const Value *value : site.live_ins)
+            words += size_in_words(*value) / word;
+        const DILocation *location = site.place->getDebugLoc().get();
+        const unsigned flags = site.begins_section ? begins_section : 0;
+        regions.push_back(ConstantStruct::get(
+            type, {ConstantInt::get(type->getElementType(0), hash << 16 | (i + 1)),
+                   ConstantInt::get(type->getElementType(1), location ? location->getLine() : 0),
+                   ConstantInt::get(type->getElementType(2), words),
+                   ConstantInt::get(type->getElementType(3), flags)}));
+    }
+    table.setInitializer(ConstantArray::get(cast<ArrayType>(table.getValueType()), regions));
+}
+
+void instrument(Function &function, ArrayRef<Site> sites, const Inside &inside, Value *thread,
+                GlobalVariable &table) {
+    Instrumenter(function, sites, thread, table).run(inside);
+}
+
+} // namespace durumcc::ido

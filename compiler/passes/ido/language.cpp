@@ -1,0 +1,40 @@
+#include "ido/language.h"
+
+#include "common/writes.h"
+#include "ido/runtime.h"
+
+#include "llvm/IR/IRBuilder.h"
+
+namespace durumcc::ido {
+namespace {
+
+using namespace llvm;
+
+class Ido final : public Language {
+    StringRef prefix() const override { return runtime::prefix; }
+
+    // Any memory may be: the runtime knows the addresses of the store.
+    bool is_durable(const Value *) const override { return true; }
+
+    // Locks are looked at with their functions (locks/held.h).
+    std::optional<Depth> change(const Instruction &) const override { return Depth{}; }
+
+    Value *is_inside(IRBuilderBase &builder) const override {
+        Module &module = *builder.GetInsertBlock()->getModule();
+        Value *thread = builder.CreateCall(runtime::declare(module, runtime::thread), {});
+        return builder.CreateICmpSGT(runtime::depth(builder, thread), builder.getInt32(0));
+    }
+
+    std::optional<Write> announced(Instruction &) const override { return std::nullopt; }
+    bool has_location(const Instruction &) const override { return false; }
+    StringRef suffix_outside() const override { return ".outside"; }
+    StringRef suffix_inside() const override { return ".inside"; }
+};
+
+constexpr Ido ido_language;
+
+} // namespace
+
+const Language &language = ido_language;
+
+} // namespace durumcc::ido

@@ -1,0 +1,48 @@
+#include "ido/runtime.h"
+
+#include "common/signature.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/InstrTypes.h"
+
+namespace durumcc::ido::runtime {
+namespace {
+
+using namespace llvm;
+
+constexpr Signature signatures[] = {
+    {thread, "p", Effects::None},           {record, "ppp", Effects::Any},
+    {record_release, "pppp", Effects::Any}, {record_call, "ppp", Effects::Any},
+    {recorded, "vpp", Effects::Any},        {call, "ppp", Effects::Any},
+    {called, "vpp", Effects::Any},          {returned, "vpp", Effects::Any},
+    {wrote, "vppl", Effects::Any},          {locals, "ppl", Effects::Any},
+    {leave, "vpp", Effects::Any},           {copy_argument, "vppl", Effects::Any},
+    {resolve, "ppplii", Effects::Any},      {register_functions, "vpl", Effects::Any},
+};
+
+} // namespace
+
+FunctionCallee declare(Module &module, StringRef name) {
+    const auto *found = find_if(signatures, [&](const Signature &one) { return name == one.name; });
+    assert(found != std::end(signatures) && "a function that the passes do not call");
+    return durumcc::declare(module, *found);
+}
+
+bool has(StringRef name) {
+    return name.starts_with(prefix) || name.starts_with("nv_") || name.starts_with("durum_");
+}
+
+StringRef called_by(const Instruction &instruction) {
+    const auto *call = dyn_cast<CallBase>(&instruction);
+    const Function *callee = call ? call->getCalledFunction() : nullptr;
+    if (!callee || !callee->getName().starts_with(prefix))
+        return {};
+    return callee->getName();
+}
+
+// It comes first there.
+Value *depth(IRBuilderBase &builder, Value *thread) {
+    return builder.CreateLoad(builder.getInt32Ty(), thread);
+}
+
+} // namespace durumcc::ido::runtime

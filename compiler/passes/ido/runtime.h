@@ -1,0 +1,41 @@
+// The functions that the runtime has for compiled code (docs/reference/ido-ir.md).
+#pragma once
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace durumcc::ido::runtime {
+
+// What is known of the calling thread.
+constexpr const char thread[] = "__durum_ido_thread";
+// Each of these gives the place for live-ins, or null where nothing is to be recorded.
+constexpr const char record[] = "__durum_ido_record";
+constexpr const char record_release[] = "__durum_ido_record_release";
+constexpr const char record_call[] = "__durum_ido_record_call";
+constexpr const char call[] = "__durum_ido_call";
+// When the live-ins are there.
+constexpr const char recorded[] = "__durum_ido_recorded";
+constexpr const char called[] = "__durum_ido_called";
+constexpr const char returned[] = "__durum_ido_returned";
+constexpr const char wrote[] = "__durum_ido_wrote";
+constexpr const char locals[] = "__durum_ido_locals";
+constexpr const char leave[] = "__durum_ido_leave";
+constexpr const char copy_argument[] = "__durum_ido_copy_argument";
+constexpr const char resolve[] = "__durum_ido_resolve";
+constexpr const char register_functions[] = "__durum_ido_register";
+// What the functions of the threads' library become.
+constexpr const char prefix[] = "__durum_ido_";
+
+llvm::FunctionCallee declare(llvm::Module &module, llvm::StringRef name);
+
+// Whether it is a function of the runtime's, also one that programs call.
+bool has(llvm::StringRef name);
+
+// The function of the runtime that an instruction calls, or an empty name.
+llvm::StringRef called_by(const llvm::Instruction &instruction);
+
+// How many locks the thread holds.
+llvm::Value *depth(llvm::IRBuilderBase &builder, llvm::Value *thread);
+
+} // namespace durumcc::ido::runtime

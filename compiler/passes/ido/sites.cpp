@@ -1,0 +1,127 @@
+#include "ido/sites.h"
+
+#include "ido/runtime.h"
+#include "locks/calls.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+namespace durumcc::ido {
+namespace {
+
+using namespace llvm;
+
+// They end the program in the middle of a section, which goes on when the store is opened again.
+bool ends_program(StringRef name) {
+    return StringSwitch<bool>(name)
+        .Cases("abort", "exit", "_exit", "_Exit", "quick_exit", "__assert_fail", true)
+        .Default(false);
+}
+
+class Maker {
+  public:
+    Maker(Function &function, const Inside &inside, const locks::Held &held)
+        : function(function), inside(inside), held(held) {}
+
+    SmallVector<Site, 16> make(FunctionAnalysisManager &analyses, Omitted &omitted) {
+        const auto conflicts = conflicts_in(function, inside, analyses, omitted);
+        for (const Cut &cut : cuts_for(conflicts, function, analyses))
+            add(Site::Store, *cut.place);
+        for (BasicBlock &block : function)
+            for (Instruction &instruction : block)
+                if (auto *call = dyn_cast<CallBase>(&instruction))
+                    look_at(*call);
+        make_blocks_of_sites();
+        add_live_ins();
+        return std::move(sites);
+    }
+
+  private:
+    void look_at(CallBase &call) {
+        if (std::optional<locks::Action> action = locks::action_of(call)) {
+            const bool lets_go = action == locks::Action::Release || action == locks::Action::End;
+            if (lets_go && inside.depth(call).max > 1)
+                add(Site::Release, call);
+            return;
+        }
+        if (!leads_to_code(call))
+            return;
+        std::optional<Depth> change =
+            isa<InvokeInst>(call) ? held.change_to(call, 0) : held.change(call);
+        const bool begins_section = change && change->max > 0;
+        if (!inside(call) && !begins_section)
+            return;
+        if (inside(call))
+            add(Site::Call, call);
+        add(Site::Return, call);
+        sites.back().begins_section = begins_section;
+    }
+
+    static Instruction &next_of(CallBase &call) {
+        if (auto *invoke = dyn_cast<InvokeInst>(&call))
+            return *invoke->getNormalDest()->getFirstInsertionPt();
+        return *call.getNextNode();
+    }
+
+    void add(Site::Kind kind, Instruction &place) {
+        sites.push_back({kind, &place, inside.depth(place).is_inside()});
+    }
+
+    // What comes behind a call first, as another one may begin there.
+    void make_blocks_of_sites() {
+        for (Site &site : sites) {
+            if (site.kind != Site::Return)
+                continue;
+            if (auto *invoke = dyn_cast<InvokeInst>(site.place)) {
+                // The result is put away in a block of its own.
+                BasicBlock *behind = invoke->getNormalDest();
+                if (!behind->getSinglePredecessor())
+                    behind = SplitEdge(invoke->getParent(), behind);
+                site.head = SplitBlock(behind, behind->getFirstInsertionPt());
+                continue;
+            }
+            Instruction *next = site.place->getNextNode();
+            site.head = SplitBlock(next->getParent(), next);
+        }
+        for (Site &site : sites)
+            if (site.kind != Site::Return)
+                site.head = SplitBlock(site.place->getParent(), site.place);
+        for (Instruction *next : section_ends)
+            SplitBlock(next->getParent(), next);
+    }
+
+    void add_live_ins() {
+        // With the branches that are new.
+        const Inside inside(function, held);
+        const Live live(function, inside);
+        for (Site &site : sites)
+            for (Value *value : live.at(*site.head))
+                if (value != site.place)
+                    site.live_ins.push_back(value);
+    }
+
+    Function &function;
+    const Inside &inside;
+    const locks::Held &held;
+    SmallVector<Site, 16> sites;
+    // What comes behind the last release: it has live-ins that nobody needs.
+    SmallVector<Instruction *, 4> section_ends;
+};
+
+} // namespace
+
+bool leads_to_code(const CallBase &call) {
+    if (isa<IntrinsicInst>(call) || call.isInlineAsm() || may_be_repeated(call))
+        return false;
+    const Function *callee = call.getCalledFunction();
+    if (!callee || !callee->isDeclaration())
+        return true;
+    return !runtime::has(callee->getName()) && !ends_program(callee->getName());
+}
+
+SmallVector<Site, 16> make_sites(Function &function, const Inside &inside, const locks::Held &held,
+                                 FunctionAnalysisManager &analyses, Omitted &omitted) {
+    return Maker(function, inside, held).make(analyses, omitted);
+}
+
+} // namespace durumcc::ido

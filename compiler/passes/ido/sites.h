@@ -1,0 +1,43 @@
+// Where the code of a function comes to an end that a crash can make it begin again from.
+#pragma once
+
+#include "ido/regions.h"
+#include "ido/sections.h"
+
+namespace durumcc::ido {
+
+struct Site {
+    enum Kind {
+        // In front of a store, or of a loop with stores: a record.
+        Store,
+        // In front of a release that may leave other locks: a record without that lock.
+        Release,
+        // In front of a call of what may have sections or stores: a record, where the last one was
+        // made deeper on the stack, whose frames the call is about to overwrite.
+        Call,
+        // Behind that call: a frame on the stack, which tells how the section goes on.
+        Return,
+    };
+
+    Kind kind;
+    // The first of the region, or the call itself for `Return`.
+    llvm::Instruction *place;
+    // On every way here a lock is held.
+    bool is_inside;
+    // A call that may come back with more locks, and so begin a section that goes on behind it.
+    bool begins_section = false;
+    // The region's, when blocks have been made.
+    llvm::BasicBlock *head = nullptr;
+    // What it needs, in the order of its words, without the result of the call.
+    llvm::SmallVector<llvm::Value *, 8> live_ins = {};
+};
+
+// Whether a call leads to code that may have sections or stores of its own.
+bool leads_to_code(const llvm::CallBase &call);
+
+// In the order of their numbers, which begin at 1. Makes a block of each.
+llvm::SmallVector<Site, 16> make_sites(llvm::Function &function, const Inside &inside,
+                                       const locks::Held &held,
+                                       llvm::FunctionAnalysisManager &analyses, Omitted &omitted);
+
+} // namespace durumcc::ido

@@ -1,0 +1,360 @@
+/* One fence for the stores of a region, and one for its record; docs/reference/ido-ir.md has the functions. */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATES = 1024 };
+
+struct region {
+    uint64_t code;
+    uint32_t line;
+    uint16_t words, flags;
+};
+struct function {
+    uint64_t hash;
+    const char *name, *file;
+    void (*resume)(const void *, uint32_t, void *);
+    const struct region *regions;
+    uint64_t count;
+};
+/* The first member is what compiled code looks at. */
+struct thread {
+    int32_t depth;
+    struct slot *slot;
+    char *stack;
+    struct frame *frame;
+    uint64_t sequence;
+    const void *locks[LOCKS_MAX];
+    const void *releasing;
+    int is_published, is_stale, is_resuming;
+    /* How far the stack is durable, and how far the record needs it. */
+    char *durable, *recorded;
+    int dirty_count;
+    uintptr_t dirty[4096];
+    int written_back_count;
+    uintptr_t written_back[8192];
+};
+
+static _Thread_local struct thread *current;
+static struct thread all_threads[THREADS_MAX];
+static int thread_count;
+static struct function *functions[64];
+static uint64_t function_counts[64];
+static int table_count;
+static pthread_mutex_t turn = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+/* It is durable when the thread has passed a fence. */
+static void write_back(struct thread *thread, const void *start, size_t size) {
+    for (uintptr_t line = (uintptr_t)start & -LINE; line < (uintptr_t)start + size; line += LINE)
+        thread->written_back[thread->written_back_count++] = line;
+}
+static void fence(struct thread *thread) {
+    event();
+    for (int i = 0; i < thread->written_back_count; i++)
+        memcpy((char *)image + (thread->written_back[i] - BASE), (void *)thread->written_back[i], LINE);
+    thread->written_back_count = 0;
+    event();
+}
+
+struct thread *__durum_ido_thread(void) {
+    if (!current) {
+        pthread_mutex_lock(&turn);
+        current = &all_threads[thread_count];
+        current->slot = &memory->slots[thread_count++];
+        current->stack = current->durable = current->slot->stack;
+        pthread_mutex_unlock(&turn);
+    }
+    return current;
+}
+
+static int is_durable(const void *place) { return (uintptr_t)place - BASE < sizeof *memory; }
+
+void __durum_ido_wrote(struct thread *thread, const void *start, uint64_t size) {
+    if (!thread->depth || !is_durable(start) || size == 0)
+        return;
+    if (!thread->is_published || thread->is_stale)
+        fail("a store has no record of its own");
+    for (uintptr_t line = (uintptr_t)start & -LINE; line < (uintptr_t)start + size; line += LINE) {
+        int i = 0;
+        while (i < thread->dirty_count && thread->dirty[i] != line)
+            i++;
+        if (i == thread->dirty_count)
+            thread->dirty[thread->dirty_count++] = line;
+    }
+    event();
+}
+
+static void make_stores_durable(struct thread *thread) {
+    int is_any = thread->dirty_count > 0;
+    for (int i = 0; i < thread->dirty_count; i++)
+        write_back(thread, (void *)thread->dirty[i], LINE);
+    thread->dirty_count = 0;
+    if (thread->durable < thread->stack && strcmp(fault, "locals")) {
+        write_back(thread, thread->durable, thread->stack - thread->durable);
+        is_any = 1;
+    }
+    thread->durable = thread->stack;
+    /* Without this fence a record may be there before what it builds on. */
+    if (is_any && strcmp(fault, "fence"))
+        fence(thread);
+}
+
+static uint64_t checksum(const struct bank *bank) {
+    uint64_t sum = 0x9e3779b97f4a7c15;
+    const unsigned char *bytes = (const unsigned char *)bank;
+    size_t size = offsetof(struct bank, word) + 8 * (size_t)(bank->words <= WORDS_MAX ? bank->words : 0);
+    for (size_t i = sizeof bank->checksum; i < size; i++)
+        sum = (sum ^ bytes[i]) * 0x100000001b3;
+    return sum;
+}
+
+static struct bank *next_bank(struct thread *thread) { return &thread->slot->banks[(thread->sequence + 1) % 2]; }
+
+static void finish(struct thread *thread, uint64_t code, uint32_t words) {
+    struct bank *bank = next_bank(thread);
+    bank->sequence = ++thread->sequence;
+    bank->code = code;
+    bank->words = words;
+    bank->stack = thread->stack - thread->slot->stack;
+    bank->frame = thread->frame ? (char *)thread->frame - thread->slot->stack + 1 : 0;
+    bank->locks = 0;
+    for (int i = 0; i < thread->depth && code; i++)
+        if (thread->locks[i] != thread->releasing)
+            bank->lock[bank->locks++] = (uint64_t)thread->locks[i];
+    event();
+    bank->checksum = checksum(bank);
+    event();
+    write_back(thread, bank, offsetof(struct bank, word) + 8 * words);
+    fence(thread);
+}
+
+static void *begin(struct thread *thread, const void *releasing) {
+    make_stores_durable(thread);
+    thread->releasing = releasing;
+    return next_bank(thread)->word;
+}
+
+void *__durum_ido_record(struct thread *thread, const struct region *region) {
+    (void)region;
+    return thread->depth ? begin(thread, NULL) : NULL;
+}
+void *__durum_ido_record_release(struct thread *thread, const struct region *region, const void *lock) {
+    (void)region;
+    return thread->depth > 1 && thread->is_published ? begin(thread, lock) : NULL;
+}
+void *__durum_ido_record_call(struct thread *thread, const struct region *region) {
+    (void)region;
+    int is_deeper = thread->depth && thread->is_published && thread->recorded > thread->stack;
+    return is_deeper ? begin(thread, NULL) : NULL;
+}
+
+void __durum_ido_recorded(struct thread *thread, const struct region *region) {
+    finish(thread, region->code, region->words);
+    thread->is_published = 1;
+    thread->is_stale = 0;
+    thread->recorded = thread->stack;
+}
+
+static void use_stack(struct thread *thread, size_t size) {
+    if (thread->durable > thread->stack)
+        thread->durable = thread->stack;
+    thread->stack += size;
+    if (thread->stack > thread->slot->stack + STACK)
+        fail("the stack is full");
+}
+
+void *__durum_ido_call(struct thread *thread, const struct region *region) {
+    if (!thread->depth && !(region->flags & 1))
+        return NULL;
+    struct frame *frame = (struct frame *)thread->stack;
+    use_stack(thread, (sizeof *frame + 8 * region->words + LINE - 1) & -LINE);
+    return frame->word;
+}
+static struct frame *frame_of(const void *words) { return (struct frame *)((char *)words - sizeof(struct frame)); }
+
+void __durum_ido_called(struct thread *thread, const struct region *region) {
+    char *stack = thread->stack - ((sizeof(struct frame) + 8 * region->words + LINE - 1) & -LINE);
+    struct frame *frame = (struct frame *)stack;
+    frame->code = region->code;
+    frame->words = region->words;
+    frame->before = thread->frame ? (char *)thread->frame - thread->slot->stack + 1 : 0;
+    thread->frame = frame;
+    event();
+}
+
+static void pop(struct thread *thread, struct frame *frame) {
+    thread->stack = (char *)frame;
+    thread->frame = frame->before ? (struct frame *)(thread->slot->stack + frame->before - 1) : NULL;
+}
+void __durum_ido_returned(struct thread *thread, void *words) {
+    if (!words)
+        return;
+    pop(thread, frame_of(words));
+    thread->is_stale = 1;
+}
+
+void *__durum_ido_locals(struct thread *thread, uint64_t size) {
+    void *place = thread->stack;
+    use_stack(thread, (size + LINE - 1) & -LINE);
+    return place;
+}
+void __durum_ido_copy_argument(void *place, const void *argument, uint64_t size) { memcpy(place, argument, size); }
+void __durum_ido_leave(struct thread *thread, void *base) { thread->stack = base; }
+
+void __durum_ido_register(struct function *table, uint64_t count) {
+    functions[table_count] = table;
+    function_counts[table_count++] = count;
+}
+
+/* Locks, whose states are elsewhere. */
+static pthread_mutex_t *state_of(const void *lock) {
+    static struct {
+        const void *lock;
+        pthread_mutex_t mutex;
+    } states[STATES];
+    pthread_mutex_lock(&turn);
+    size_t i = (uintptr_t)lock / 8 % STATES;
+    while (states[i].lock && states[i].lock != lock)
+        i = (i + 1) % STATES;
+    if (!states[i].lock) {
+        states[i].lock = lock;
+        pthread_mutex_init(&states[i].mutex, NULL);
+    }
+    pthread_mutex_unlock(&turn);
+    return &states[i].mutex;
+}
+
+static void begin_section(struct thread *thread) {
+    /* What was written outside is not durable. */
+    thread->durable = thread->slot->stack;
+    thread->is_published = 0;
+}
+
+static void taken(struct thread *thread, const void *lock) {
+    if (!thread->depth)
+        begin_section(thread);
+    thread->locks[thread->depth++] = lock;
+    thread->is_stale = 1;
+    event();
+}
+
+int __durum_ido_pthread_mutex_lock(pthread_mutex_t *lock) {
+    pthread_mutex_lock(state_of(lock));
+    taken(__durum_ido_thread(), lock);
+    return 0;
+}
+int __durum_ido_pthread_mutex_trylock(pthread_mutex_t *lock) {
+    if (pthread_mutex_trylock(state_of(lock)))
+        return EBUSY;
+    taken(__durum_ido_thread(), lock);
+    return 0;
+}
+int __durum_ido_pthread_mutex_unlock(pthread_mutex_t *lock) {
+    struct thread *thread = __durum_ido_thread();
+    int i = thread->depth - 1;
+    while (i >= 0 && thread->locks[i] != lock)
+        i--;
+    /* A record that lets the lock go may be what a section goes on from. */
+    if (i < 0 && thread->is_resuming)
+        return 0;
+    if (i < 0)
+        fail("a lock is let go that is not held");
+    if (thread->depth == 1 && thread->is_published) {
+        make_stores_durable(thread);
+        thread->releasing = NULL;
+        finish(thread, 0, 0);
+        thread->is_published = 0;
+    } else if (thread->depth > 1 && thread->is_published && thread->releasing != lock) {
+        fail("a lock is let go without a record");
+    }
+    memmove(&thread->locks[i], &thread->locks[i + 1], (thread->depth - i - 1) * sizeof *thread->locks);
+    thread->depth--;
+    thread->is_stale = 1;
+    event();
+    pthread_mutex_unlock(state_of(lock));
+    return 0;
+}
+
+/* Stores behind the last record of what was taken have not happened, and it is taken again. */
+void *nv_malloc(size_t size) {
+    struct thread *thread = __durum_ido_thread();
+    uint64_t place = __atomic_fetch_add(&memory->taken, (size + LINE - 1) & -LINE, __ATOMIC_RELAXED);
+    write_back(thread, &memory->taken, sizeof memory->taken);
+    thread->is_stale = 1;
+    return memory->heap + place;
+}
+
+/* After a crash. */
+static const struct function *function_of(uint64_t code) {
+    for (int i = 0; i < table_count; i++)
+        for (uint64_t j = 0; j < function_counts[i]; j++)
+            if (functions[i][j].hash == code >> 16)
+                return &functions[i][j];
+    fail("nobody knows the code of a section");
+    return NULL;
+}
+
+static int is_valid(const struct bank *bank) {
+    return bank->sequence && bank->words <= WORDS_MAX && bank->locks <= LOCKS_MAX && bank->checksum == checksum(bank);
+}
+
+static pthread_barrier_t all_locked;
+
+static void *go_on(void *argument) {
+    struct thread *thread = current = argument;
+    struct bank *banks = thread->slot->banks;
+    struct bank bank = banks[thread->sequence % 2];
+    for (uint32_t i = 0; i < bank.locks; i++) {
+        thread->locks[i] = (void *)bank.lock[i];
+        if (pthread_mutex_trylock(state_of(thread->locks[i])))
+            fail("two sections hold one lock");
+    }
+    thread->depth = bank.locks;
+    thread->stack = thread->durable = thread->recorded = thread->slot->stack + bank.stack;
+    thread->frame = bank.frame ? (struct frame *)(thread->slot->stack + bank.frame - 1) : NULL;
+    thread->is_published = thread->is_resuming = 1;
+    pthread_barrier_wait(&all_locked);
+    uint64_t result[64];
+    function_of(bank.code)->resume(bank.word, bank.code & 0xffff, result);
+    while (thread->depth) {
+        struct frame *frame = thread->frame;
+        if (!frame)
+            fail("a section does not end");
+        uint64_t code = frame->code, words[WORDS_MAX];
+        memcpy(words, frame->word, 8 * frame->words);
+        pop(thread, frame);
+        thread->is_stale = 1;
+        function_of(code)->resume(words, code & 0xffff, result);
+    }
+    return NULL;
+}
+
+void complete(void) {
+    pthread_t running[THREADS_MAX];
+    int count = 0;
+    for (int i = 0; i < THREADS_MAX; i++) {
+        struct bank *banks = memory->slots[i].banks;
+        const struct bank *last = NULL;
+        for (int j = 0; j < 2; j++)
+            if (is_valid(&banks[j]) && (!last || last->sequence < banks[j].sequence))
+                last = &banks[j];
+        if (!last)
+            continue;
+        all_threads[i].slot = &memory->slots[i];
+        all_threads[i].sequence = last->sequence;
+        count += last->code != 0;
+    }
+    pthread_barrier_init(&all_locked, NULL, count ? count : 1);
+    int started = 0;
+    for (int i = 0; i < THREADS_MAX; i++)
+        if (all_threads[i].slot && memory->slots[i].banks[all_threads[i].sequence % 2].code)
+            pthread_create(&running[started++], NULL, go_on, &all_threads[i]);
+    for (int i = 0; i < started; i++)
+        pthread_join(running[i], NULL);
+    thread_count = 0;
+}
+
