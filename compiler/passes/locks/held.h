@@ -45,6 +45,7 @@ class Held final : public Levels {
     void enter(const llvm::Module &module);
     Summary summary_of(const llvm::Function &function) const;
     Summary effect(const llvm::CallBase &call) const;
+    Summary effect_of_callee(const llvm::CallBase &call) const;
 
     llvm::DenseMap<const llvm::Function *, Summary> summaries;
     llvm::DenseMap<const llvm::Function *, Depth> entries;
