@@ -1,7 +1,6 @@
 #include "locks/calls.h"
 
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/IR/Function.h"
 
 namespace durumcc::locks {
 namespace {
@@ -32,26 +31,42 @@ std::optional<Action> action_named(StringRef name) {
 
 } // namespace
 
+const GlobalValue *called_by(const CallBase &call) {
+    return dyn_cast<GlobalValue>(call.getCalledOperand()->stripPointerCasts());
+}
+
+const Function *callee_of(const CallBase &call) {
+    const GlobalValue *called = called_by(call);
+    return called ? dyn_cast_or_null<Function>(called->getAliaseeObject()) : nullptr;
+}
+
+std::optional<Action> action_of(const GlobalValue &called) {
+    // A template: how often it goes round is in a variable.
+    if (called.getName().starts_with("_ZSt4lockI"))
+        return Action::TakeAll;
+    // A program that defines such a function has locks of its own, which its code tells about. A
+    // weak one is there for the case that the library is not.
+    const bool is_library = called.isDeclarationForLinker() || called.isInterposable();
+    return is_library ? action_named(called.getName()) : std::nullopt;
+}
+
 std::optional<Action> action_of(const Instruction &instruction) {
     const auto *call = dyn_cast<CallBase>(&instruction);
-    const Function *callee = call ? call->getCalledFunction() : nullptr;
-    if (!callee)
-        return std::nullopt;
-    // A template: how often it goes round is in a variable.
-    if (callee->getName().starts_with("_ZSt4lockI"))
-        return Action::TakeAll;
-    // A program that defines such a function has locks of its own, which its code tells about.
-    return callee->isDeclaration() ? action_named(callee->getName()) : std::nullopt;
+    const GlobalValue *called = call ? called_by(*call) : nullptr;
+    return called ? action_of(*called) : std::nullopt;
 }
 
 const Value *lock_of(const CallBase &call) {
+    auto argument = [&](unsigned number) {
+        return number < call.arg_size() ? call.getArgOperand(number) : nullptr;
+    };
     switch (*action_of(call)) {
     case Action::Take:
     case Action::Try:
     case Action::Release:
-        return call.getArgOperand(0);
+        return argument(0);
     case Action::Wait:
-        return call.getArgOperand(1);
+        return argument(1);
     case Action::TakeAll:
     case Action::Begin:
     case Action::End:

@@ -1,6 +1,7 @@
 // What calls of the threads' library do to the locks that a thread holds.
 #pragma once
 
+#include "llvm/IR/Function.h"
 #include "llvm/IR/InstrTypes.h"
 
 #include <optional>
@@ -22,11 +23,19 @@ enum class Action {
     End,
 };
 
-// Nothing, if the instruction does none of it.
+// What is called, also as if it were a function of another type. Null for what is called by a
+// pointer.
+const llvm::GlobalValue *called_by(const llvm::CallBase &call);
+
+// The code of that, or its declaration.
+const llvm::Function *callee_of(const llvm::CallBase &call);
+
+// Nothing, if it does none of it.
+std::optional<Action> action_of(const llvm::GlobalValue &called);
 std::optional<Action> action_of(const llvm::Instruction &instruction);
 
 // The lock that is taken, released or slept with, or the std::unique_lock of it. Null for regions,
-// and for several locks.
+// for several locks, and if the call has no such argument.
 const llvm::Value *lock_of(const llvm::CallBase &call);
 
 } // namespace durumcc::locks

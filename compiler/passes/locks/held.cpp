@@ -21,6 +21,13 @@ void join(std::optional<Depth> &end, std::optional<Depth> other) {
     end = end && other ? *end | *other : end ? end : other;
 }
 
+Summary operator|(Summary one, const Summary &other) {
+    join(one.returns, other.returns);
+    join(one.unwinds, other.unwinds);
+    one.lowest = std::min(one.lowest, other.lowest);
+    return one;
+}
+
 // An unlock that fails is a mistake of the program; who has waited has the lock again, whatever the
 // call returns, and when the thread is cancelled in it.
 Summary effect_of(Action action, const CallBase &call) {
@@ -62,11 +69,17 @@ Depth Held::entry(const Function &function) const {
 
 // A function without a summary has not been seen to come back, nor has what calls it.
 Summary Held::effect_of_callee(const CallBase &call) const {
-    const Function *callee = call.getCalledFunction();
-    if (!callee || callee->isDeclaration())
+    const GlobalValue *called = called_by(call);
+    const Function *callee = callee_of(call);
+    if (call.isInlineAsm())
         return unseen;
-    // Another definition may take the place of one that is interposable; it has to do the same.
-    return summaries.lookup(callee);
+    if (!callee)
+        return unseen;
+    if (callee->isDeclaration())
+        return unseen;
+    const Summary summary = summaries.lookup(callee);
+    // What may take the place of a definition is not seen.
+    return called->isInterposable() ? unseen | summary : summary;
 }
 
 Summary Held::effect(const CallBase &call) const {
@@ -135,7 +148,7 @@ void Held::summarize(const Module &module) {
         to_do.insert(&function);
         for (const Instruction &instruction : instructions(function))
             if (const auto *call = dyn_cast<CallBase>(&instruction))
-                if (const Function *callee = call->getCalledFunction())
+                if (const Function *callee = callee_of(*call))
                     callers[callee].insert(&function);
     }
     // Bounds only move apart, and they are bounded.
@@ -176,7 +189,7 @@ void Held::enter(const Module &module) {
         const Depths depths(*caller, *this);
         depths.each(*caller, [&](const Instruction &instruction, std::optional<Depth> depth) {
             const auto *call = dyn_cast<CallBase>(&instruction);
-            const Function *callee = call ? call->getCalledFunction() : nullptr;
+            const Function *callee = call ? callee_of(*call) : nullptr;
             if (depth && callee && !callee->isDeclaration())
                 come(*callee, entry + *depth);
         });
