@@ -1,6 +1,9 @@
 #include "locks/calls.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Demangle/Demangle.h"
 
 namespace durumcc::locks {
 namespace {
@@ -26,7 +29,21 @@ std::optional<Action> action_named(StringRef name) {
         .Case("_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE", Action::Wait)
         .Case("durum_durable_begin", Action::Begin)
         .Case("durum_durable_end", Action::End)
+        // <threads.h> of C11.
+        .Case("mtx_lock", Action::Take)
+        .Cases("mtx_trylock", "mtx_timedlock", Action::Try)
+        .Case("mtx_unlock", Action::Release)
+        .Cases("cnd_wait", "cnd_timedwait", Action::Wait)
         .Default(std::nullopt);
+}
+
+bool is_lock_of_library(StringRef type) {
+    if (type.consume_front("std::unique_lock<") || type.consume_front("std::shared_lock<"))
+        type = type.drop_back();
+    return StringSwitch<bool>(type)
+        .Cases("std::mutex", "std::recursive_mutex", "std::shared_mutex", true)
+        .Cases("std::timed_mutex", "std::recursive_timed_mutex", "std::shared_timed_mutex", true)
+        .Default(false);
 }
 
 } // namespace
@@ -42,7 +59,7 @@ const Function *callee_of(const CallBase &call) {
 
 std::optional<Action> action_of(const GlobalValue &called) {
     // A template: how often it goes round is in a variable.
-    if (called.getName().starts_with("_ZSt4lockI"))
+    if (locks_taken_by(called))
         return Action::TakeAll;
     // A program that defines such a function has locks of its own, which its code tells about. A
     // weak one is there for the case that the library is not.
@@ -54,6 +71,19 @@ std::optional<Action> action_of(const Instruction &instruction) {
     const auto *call = dyn_cast<CallBase>(&instruction);
     const GlobalValue *called = call ? called_by(*call) : nullptr;
     return called ? action_of(*called) : std::nullopt;
+}
+
+// Its arguments do not tell: an optimizer may leave some out.
+unsigned locks_taken_by(const GlobalValue &called) {
+    if (!called.getName().starts_with("_ZSt4lockI"))
+        return 0;
+    const std::string name = demangle(called.getName());
+    StringRef text = name;
+    if (!text.consume_front("void std::lock<"))
+        return 0;
+    SmallVector<StringRef, 4> locks;
+    text.take_until([](char letter) { return letter == '('; }).drop_back().split(locks, ", ");
+    return all_of(locks, is_lock_of_library) ? locks.size() : 0;
 }
 
 const Value *lock_of(const CallBase &call) {

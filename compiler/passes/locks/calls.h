@@ -13,7 +13,7 @@ enum class Action {
     Take,
     // It takes a lock, or says that it did not.
     Try,
-    // std::lock: it takes as many as it has arguments, and while it tries to lets some go again.
+    // std::lock: it takes several, and while it tries to lets some go again.
     TakeAll,
     Release,
     // It lets its lock go, sleeps, and has it again behind the call, whatever it returns.
@@ -33,6 +33,10 @@ const llvm::Function *callee_of(const llvm::CallBase &call);
 // Nothing, if it does none of it.
 std::optional<Action> action_of(const llvm::GlobalValue &called);
 std::optional<Action> action_of(const llvm::Instruction &instruction);
+
+// How many locks std::lock takes. 0 for other functions, and if they are none of the library's: a
+// lock of a program's own has code.
+unsigned locks_taken_by(const llvm::GlobalValue &called);
 
 // The lock that is taken, released or slept with, or the std::unique_lock of it. Null for regions,
 // for several locks, and if the call has no such argument.

@@ -30,7 +30,7 @@ Summary operator|(Summary one, const Summary &other) {
 
 // An unlock that fails is a mistake of the program; who has waited has the lock again, whatever the
 // call returns, and when the thread is cancelled in it.
-Summary effect_of(Action action, const CallBase &call) {
+Summary effect_of(Action action, const GlobalValue &called) {
     switch (action) {
     case Action::Take:
     case Action::Begin:
@@ -38,7 +38,7 @@ Summary effect_of(Action action, const CallBase &call) {
     case Action::Try:
         return {Depth{0, 1}, std::nullopt, 0};
     case Action::TakeAll: {
-        const int locks = call.arg_size();
+        const int locks = locks_taken_by(called);
         return {Depth{locks, locks}, Depth{}, 0};
     }
     case Action::Release:
@@ -84,7 +84,7 @@ Summary Held::effect_of_callee(const CallBase &call) const {
 
 Summary Held::effect(const CallBase &call) const {
     if (std::optional<Action> action = action_of(call)) {
-        Summary summary = effect_of(*action, call);
+        Summary summary = effect_of(*action, *called_by(call));
         if (action == Action::Take && !is_followed(call))
             summary.returns->min = 0;
         return summary;
