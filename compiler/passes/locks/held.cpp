@@ -50,6 +50,19 @@ Summary effect_of(Action action, const GlobalValue &called) {
     llvm_unreachable("all actions are there");
 }
 
+bool has_address_taken(const Function &function) {
+    return function.hasAddressTaken(nullptr, false, true, false, false,
+                                    /*IgnoreCastedDirectCall=*/true);
+}
+
+// Functions that are called by a pointer are told from each other by how many arguments they have;
+// these have any number.
+constexpr unsigned any_number = ~0u - 2;
+
+unsigned arguments_of(const Function &function) {
+    return function.isVarArg() ? any_number : function.arg_size();
+}
+
 } // namespace
 
 Held::Held(const Module &module) {
@@ -74,7 +87,7 @@ Summary Held::effect_of_callee(const CallBase &call) const {
     if (call.isInlineAsm())
         return unseen;
     if (!callee)
-        return unseen;
+        return unseen | by_address.lookup(call.arg_size()) | by_address.lookup(any_number);
     if (callee->isDeclaration())
         return unseen;
     const Summary summary = summaries.lookup(callee);
@@ -138,18 +151,33 @@ Summary Held::summary_of(const Function &function) const {
     return summary;
 }
 
+// What may be called by a pointer.
+bool Held::add_by_address(unsigned arguments, const Summary &summary) {
+    auto [place, is_new] = by_address.try_emplace(arguments, summary);
+    const Summary met = place->second | summary;
+    if (!is_new && met == place->second)
+        return false;
+    place->second = met;
+    return true;
+}
+
 void Held::summarize(const Module &module) {
     using Callers = SmallSetVector<const Function *, 4>;
     SetVector<const Function *> to_do;
     DenseMap<const Function *, Callers> callers;
+    Callers callers_by_address;
     for (const Function &function : module) {
+        std::optional<Action> action = action_of(function);
+        if (action && has_address_taken(function))
+            add_by_address(arguments_of(function), unseen | effect_of(*action, function));
         if (function.isDeclaration())
             continue;
         to_do.insert(&function);
         for (const Instruction &instruction : instructions(function))
-            if (const auto *call = dyn_cast<CallBase>(&instruction))
-                if (const Function *callee = callee_of(*call))
-                    callers[callee].insert(&function);
+            if (const auto *call = dyn_cast<CallBase>(&instruction)) {
+                const Function *callee = callee_of(*call);
+                (callee ? callers[callee] : callers_by_address).insert(&function);
+            }
     }
     // Bounds only move apart, and they are bounded.
     while (!to_do.empty()) {
@@ -161,6 +189,8 @@ void Held::summarize(const Module &module) {
         place->second = summary;
         const Callers &direct = callers[function];
         to_do.insert(direct.begin(), direct.end());
+        if (has_address_taken(*function) && add_by_address(arguments_of(*function), summary))
+            to_do.insert(callers_by_address.begin(), callers_by_address.end());
     }
 }
 
@@ -180,7 +210,7 @@ void Held::enter(const Module &module) {
             continue;
         if (function.getName() == "main" && function.use_empty())
             come(function, {});
-        else if (!function.hasLocalLinkage() || function.hasAddressTaken())
+        else if (!function.hasLocalLinkage() || has_address_taken(function))
             come(function, {0, Depth::many});
     }
     while (!to_do.empty()) {
