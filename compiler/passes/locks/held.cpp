@@ -17,6 +17,9 @@ using namespace llvm;
 // What is known of a function that nobody sees: it leaves its caller's locks as they are.
 const Summary unseen{Depth{}, Depth{}, 0};
 
+// setjmp comes back for the second time with whatever was held where longjmp was called.
+constexpr Depth any{-Depth::many, Depth::many};
+
 void join(std::optional<Depth> &end, std::optional<Depth> other) {
     end = end && other ? *end | *other : end ? end : other;
 }
@@ -103,6 +106,8 @@ Summary Held::effect(const CallBase &call) const {
         return summary;
     }
     Summary summary = effect_of_callee(call);
+    if (call.hasFnAttr(Attribute::ReturnsTwice) && !is_decided(call))
+        summary.returns = any;
     if (call.doesNotReturn())
         summary.returns = std::nullopt;
     if (call.doesNotThrow())
@@ -124,6 +129,8 @@ std::optional<Depth> Held::change_to(const Instruction &end, unsigned successor)
     std::optional<Outcome> outcome = outcome_on(end, successor);
     if (!outcome)
         return Depth{};
+    if (!action_of(*outcome->call))
+        return !outcome->is_zero && is_decided(*outcome->call) ? any : Depth{};
     // Behind the call it is held, or perhaps.
     const Depth behind = *effect(*outcome->call).returns;
     const int taken = outcome->is_zero;

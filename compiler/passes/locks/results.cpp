@@ -91,7 +91,8 @@ std::optional<Way> only_way_to(const BasicBlock &block) {
 
 bool has_outcome(const CallBase &call) {
     std::optional<Action> action = action_of(call);
-    return action == Action::Take || action == Action::Try;
+    return action == Action::Take || action == Action::Try ||
+           call.hasFnAttr(Attribute::ReturnsTwice);
 }
 
 bool leaves_locks(const CallBase &call) {
@@ -187,6 +188,14 @@ bool is_followed(const CallBase &call) {
     return all_of(call.users(), [&](const User *user) {
         return isa<ICmpInst>(user) ? all_of(user->users(), is_end) : is_end(user);
     });
+}
+
+bool is_decided(const CallBase &call) {
+    const Instruction &end = *call.getParent()->getTerminator();
+    for (unsigned i = 0; i < end.getNumSuccessors(); i++)
+        if (!was_zero_on(end, i, call))
+            return false;
+    return end.getNumSuccessors() > 0 && !touches_memory(call, end);
 }
 
 } // namespace durumcc::locks

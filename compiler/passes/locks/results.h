@@ -1,4 +1,5 @@
-// What a way says of the result of a call that it has come from: whether a lock was taken.
+// What a way says of the result of a call that it has come from: whether a lock was taken, or
+// whether setjmp has come back for the second time.
 #pragma once
 
 #include "llvm/IR/InstrTypes.h"
@@ -21,5 +22,8 @@ std::optional<Outcome> outcome_on(const llvm::Instruction &end, unsigned success
 // Whether all that looks at the result are ends of blocks that outcome_on knows, with nothing done
 // before. What else is done with a result may say something that nobody sees.
 bool is_followed(const llvm::CallBase &call);
+
+// Whether each way says whether it was 0, before anything is done.
+bool is_decided(const llvm::CallBase &call);
 
 } // namespace durumcc::locks
