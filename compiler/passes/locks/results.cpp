@@ -162,6 +162,18 @@ bool is_followed_to(const Instruction &end, const CallBase &call) {
     return !touches_memory(call, end);
 }
 
+// Whether a switch leads to one place with 0 and, by name, with another number.
+bool leads_to_one_place(const Instruction &end) {
+    const auto *table = dyn_cast<SwitchInst>(&end);
+    if (!table)
+        return false;
+    auto *number = cast<ConstantInt>(ConstantInt::get(table->getCondition()->getType(), 0));
+    const BasicBlock *way_of_zero = table->findCaseValue(number)->getCaseSuccessor();
+    return any_of(table->cases(), [&](const auto &one) {
+        return !one.getCaseValue()->isZero() && one.getCaseSuccessor() == way_of_zero;
+    });
+}
+
 } // namespace
 
 std::optional<Outcome> outcome_on(const Instruction &end, unsigned successor) {
@@ -183,7 +195,8 @@ std::optional<Outcome> outcome_on(const Instruction &end, unsigned successor) {
 bool is_followed(const CallBase &call) {
     auto is_end = [&](const User *user) {
         const auto &one = cast<Instruction>(*user);
-        return one.isTerminator() && result_on(one, 0, call) && is_followed_to(one, call);
+        return one.isTerminator() && result_on(one, 0, call) && !leads_to_one_place(one) &&
+               is_followed_to(one, call);
     };
     return all_of(call.users(), [&](const User *user) {
         return isa<ICmpInst>(user) ? all_of(user->users(), is_end) : is_end(user);

@@ -52,3 +52,15 @@ void late(void) {
         return;
     pthread_mutex_unlock(&a);
 }
+
+// Success and an error go the same way, by name.
+// CHECK-LABEL: {{^}}both: 0..many, returns -1..0, lowest -1{{$}}
+// CHECK: 0..1: pthread_mutex_unlock @a
+void both(void) {
+    switch (pthread_mutex_lock(&a)) {
+    case 0:
+    case 35:
+        value++;
+        pthread_mutex_unlock(&a);
+    }
+}
