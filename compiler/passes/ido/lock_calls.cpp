@@ -22,6 +22,8 @@ bool uses_locks(StringRef name) {
         .Cases("pthread_spin_init", "pthread_spin_destroy", true)
         .Cases("pthread_cond_init", "pthread_cond_destroy", true)
         .Cases("pthread_cond_signal", "pthread_cond_broadcast", true)
+        .Cases("mtx_init", "mtx_destroy", "cnd_init", "cnd_destroy", true)
+        .Cases("cnd_signal", "cnd_broadcast", true)
         .Default(false);
 }
 
@@ -31,7 +33,7 @@ void replace_lock_calls(Module &module) {
     for (Function &function : make_early_inc_range(module)) {
         if (!function.isDeclaration() || function.getName().starts_with(runtime::prefix))
             continue;
-        if (!locks::is_action(function) && !uses_locks(function.getName()))
+        if (!locks::action_of(function) && !uses_locks(function.getName()))
             continue;
         const std::string name = (runtime::prefix + function.getName()).str();
         FunctionCallee callee =

@@ -1,7 +1,9 @@
 #include "locks/calls.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/IR/Function.h"
+#include "llvm/Demangle/Demangle.h"
 
 namespace durumcc::locks {
 namespace {
@@ -29,35 +31,74 @@ std::optional<Action> action_named(StringRef name) {
         .Case("_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE", Action::Wait)
         .Case("durum_durable_begin", Action::Begin)
         .Case("durum_durable_end", Action::End)
+        // <threads.h> of C11.
+        .Case("mtx_lock", Action::Take)
+        .Cases("mtx_trylock", "mtx_timedlock", Action::Try)
+        .Case("mtx_unlock", Action::Release)
+        .Cases("cnd_wait", "cnd_timedwait", Action::Wait)
         .Default(std::nullopt);
+}
+
+bool is_lock_of_library(StringRef type) {
+    if (type.consume_front("std::unique_lock<") || type.consume_front("std::shared_lock<"))
+        type = type.drop_back();
+    return StringSwitch<bool>(type)
+        .Cases("std::mutex", "std::recursive_mutex", "std::shared_mutex", true)
+        .Cases("std::timed_mutex", "std::recursive_timed_mutex", "std::shared_timed_mutex", true)
+        .Default(false);
 }
 
 } // namespace
 
-std::optional<Action> action_of(const Instruction &instruction) {
-    const auto *call = dyn_cast<CallBase>(&instruction);
-    const Function *callee = call ? call->getCalledFunction() : nullptr;
-    if (!callee)
-        return std::nullopt;
-    // A template: how often it goes round is in a variable.
-    if (callee->getName().starts_with("_ZSt4lockI"))
-        return Action::TakeAll;
-    return is_action(*callee) ? action_named(callee->getName()) : std::nullopt;
+const GlobalValue *called_by(const CallBase &call) {
+    return dyn_cast<GlobalValue>(call.getCalledOperand()->stripPointerCasts());
 }
 
-bool is_action(const Function &function) {
-    // A program that defines such a function has locks of its own, which its code tells about.
-    return function.isDeclaration() && action_named(function.getName()).has_value();
+const Function *callee_of(const CallBase &call) {
+    const GlobalValue *called = called_by(call);
+    return called ? dyn_cast_or_null<Function>(called->getAliaseeObject()) : nullptr;
+}
+
+std::optional<Action> action_of(const GlobalValue &called) {
+    // A template: how often it goes round is in a variable.
+    if (locks_taken_by(called))
+        return Action::TakeAll;
+    // A program that defines such a function has locks of its own, which its code tells about. A
+    // weak one is there for the case that the library is not.
+    const bool is_library = called.isDeclarationForLinker() || called.isInterposable();
+    return is_library ? action_named(called.getName()) : std::nullopt;
+}
+
+std::optional<Action> action_of(const Instruction &instruction) {
+    const auto *call = dyn_cast<CallBase>(&instruction);
+    const GlobalValue *called = call ? called_by(*call) : nullptr;
+    return called ? action_of(*called) : std::nullopt;
+}
+
+// Its arguments do not tell: an optimizer may leave some out.
+unsigned locks_taken_by(const GlobalValue &called) {
+    if (!called.getName().starts_with("_ZSt4lockI"))
+        return 0;
+    const std::string name = demangle(called.getName());
+    StringRef text = name;
+    if (!text.consume_front("void std::lock<"))
+        return 0;
+    SmallVector<StringRef, 4> locks;
+    text.take_until([](char letter) { return letter == '('; }).drop_back().split(locks, ", ");
+    return all_of(locks, is_lock_of_library) ? locks.size() : 0;
 }
 
 const Value *lock_of(const CallBase &call) {
+    auto argument = [&](unsigned number) {
+        return number < call.arg_size() ? call.getArgOperand(number) : nullptr;
+    };
     switch (*action_of(call)) {
     case Action::Take:
     case Action::Try:
     case Action::Release:
-        return call.getArgOperand(0);
+        return argument(0);
     case Action::Wait:
-        return call.getArgOperand(1);
+        return argument(1);
     case Action::TakeAll:
     case Action::Begin:
     case Action::End:

@@ -1,118 +1,69 @@
 #include "locks/held.h"
 
 #include "locks/calls.h"
+#include "locks/results.h"
 
 #include "llvm/ADT/SetVector.h"
-#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+
+#include <algorithm>
 
 namespace durumcc::locks {
 namespace {
 
 using namespace llvm;
 
-// What the result of a call may be: 0, or another number.
-struct Result {
-    bool zero;
-    bool other;
-};
+// What is known of a function that nobody sees: it leaves its caller's locks as they are.
+const Summary unseen{Depth{}, Depth{}, 0};
 
-// What it may be on the way from the end of a block to a successor. Nothing, if the end does not
-// look at it.
-std::optional<Result> result_on(const Instruction &end, unsigned successor, const CallBase &call) {
-    if (const auto *branch = dyn_cast<BranchInst>(&end)) {
-        const auto *compare =
-            branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
-        if (!compare || !compare->isEquality() || compare->getOperand(0) != &call)
-            return std::nullopt;
-        const auto *number = dyn_cast<ConstantInt>(compare->getOperand(1));
-        if (!number || branch->getSuccessor(0) == branch->getSuccessor(1))
-            return std::nullopt;
-        if ((compare->getPredicate() == ICmpInst::ICMP_EQ) == (successor == 0))
-            return Result{number->isZero(), !number->isZero()};
-        return Result{!number->isZero(), true};
-    }
-    const auto *table = dyn_cast<SwitchInst>(&end);
-    if (!table || table->getCondition() != &call)
-        return std::nullopt;
-    const BasicBlock *there = table->getSuccessor(successor);
-    const bool is_default = there == table->getDefaultDest();
-    Result result{is_default, is_default};
-    for (const auto &one : table->cases()) {
-        const bool leads_there = one.getCaseSuccessor() == there;
-        if (one.getCaseValue()->isZero())
-            result.zero = leads_there;
-        else
-            result.other |= leads_there;
-    }
-    return result;
+// setjmp comes back for the second time with whatever was held where longjmp was called.
+constexpr Depth any{-Depth::many, Depth::many};
+
+void join(std::optional<Depth> &end, std::optional<Depth> other) {
+    end = end && other ? *end | *other : end ? end : other;
 }
 
-// Whether a lock was taken, by the result of the call that takes it: true, false, or not said.
-std::optional<bool> was_taken_on(const Instruction &end, unsigned successor, const CallBase &call) {
-    std::optional<Result> result = result_on(end, successor, call);
-    if (!result || (result->zero && result->other))
-        return std::nullopt;
-    return result->zero;
+Summary operator|(Summary one, const Summary &other) {
+    join(one.returns, other.returns);
+    join(one.unwinds, other.unwinds);
+    one.lowest = std::min(one.lowest, other.lowest);
+    return one;
 }
 
-// A way from the end of a block to a successor.
-struct Way {
-    const Instruction *end;
-    unsigned successor;
-};
-
-// Nothing, if several lead there.
-std::optional<Way> only_way_to(const BasicBlock &block) {
-    const BasicBlock *before = block.getSinglePredecessor();
-    if (!before)
-        return std::nullopt;
-    const Instruction &end = *before->getTerminator();
-    for (unsigned i = 0; i < end.getNumSuccessors(); i++)
-        if (end.getSuccessor(i) == &block)
-            return Way{&end, i};
-    return std::nullopt;
-}
-
-// A call that takes a lock, and of which the way from the end of a block says for the first time
-// whether it has. Control has come from the call straight to there, and nothing between takes or
-// releases another lock. So what is found out is found out once.
-struct Outcome {
-    const CallBase *call;
-    bool was_taken;
-};
-
-std::optional<Outcome> outcome_on(const Instruction &end, unsigned successor) {
-    // Blocks that lead to each other in a ring are never reached.
-    constexpr unsigned most_blocks = 16;
-    SmallVector<Way, most_blocks> ways{{&end, successor}};
-    auto outcome_of = [&](const CallBase &call) -> std::optional<Outcome> {
-        std::optional<bool> taken = was_taken_on(end, successor, call);
-        auto has_said = [&](const Way &way) {
-            return was_taken_on(*way.end, way.successor, call).has_value();
-        };
-        if (!taken || any_of(drop_begin(ways), has_said))
-            return std::nullopt;
-        return Outcome{&call, *taken};
-    };
-    while (ways.size() < most_blocks) {
-        const Instruction *one = ways.back().end->getPrevNode();
-        for (; one; one = one->getPrevNode()) {
-            const auto *call = dyn_cast<CallBase>(one);
-            if (!call || call->isDebugOrPseudoInst())
-                continue;
-            std::optional<Action> action = action_of(*call);
-            if (action == Action::Take || action == Action::Try)
-                return outcome_of(*call);
-            if (!call->doesNotAccessMemory())
-                return std::nullopt;
-        }
-        std::optional<Way> way = only_way_to(*ways.back().end->getParent());
-        if (!way || isa<InvokeInst>(way->end))
-            return std::nullopt;
-        ways.push_back(*way);
+// An unlock that fails is a mistake of the program; who has waited has the lock again, whatever the
+// call returns, and when the thread is cancelled in it.
+Summary effect_of(Action action, const GlobalValue &called) {
+    switch (action) {
+    case Action::Take:
+    case Action::Begin:
+        return {Depth{1, 1}, std::nullopt, 0};
+    case Action::Try:
+        return {Depth{0, 1}, std::nullopt, 0};
+    case Action::TakeAll: {
+        const int locks = locks_taken_by(called);
+        return {Depth{locks, locks}, Depth{}, 0};
     }
-    return std::nullopt;
+    case Action::Release:
+    case Action::End:
+        return {Depth{-1, -1}, std::nullopt, -1};
+    case Action::Wait:
+        return unseen;
+    }
+    llvm_unreachable("all actions are there");
+}
+
+bool has_address_taken(const Function &function) {
+    return function.hasAddressTaken(nullptr, false, true, false, false,
+                                    /*IgnoreCastedDirectCall=*/true);
+}
+
+// Functions that are called by a pointer are told from each other by how many arguments they have;
+// these have any number.
+constexpr unsigned any_number = ~0u - 2;
+
+unsigned arguments_of(const Function &function) {
+    return function.isVarArg() ? any_number : function.arg_size();
 }
 
 } // namespace
@@ -132,38 +83,31 @@ Depth Held::entry(const Function &function) const {
     return found == entries.end() ? Depth{} : found->second;
 }
 
+// A function without a summary has not been seen to come back, nor has what calls it.
+Summary Held::effect_of_callee(const CallBase &call) const {
+    const GlobalValue *called = called_by(call);
+    const Function *callee = callee_of(call);
+    if (call.isInlineAsm())
+        return unseen;
+    if (!callee)
+        return unseen | by_address.lookup(call.arg_size()) | by_address.lookup(any_number);
+    if (callee->isDeclaration())
+        return unseen;
+    const Summary summary = summaries.lookup(callee);
+    // What may take the place of a definition is not seen.
+    return called->isInterposable() ? unseen | summary : summary;
+}
+
 Summary Held::effect(const CallBase &call) const {
-    // An unlock that fails is a mistake of the program; who has waited has the lock again, whatever
-    // the call returns, and when the thread is cancelled in it.
     if (std::optional<Action> action = action_of(call)) {
-        switch (*action) {
-        case Action::Take:
-        case Action::Begin:
-            return {Depth{1, 1}, std::nullopt, 0};
-        case Action::Try:
-            return {Depth{0, 1}, std::nullopt, 0};
-        case Action::TakeAll: {
-            const int locks = call.arg_size();
-            return {Depth{locks, locks}, Depth{}, 0};
-        }
-        case Action::Release:
-        case Action::End:
-            return {Depth{-1, -1}, std::nullopt, -1};
-        case Action::Wait:
-            return {Depth{}, Depth{}, 0};
-        }
+        Summary summary = effect_of(*action, *called_by(call));
+        if (action == Action::Take && !is_followed(call))
+            summary.returns->min = 0;
+        return summary;
     }
-    const Function *callee = call.getCalledFunction();
-    // Another definition may take the place of one that is interposable; it has to do the same.
-    Summary summary;
-    if (callee && !callee->isDeclaration()) {
-        auto found = summaries.find(callee);
-        if (found != summaries.end())
-            summary = found->second;
-    } else {
-        // What other files define leaves its caller's locks as they are.
-        summary = {Depth{}, Depth{}, 0};
-    }
+    Summary summary = effect_of_callee(call);
+    if (call.hasFnAttr(Attribute::ReturnsTwice) && !is_decided(call))
+        summary.returns = any;
     if (call.doesNotReturn())
         summary.returns = std::nullopt;
     if (call.doesNotThrow())
@@ -185,40 +129,64 @@ std::optional<Depth> Held::change_to(const Instruction &end, unsigned successor)
     std::optional<Outcome> outcome = outcome_on(end, successor);
     if (!outcome)
         return Depth{};
-    if (action_of(*outcome->call) == Action::Take)
-        return outcome->was_taken ? Depth{} : Depth{-1, -1};
-    return outcome->was_taken ? Depth{1, 0} : Depth{0, -1};
+    if (!action_of(*outcome->call))
+        return !outcome->is_zero && is_decided(*outcome->call) ? any : Depth{};
+    // Behind the call it is held, or perhaps.
+    const Depth behind = *effect(*outcome->call).returns;
+    const int taken = outcome->is_zero;
+    return Depth{taken - behind.min, taken - behind.max};
 }
 
 Summary Held::summary_of(const Function &function) const {
     Summary summary;
-    auto leave = [](std::optional<Depth> &end, Depth depth) { end = end ? *end | depth : depth; };
     const Depths depths(function, *this);
     depths.each(function, [&](const Instruction &instruction, std::optional<Depth> depth) {
         if (!depth)
             return;
         if (isa<ReturnInst>(instruction))
-            leave(summary.returns, *depth);
+            join(summary.returns, *depth);
         if (isa<ResumeInst>(instruction))
-            leave(summary.unwinds, *depth);
+            join(summary.unwinds, *depth);
         const auto *call = dyn_cast<CallBase>(&instruction);
         if (!call)
             return;
         const Summary called = effect(*call);
         summary.lowest = std::min(summary.lowest, (*depth + Depth{called.lowest, 0}).min);
         if (isa<CallInst>(call) && called.unwinds && !function.doesNotThrow())
-            leave(summary.unwinds, *depth + *called.unwinds);
+            join(summary.unwinds, *depth + *called.unwinds);
     });
     return summary;
 }
 
+// What may be called by a pointer.
+bool Held::add_by_address(unsigned arguments, const Summary &summary) {
+    auto [place, is_new] = by_address.try_emplace(arguments, summary);
+    const Summary met = place->second | summary;
+    if (!is_new && met == place->second)
+        return false;
+    place->second = met;
+    return true;
+}
+
 void Held::summarize(const Module &module) {
+    using Callers = SmallSetVector<const Function *, 4>;
     SetVector<const Function *> to_do;
-    for (const Function &function : module)
-        if (!function.isDeclaration())
-            to_do.insert(&function);
-    // A function without a summary has not been seen to come back, nor has what calls it. Bounds
-    // only move apart, and they are bounded.
+    DenseMap<const Function *, Callers> callers;
+    Callers callers_by_address;
+    for (const Function &function : module) {
+        std::optional<Action> action = action_of(function);
+        if (action && has_address_taken(function))
+            add_by_address(arguments_of(function), unseen | effect_of(*action, function));
+        if (function.isDeclaration())
+            continue;
+        to_do.insert(&function);
+        for (const Instruction &instruction : instructions(function))
+            if (const auto *call = dyn_cast<CallBase>(&instruction)) {
+                const Function *callee = callee_of(*call);
+                (callee ? callers[callee] : callers_by_address).insert(&function);
+            }
+    }
+    // Bounds only move apart, and they are bounded.
     while (!to_do.empty()) {
         const Function *function = to_do.pop_back_val();
         const Summary summary = summary_of(*function);
@@ -226,10 +194,10 @@ void Held::summarize(const Module &module) {
         if (!is_new && place->second == summary)
             continue;
         place->second = summary;
-        for (const User *user : function->users())
-            if (const auto *call = dyn_cast<CallBase>(user))
-                if (call->getCalledFunction() == function)
-                    to_do.insert(call->getFunction());
+        const Callers &direct = callers[function];
+        to_do.insert(direct.begin(), direct.end());
+        if (has_address_taken(*function) && add_by_address(arguments_of(*function), summary))
+            to_do.insert(callers_by_address.begin(), callers_by_address.end());
     }
 }
 
@@ -249,7 +217,7 @@ void Held::enter(const Module &module) {
             continue;
         if (function.getName() == "main" && function.use_empty())
             come(function, {});
-        else if (!function.hasLocalLinkage() || function.hasAddressTaken())
+        else if (!function.hasLocalLinkage() || has_address_taken(function))
             come(function, {0, Depth::many});
     }
     while (!to_do.empty()) {
@@ -258,7 +226,7 @@ void Held::enter(const Module &module) {
         const Depths depths(*caller, *this);
         depths.each(*caller, [&](const Instruction &instruction, std::optional<Depth> depth) {
             const auto *call = dyn_cast<CallBase>(&instruction);
-            const Function *callee = call ? call->getCalledFunction() : nullptr;
+            const Function *callee = call ? callee_of(*call) : nullptr;
             if (depth && callee && !callee->isDeclaration())
                 come(*callee, entry + *depth);
         });

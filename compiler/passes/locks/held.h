@@ -45,8 +45,12 @@ class Held final : public Levels {
     void enter(const llvm::Module &module);
     Summary summary_of(const llvm::Function &function) const;
     Summary effect(const llvm::CallBase &call) const;
+    Summary effect_of_callee(const llvm::CallBase &call) const;
+    bool add_by_address(unsigned arguments, const Summary &summary);
 
     llvm::DenseMap<const llvm::Function *, Summary> summaries;
+    // Of those whose address is known, by how many arguments they have.
+    llvm::DenseMap<unsigned, Summary> by_address;
     llvm::DenseMap<const llvm::Function *, Depth> entries;
 };
 

@@ -46,7 +46,8 @@ class Printer {
 
   private:
     void print(const CallBase &call, Depth depth) {
-        const Function *callee = call.getCalledFunction();
+        const GlobalValue *called = called_by(call);
+        const Function *callee = callee_of(call);
         if (!callee)
             return;
         const bool is_ours = action_of(call).has_value();
@@ -54,7 +55,7 @@ class Printer {
             return;
         print_place(call);
         print(depth);
-        out << ": " << callee->getName();
+        out << ": " << called->getName();
         if (const Value *lock = is_ours ? lock_of(call) : nullptr) {
             out << " ";
             lock->printAsOperand(out, false);

@@ -67,6 +67,32 @@ extern "C" void scoped() {
     value = 6;
 }
 
+// CHECK-LABEL: {{^}}three: 0..many, returns 3, unwinds 0{{$}}
+// CHECK: 0: _ZSt4lockISt11unique_lockISt5mutexES2_JS2_EE
+extern "C" void three(std::unique_lock<std::mutex> &a, std::unique_lock<std::mutex> &b, std::unique_lock<std::mutex> &c) {
+    std::lock(a, b, c);
+}
+
+// Locks of the program's own, which are none to the library of threads.
+// CHECK-LABEL: {{^}}own: 0..many, returns 0, unwinds 0{{$}}
+struct Flag {
+    bool try_lock() { return !__atomic_exchange_n(&is_taken, true, __ATOMIC_ACQUIRE); }
+    void lock() {
+        while (!try_lock())
+            ;
+    }
+    void unlock() { __atomic_store_n(&is_taken, false, __ATOMIC_RELEASE); }
+    bool is_taken;
+};
+extern "C" void own(Flag &one, Flag &other) {
+    std::lock(one, other);
+    value = 9;
+    one.unlock();
+    other.unlock();
+}
+// CHECK-LABEL: {{^}}own_kept: 0..many, returns 0, unwinds 0{{$}}
+extern "C" void own_kept(Flag &one, Flag &other) { std::lock(one, other); }
+
 // CHECK-LABEL: {{^}}read: 0..many, returns 0, unwinds 0{{$}}
 // CHECK: 0: pthread_rwlock_rdlock
 // CHECK: 1: pthread_rwlock_unlock
