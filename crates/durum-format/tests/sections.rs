@@ -51,6 +51,10 @@ fn puddle() -> PuddleHeader {
     }
 }
 
+fn read<'a>(puddle: &PuddleHeader, heap: &'a [u8]) -> Result<Sections<'a>, FormatError> {
+    Sections::of(puddle, heap, heap.len() as u64, STORE)
+}
+
 /// A heap that begins so.
 fn heap(beginning: &[u8]) -> Vec<u8> {
     let mut heap = beginning.to_vec();
@@ -142,17 +146,17 @@ fn the_images_of_version_1_are_read_and_written() {
 fn every_changed_byte_of_the_head_is_refused() {
     let mut whole = heap(&head().encode());
     whole[SLOTS_OFFSET as usize + 8] = 1;
-    assert!(Sections::of(&puddle(), &whole, STORE).is_ok());
+    assert!(read(&puddle(), &whole).is_ok());
     for at in 0..SLOTS_OFFSET as usize {
         for mask in [1, 0x80, 0xff] {
             whole[at] ^= mask;
-            let refused = Sections::of(&puddle(), &whole, STORE);
+            let refused = read(&puddle(), &whole);
             assert!(refused.is_err(), "byte {at}");
             whole[at] ^= mask;
         }
     }
     whole[8] = 2;
-    let newer = Sections::of(&puddle(), &whole, STORE).unwrap_err();
+    let newer = read(&puddle(), &whole).unwrap_err();
     assert_eq!(newer.fault(), Fault::OtherVersion);
     for (at, changed) in flips(&head().encode()) {
         assert!(Head::parse(&changed, UNIT).is_err(), "byte {at}");
@@ -201,9 +205,7 @@ fn slots_that_do_not_fit_are_refused() {
 fn sections_of_another_client_and_what_is_cut_short_are_refused() {
     let mut image = heap(&head().encode());
     image[SLOTS_OFFSET as usize..][..4096 + 256].copy_from_slice(&Image::default().bytes());
-    let refusal = |puddle: &PuddleHeader, heap: &[u8]| {
-        Sections::of(puddle, heap, STORE).unwrap_err().to_string()
-    };
+    let refusal = |puddle: &PuddleHeader, heap: &[u8]| read(puddle, heap).unwrap_err().to_string();
     let other = PuddleHeader {
         owner: uuid(3),
         ..puddle()
@@ -215,9 +217,21 @@ fn sections_of_another_client_and_what_is_cut_short_are_refused() {
     };
     assert!(refusal(&other, &image).contains("kind"));
     let end = head().slot_offset(2) as usize;
-    let sections = Sections::of(&puddle(), &image[..end], STORE).unwrap();
+    let sections = read(&puddle(), &image[..end]).unwrap();
     assert_eq!(sections.slots().count(), 2);
     assert!(sections.slot(2).is_none());
+    // Slots in which nothing lies are not given.
+    let with = |used: u64| Sections::of(&puddle(), &image, used, STORE).unwrap();
+    for (used, slots) in [
+        (0, 0),
+        (4096, 0),
+        (4097, 1),
+        (8448, 1),
+        (8449, 2),
+        (1 << 40, 2),
+    ] {
+        assert_eq!(with(used).slots().count(), slots);
+    }
     for len in [end - 1, SLOTS_OFFSET as usize, 64, 63, 0] {
         assert!(
             refusal(&puddle(), &image[..len]).contains("cut short"),
@@ -236,18 +250,14 @@ fn a_head_that_was_torn_as_it_was_made_has_no_slots() {
             torn[word * 8..][..8].copy_from_slice(&whole[word * 8..][..8]);
         }
         let mut torn = heap(&torn);
-        let sections = Sections::of(&puddle(), &torn, STORE).unwrap();
+        let sections = read(&puddle(), &torn).unwrap();
         let is_whole = torn[..64] == whole;
         assert_eq!(sections.head().is_some(), is_whole);
         assert_eq!(sections.slots().count(), if is_whole { 2 } else { 0 });
         // Somebody has used one.
         let bank = head().bank_offset(0, 1) as usize;
         torn[bank + 8] = 1;
-        assert_eq!(
-            Sections::of(&puddle(), &torn, STORE).is_ok(),
-            is_whole,
-            "{mask:b}"
-        );
+        assert_eq!(read(&puddle(), &torn).is_ok(), is_whole, "{mask:b}");
     }
 }
 
@@ -261,7 +271,7 @@ fn slots_do_not_meet_and_each_has_a_salt_of_its_own() {
         image[at..][..slot_size(head().stack_size) as usize].copy_from_slice(&written.bytes());
     }
     assert_eq!(head().stack_offset(0) + 256, head().slot_offset(1));
-    let sections = Sections::of(&puddle(), &image, STORE).unwrap();
+    let sections = read(&puddle(), &image).unwrap();
     let states: Vec<_> = sections
         .slots()
         .map(|slot| (slot.number(), slot.current()))

@@ -13,11 +13,14 @@ use crate::puddle::{PuddleHeader, PuddleKind, heap_size};
 pub struct Sections<'a> {
     head: Option<Head>,
     heap: &'a [u8],
+    /// How much of the heap holds anything but zeros.
+    used: u64,
     store: Range<u64>,
 }
 
 impl<'a> Sections<'a> {
-    /// Reads the puddle with this header and this heap, of a store whose addresses these are.
+    /// Reads the puddle with this header and this heap, of which only the first `used` bytes hold anything but zeros, of
+    /// a store whose addresses these are.
     ///
     /// A head that is not whole, and behind which nothing lies, does not count: a crash tore it as the puddle was made,
     /// and no slot was used.
@@ -28,17 +31,23 @@ impl<'a> Sections<'a> {
     pub fn of(
         puddle: &PuddleHeader,
         heap: &'a [u8],
+        used: u64,
         store: Range<u64>,
     ) -> Result<Self, FormatError> {
         puddle.check_kind(PuddleKind::Sections, "6 (sections)")?;
-        let whole = |head: Option<Head>| Self { head, heap, store };
+        let whole = |head: Option<Head>| Self {
+            head,
+            heap,
+            used,
+            store,
+        };
         let head = match Head::parse(heap, puddle.size) {
             Ok(head) => head,
             // A newer one may keep elsewhere what it says.
             Err(error @ FormatError::Version { found, .. }) if found > VERSION => {
                 return Err(error);
             }
-            Err(_) if is_unused(heap, puddle.size) => return Ok(whole(None)),
+            Err(_) if is_unused(heap, used, puddle.size) => return Ok(whole(None)),
             Err(error) => return Err(error),
         };
         puddle.check_owner(&SIGNATURE, "client", 16, head.client)?;
@@ -58,10 +67,15 @@ impl<'a> Sections<'a> {
         self.head.as_ref()
     }
 
-    /// All slots, in their order.
+    /// The slots in which anything lies, in their order.
     pub fn slots(&self) -> impl Iterator<Item = Slot<'a>> + '_ {
-        let slots = self.head.map_or(0, |head| head.slots);
-        (0..slots).filter_map(|number| self.slot(number))
+        let slots = self.head.map_or(0, |head| {
+            let behind = self.used.saturating_sub(SLOTS_OFFSET);
+            behind
+                .div_ceil(slot_size(head.stack_size))
+                .min(head.slots.into())
+        });
+        (0..slots as u32).filter_map(|number| self.slot(number))
     }
 
     /// One slot; `None` if there are not so many.
@@ -75,8 +89,8 @@ impl<'a> Sections<'a> {
 }
 
 /// Whether nothing lies where the slots of a puddle of `size` bytes begin.
-fn is_unused(heap: &[u8], size: u64) -> bool {
-    let is_whole = heap.len() as u64 >= heap_size(size);
-    let mut behind = heap.get(SLOTS_OFFSET as usize..).unwrap_or_default().iter();
-    is_whole && behind.all(|byte| *byte == 0)
+fn is_unused(heap: &[u8], used: u64, size: u64) -> bool {
+    let used = heap.get(..used as usize).unwrap_or(heap);
+    let behind = used.get(SLOTS_OFFSET as usize..).unwrap_or_default();
+    heap.len() as u64 >= heap_size(size) && behind.iter().all(|byte| *byte == 0)
 }

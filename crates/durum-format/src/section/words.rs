@@ -1,5 +1,6 @@
 //! What the words of records and frames mean, one type for each.
 
+use std::fmt;
 use std::num::NonZeroU64;
 
 use zerocopy::little_endian::{U16, U32};
@@ -50,6 +51,13 @@ impl Code {
     /// Which region of the function.
     pub const fn region(self) -> u16 {
         self.0.get() as u16
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (region, function) = (self.region(), self.function());
+        write!(out, "region {region} of function {function:#014x}")
     }
 }
 
