@@ -5,6 +5,8 @@
 //! Inputs are tried as they are and, where a checksum would stop them at the door, once more with the checksum put
 //! right.
 
+mod sections;
+
 use durum_format::catalog::Catalog;
 use durum_format::consts::{GRANULE, UNIT};
 use durum_format::crc::{Crc, crc32c};
@@ -23,17 +25,20 @@ use durum_format::types::{Descriptor, Type};
 use durum_format::{FormatError, Uuid};
 use zerocopy::IntoBytes;
 
+pub use sections::sections;
+
 /// A function to fuzz.
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their corpora.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("puddle_header", puddle_header),
     ("heap", heap),
     ("log_bytes", log_bytes),
     ("log_entries", log_entries),
     ("log_space", log_space),
     ("records", records),
+    ("sections", sections),
     ("types", types),
     ("catalog", catalog),
     ("registry", registry),

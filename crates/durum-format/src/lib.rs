@@ -5,8 +5,9 @@
 //! that they match, and turn bytes into types that only validation makes.
 //!
 //! A reading order: [`consts`], [`puddle`], [`extent`] (the heap), [`log`] (what commits and what recovery does),
-//! [`log_space`], [`record`] (the same for engines that write redo records), [`types`] (descriptors), [`registry`] and
-//! [`store`] (the text files of a store), [`catalog`] (what came before the registry).
+//! [`log_space`], [`record`] (the same for engines that write redo records), [`section`] (for code that a crash
+//! interrupts and that goes on), [`types`] (descriptors), [`registry`] and [`store`] (the text files of a store),
+//! [`catalog`] (what came before the registry).
 //!
 //! ```
 //! use durum_format::puddle::{self, PuddleHeader, PuddleKind};
@@ -46,6 +47,7 @@ pub mod puddle;
 pub mod reach;
 pub mod record;
 pub mod registry;
+pub mod section;
 pub mod store;
 mod text;
 pub mod twin;

@@ -31,12 +31,13 @@ const SIGNATURE: Signature = Signature {
     checksum_offset: offset_of!(Media, checksum),
 };
 const FLAG_ROOT: u32 = 1;
-const KINDS: [PuddleKind; 5] = [
+const KINDS: [PuddleKind; 6] = [
     PuddleKind::Data,
     PuddleKind::Log,
     PuddleKind::LogSpace,
     PuddleKind::Records,
     PuddleKind::Twin,
+    PuddleKind::Sections,
 ];
 
 /// What a puddle holds.
@@ -55,6 +56,8 @@ pub enum PuddleKind {
     Records = 4,
     /// Objects of a pool in two copies, main and back, one behind the other.
     Twin = 5,
+    /// Records of a client's sections: what their code needs to go on after a crash.
+    Sections = 6,
 }
 
 impl PuddleKind {
@@ -79,7 +82,7 @@ pub struct PuddleHeader {
     pub kind: PuddleKind,
     /// The puddle's name.
     pub uuid: Uuid,
-    /// The pool (data puddles) or the client (log and log space puddles) that it belongs to.
+    /// The pool (puddles that hold objects) or the client (all others) that it belongs to.
     pub owner: Uuid,
     /// Where it is mapped: a multiple of [`UNIT`].
     pub address: u64,
@@ -314,7 +317,7 @@ pub fn parse(bytes: &[u8], file_len: u64) -> Result<PuddleHeader, FormatError> {
     let number = media.kind.get();
     let kind = KINDS.into_iter().find(|kind| *kind as u32 == number);
     let kind = kind.ok_or_else(|| {
-        let expected = "1 (data), 2 (log), 3 (log space), 4 (records) or 5 (twin)";
+        let expected = "1 (data), 2 (log), 3 (log space), 4 (records), 5 (twin) or 6 (sections)";
         SIGNATURE.field("kind", 12, number, expected)
     })?;
     let flags = media.flags.get();

@@ -25,6 +25,9 @@ use durum_format::record::{self, Operation, RecordHeader, RingSalt};
 use durum_format::registry::{
     self, Change, QuarantinedLog, State, encode_changes, encode_snapshot,
 };
+use durum_format::section::{
+    self, Bits, Code, FrameLink, FrameWriter, Lock, RecordWriter, Redo, StackTop,
+};
 use durum_format::store::StoreHeader;
 use durum_format::twin::{self, SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage};
 use durum_format::types::type_id;
@@ -65,7 +68,11 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 kind: PuddleKind::Twin,
                 ..header
             };
-            [header, log, log_space, twin]
+            let sections = PuddleHeader {
+                kind: PuddleKind::Sections,
+                ..log
+            };
+            [header, log, log_space, twin, sections]
                 .iter()
                 .map(|header| puddle::encode(header).to_vec())
                 .collect()
@@ -116,6 +123,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             }
             vec![all, some, bytes(&words)]
         }
+        "sections" => sections(),
         "heap" => {
             let object = |size, data_offset| ExtentHeader {
                 type_id: 5,
@@ -257,6 +265,51 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
         }
         _ => Vec::new(),
     }
+}
+
+/// A head; and slots whose stacks have four lines, and whose banks begin with so many words.
+fn sections() -> Vec<Vec<u8>> {
+    let head = section::Head {
+        client: uuid(2),
+        salt: 7,
+        slots: 31,
+        stack_size: section::STACK_SIZE_DEFAULT,
+    };
+    let salt = head.slot_salt(3);
+    let code = |region| Code::new(0xaaaa_bbbb_cccc, region).unwrap();
+    let slot = |words: [&[u64]; 3]| {
+        let counts = [words[0].len() as u8, words[1].len() as u8];
+        let words = words.concat();
+        let words = words.iter().flat_map(|word| word.to_le_bytes());
+        [3, counts[0], counts[1]].into_iter().chain(words).collect()
+    };
+    let mut banks = [[0; section::BANK_WORDS]; 2];
+    let lock = Lock::at(DEFAULT_BASE + 64).unwrap();
+    let writer = RecordWriter::new(&mut banks[1], 5, code(1));
+    let line = writer.live_ins(&[1, 2, 3, 4]).lock(lock).finish(&salt);
+    section::idle(&mut banks[0], 4, &salt);
+    let one = slot([&banks[0][..4], &banks[1][..line.unwrap().bytes / 8], &[]]);
+
+    let mut stack = [0; 16];
+    let mut below = StackTop::default();
+    for index in [1, 6, 11] {
+        let writer = FrameWriter::new(&mut stack[index..], code(2), below);
+        let checksum = writer.live_ins(&[8, 9]).finish(&salt).unwrap().checksum;
+        let index = index as u16;
+        below = StackTop {
+            free: index + 5,
+            frame: Some(FrameLink { index, checksum }),
+        };
+    }
+    let address = DEFAULT_BASE + 128;
+    let writer = RecordWriter::new(&mut banks[0], 6, code(3)).live_ins(&[1]);
+    let writer = writer.lock(lock).lock(Lock::named(9)).stack(below);
+    let writer = writer.redo(Redo { address, value: 1 });
+    let all = writer.bits(Bits { address, mask: 2 }).finish(&salt);
+    let (even, odd) = banks.split_at(1);
+    let words = all.unwrap().bytes / 8;
+    let two = slot([&even[0][..words], &odd[0][..8], &stack]);
+    vec![head.encode().to_vec(), one, two]
 }
 
 fn catalog() -> Catalog {

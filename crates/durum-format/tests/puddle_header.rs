@@ -202,9 +202,15 @@ fn log_entries_may_write_everything_but_the_immutable_part() {
 proptest! {
     #[test]
     fn what_is_written_is_read(
-        random in any::<[u8; 16]>(), kind in 0..4usize, unit in 1..1u64 << 20, units in 1..1u64 << 20, root: bool,
+        random in any::<[u8; 16]>(), kind in 0..5usize, unit in 1..1u64 << 20, units in 1..1u64 << 20, root: bool,
     ) {
-        let kinds = [PuddleKind::Data, PuddleKind::Log, PuddleKind::LogSpace, PuddleKind::Records];
+        let kinds = [
+            PuddleKind::Data,
+            PuddleKind::Log,
+            PuddleKind::LogSpace,
+            PuddleKind::Records,
+            PuddleKind::Sections,
+        ];
         let kind = kinds[kind];
         let header = PuddleHeader {
             kind,

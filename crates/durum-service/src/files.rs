@@ -461,6 +461,7 @@ pub(crate) fn kind_name(kind: PuddleKind) -> &'static str {
         PuddleKind::Log => "a log puddle",
         PuddleKind::LogSpace => "a log space puddle",
         PuddleKind::Records => "a puddle of redo records",
+        PuddleKind::Sections => "a puddle of sections",
     }
 }
 

@@ -159,7 +159,10 @@ impl Catalog {
         for puddle in &self.puddles {
             let known = match puddle.kind {
                 PuddleKind::Data | PuddleKind::Twin => listed.contains(&puddle.uuid),
-                PuddleKind::Log | PuddleKind::LogSpace | PuddleKind::Records => {
+                PuddleKind::Log
+                | PuddleKind::LogSpace
+                | PuddleKind::Records
+                | PuddleKind::Sections => {
                     clients.contains(&puddle.owner) || quarantined.contains(&puddle.uuid)
                 }
             };

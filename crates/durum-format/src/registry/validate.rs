@@ -89,7 +89,10 @@ impl State {
                     .pools
                     .get(&record.owner)
                     .is_some_and(|pool| pool.engine.puddle_kind() == record.kind),
-                PuddleKind::Log | PuddleKind::LogSpace | PuddleKind::Records => {
+                PuddleKind::Log
+                | PuddleKind::LogSpace
+                | PuddleKind::Records
+                | PuddleKind::Sections => {
                     self.clients.contains(&record.owner) || quarantined.contains(uuid)
                 }
             };

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 pub mod ring;
+pub mod slots;
 
 use durum_format::Uuid;
 use durum_format::log::{

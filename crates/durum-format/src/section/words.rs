@@ -1,0 +1,243 @@
+//! What the words of records and frames mean, one type for each.
+
+use std::fmt;
+use std::num::NonZeroU64;
+
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::consts::ADDRESS_END;
+
+const REGION_BITS: u32 = 16;
+/// The largest hash of a function's code.
+pub const FUNCTION_MAX: u64 = u64::MAX >> REGION_BITS;
+const NAMED: u64 = 1 << 63;
+const LOCK_ALIGN: u64 = 4;
+
+/// Where code goes on: a function and a region of it. Never 0, which says that a thread is in no section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code(NonZeroU64);
+
+impl Code {
+    /// Region `region` of the function with this hash. `None` for a hash of more than 48 bits, and where both are 0.
+    #[inline]
+    pub const fn new(function: u64, region: u16) -> Option<Self> {
+        if function > FUNCTION_MAX {
+            return None;
+        }
+        Self::from_word(function << REGION_BITS | region as u64)
+    }
+
+    /// The code of a word on the media; `None` for 0.
+    #[inline]
+    pub const fn from_word(word: u64) -> Option<Self> {
+        match NonZeroU64::new(word) {
+            Some(word) => Some(Self(word)),
+            None => None,
+        }
+    }
+
+    /// The word on the media.
+    #[inline]
+    pub const fn to_word(self) -> u64 {
+        self.0.get()
+    }
+
+    /// The hash of the function's code: 48 bits.
+    pub const fn function(self) -> u64 {
+        self.0.get() >> REGION_BITS
+    }
+
+    /// Which region of the function.
+    pub const fn region(self) -> u16 {
+        self.0.get() as u16
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (region, function) = (self.region(), self.function());
+        write!(out, "region {region} of function {function:#014x}")
+    }
+}
+
+/// A lock, by an identity that lasts longer than the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lock(u64);
+
+/// What tells a lock from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// It lies in a persistent object, at this address.
+    At(u64),
+    /// It lies in a program, and has a name: 63 bits of the name's hash.
+    Named(u64),
+}
+
+impl Lock {
+    /// The lock at an address. `None` where no lock can lie there: it is a multiple of 4, not 0, below 2^47.
+    #[inline]
+    pub const fn at(address: u64) -> Option<Self> {
+        if address != 0 && address < ADDRESS_END && address.is_multiple_of(LOCK_ALIGN) {
+            Some(Self(address))
+        } else {
+            None
+        }
+    }
+
+    /// The lock with a name whose hash this is. The uppermost bit of the hash does not count.
+    #[inline]
+    pub const fn named(hash: u64) -> Self {
+        Self(hash | NAMED)
+    }
+
+    /// The lock of a word on the media; `None` for one that nobody has written.
+    #[inline]
+    pub const fn from_word(word: u64) -> Option<Self> {
+        if word & NAMED != 0 {
+            Some(Self(word))
+        } else {
+            Self::at(word)
+        }
+    }
+
+    /// The word on the media.
+    #[inline]
+    pub const fn to_word(self) -> u64 {
+        self.0
+    }
+
+    /// Where it lies, or what it is called.
+    pub const fn kind(self) -> LockKind {
+        match self.0 & NAMED {
+            0 => LockKind::At(self.0),
+            _ => LockKind::Named(self.0 & !NAMED),
+        }
+    }
+}
+
+/// A frame, as whoever relies on it names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameLink {
+    /// The word of the stack at which the frame begins.
+    pub index: u16,
+    /// The frame's checksum: another frame in the same place is another one.
+    pub checksum: u32,
+}
+
+/// How the stack of a slot is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackTop {
+    /// The first word that is free. Frames that are named lie below.
+    pub free: u16,
+    /// The innermost frame; none where no caller is in the section.
+    pub frame: Option<FrameLink>,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct MediaStack {
+    free: U16,
+    frame: U16,
+    checksum: U32,
+}
+
+const _: () = assert!(size_of::<MediaStack>() == 8);
+const _: () = assert!(std::mem::offset_of!(MediaStack, free) == 0);
+const _: () = assert!(std::mem::offset_of!(MediaStack, frame) == 2);
+const _: () = assert!(std::mem::offset_of!(MediaStack, checksum) == 4);
+
+impl StackTop {
+    /// The word on the media. `None` for a frame at the last index there is, which no stack reaches.
+    #[inline]
+    pub(super) fn to_media(self) -> Option<MediaStack> {
+        let (frame, checksum) = match self.frame {
+            Some(link) => (link.index.checked_add(1)?, link.checksum),
+            None => (0, 0),
+        };
+        Some(MediaStack {
+            free: self.free.into(),
+            frame: frame.into(),
+            checksum: checksum.into(),
+        })
+    }
+
+    /// The stack of a word on the media; `None` for a checksum of no frame.
+    pub(super) fn from_media(media: MediaStack) -> Option<Self> {
+        let (frame, checksum) = (media.frame.get(), media.checksum.get());
+        let frame = match frame.checked_sub(1) {
+            Some(index) => Some(FrameLink { index, checksum }),
+            None if checksum == 0 => None,
+            None => return None,
+        };
+        let free = media.free.get();
+        Some(Self { free, frame })
+    }
+}
+
+/// A word to be written again before the section goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redo {
+    /// Where: a multiple of 8 in the store's range.
+    pub address: u64,
+    /// What.
+    pub value: u64,
+}
+
+/// Bits of a bitmap that a section has taken, and that nothing else tells of yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bits {
+    /// The word of the bitmap: a multiple of 8 in the store's range.
+    pub address: u64,
+    /// Which bits of it.
+    pub mask: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_and_locks_come_back_and_impossible_ones_do_not_exist() {
+        let code = Code::new(FUNCTION_MAX, 7).unwrap();
+        assert_eq!((code.function(), code.region()), (FUNCTION_MAX, 7));
+        assert_eq!(Code::from_word(code.to_word()), Some(code));
+        assert_eq!(Code::new(FUNCTION_MAX + 1, 7), None);
+        assert_eq!(Code::new(0, 0), None);
+        assert_eq!(Code::new(0, 1).map(Code::to_word), Some(1));
+        for address in [0, 2, 6, ADDRESS_END, ADDRESS_END + 4] {
+            assert_eq!(Lock::at(address), None);
+            assert_eq!(Lock::from_word(address), None);
+        }
+        for lock in [Lock::at(4).unwrap(), Lock::named(0), Lock::named(u64::MAX)] {
+            assert_eq!(Lock::from_word(lock.to_word()), Some(lock));
+        }
+        assert_eq!(Lock::named(u64::MAX).kind(), LockKind::Named(u64::MAX >> 1));
+        assert_eq!(
+            Lock::at(ADDRESS_END - 4).unwrap().kind(),
+            LockKind::At(ADDRESS_END - 4)
+        );
+    }
+
+    #[test]
+    fn a_stack_without_a_frame_has_no_checksum() {
+        let none = StackTop::default();
+        assert_eq!(none.to_media().unwrap().as_bytes(), [0; 8]);
+        for index in [0, 1, u16::MAX - 1] {
+            let frame = Some(FrameLink { index, checksum: 0 });
+            let top = StackTop { free: 9, frame };
+            assert_eq!(StackTop::from_media(top.to_media().unwrap()), Some(top));
+        }
+        let frame = Some(FrameLink {
+            index: u16::MAX,
+            checksum: 1,
+        });
+        assert!(StackTop { free: 0, frame }.to_media().is_none());
+        let media = MediaStack {
+            free: 0.into(),
+            frame: 0.into(),
+            checksum: 1.into(),
+        };
+        assert_eq!(StackTop::from_media(media), None);
+    }
+}
