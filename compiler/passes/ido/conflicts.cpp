@@ -1,5 +1,7 @@
 #include "ido/regions.h"
 
+#include "ido/runtime.h"
+
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -215,7 +217,7 @@ bool may_be_repeated(const Instruction &instruction) {
         if (intrinsic->isAssumeLikeIntrinsic())
             return !intrinsic->isLifetimeStartOrEnd();
     if (const auto *call = dyn_cast<CallInst>(&instruction))
-        return only_reads(*call);
+        return only_reads(*call) || runtime::is_check(*call);
     if (instruction.isTerminator())
         return isa<BranchInst, SwitchInst>(instruction);
     return !instruction.mayReadOrWriteMemory() && !isa<CallBase>(instruction);

@@ -11,13 +11,23 @@ namespace {
 using namespace llvm;
 
 constexpr Signature signatures[] = {
-    {thread, "p", Effects::None},           {record, "ppp", Effects::Any},
-    {record_release, "pppp", Effects::Any}, {record_call, "ppp", Effects::Any},
-    {recorded, "vpp", Effects::Any},        {call, "ppp", Effects::Any},
-    {called, "vpp", Effects::Any},          {returned, "vpp", Effects::Any},
-    {wrote, "vppl", Effects::Any},          {locals, "ppl", Effects::Any},
-    {leave, "vpp", Effects::Any},           {copy_argument, "vppl", Effects::Any},
-    {resolve, "ppplii", Effects::Any},      {register_functions, "vpl", Effects::Any},
+    {thread, "p", Effects::None},
+    {record, "ppp", Effects::Any},
+    {record_release, "pppp", Effects::Any},
+    {record_call, "ppp", Effects::Any},
+    {recorded, "vpp", Effects::Any},
+    {call, "ppp", Effects::Any},
+    {called, "vpp", Effects::Any},
+    {returned, "vpp", Effects::Any},
+    {wrote, "vppl", Effects::Any},
+    {locals, "ppl", Effects::Any},
+    {leave, "vpp", Effects::Any},
+    {copy_argument, "vppl", Effects::Any},
+    {refused, "vpp", Effects::Any},
+    {check_call, "vppp", Effects::Any},
+    {check_pointer, "vppp", Effects::Any},
+    {resolve, "ppplii", Effects::Any},
+    {register_functions, "vpl", Effects::Any},
 };
 
 } // namespace
@@ -38,6 +48,11 @@ StringRef called_by(const Instruction &instruction) {
     if (!callee || !callee->getName().starts_with(prefix))
         return {};
     return callee->getName();
+}
+
+bool is_check(const Instruction &instruction) {
+    StringRef name = called_by(instruction);
+    return name == refused || name == check_call || name == check_pointer;
 }
 
 // It comes first there.

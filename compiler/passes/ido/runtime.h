@@ -22,8 +22,17 @@ constexpr const char wrote[] = "__durum_ido_wrote";
 constexpr const char locals[] = "__durum_ido_locals";
 constexpr const char leave[] = "__durum_ido_leave";
 constexpr const char copy_argument[] = "__durum_ido_copy_argument";
+// Ends the program if it is called in a section.
+constexpr const char refused[] = "__durum_ido_refused";
+// The same, if the symbol is null, or if the function's code has nothing in front.
+constexpr const char check_call[] = "__durum_ido_check_call";
+constexpr const char check_pointer[] = "__durum_ido_check_pointer";
 constexpr const char resolve[] = "__durum_ido_resolve";
 constexpr const char register_functions[] = "__durum_ido_register";
+// In front of the names of functions: symbols that are there if they were compiled for sections.
+constexpr const char sections_of[] = "__durum_section.";
+// The 8 bytes in front of the code of such functions.
+constexpr uint64_t in_front_of_code = 0x6f64692e6d757264;
 // What the functions of the threads' library become.
 constexpr const char prefix[] = "__durum_ido_";
 
@@ -34,6 +43,9 @@ bool has(llvm::StringRef name);
 
 // The function of the runtime that an instruction calls, or an empty name.
 llvm::StringRef called_by(const llvm::Instruction &instruction);
+
+// Whether it does nothing, or ends the program.
+bool is_check(const llvm::Instruction &instruction);
 
 // How many locks the thread holds.
 llvm::Value *depth(llvm::IRBuilderBase &builder, llvm::Value *thread);

@@ -205,6 +205,20 @@ void *__durum_ido_locals(struct thread *thread, uint64_t size) {
 void __durum_ido_copy_argument(void *place, const void *argument, uint64_t size) { memcpy(place, argument, size); }
 void __durum_ido_leave(struct thread *thread, void *base) { thread->stack = base; }
 
+void __durum_ido_refused(struct thread *thread, const char *message) {
+    if (thread->depth)
+        fail(message);
+}
+
+void __durum_ido_check_call(struct thread *thread, const void *symbol, const char *message) {
+    if (thread->depth && !symbol)
+        fail(message);
+}
+void __durum_ido_check_pointer(struct thread *thread, const void *function, const char *message) {
+    if (thread->depth && ((const uint64_t *)function)[-1] != 0x6f64692e6d757264)
+        fail(message);
+}
+
 void __durum_ido_register(struct function *table, uint64_t count) {
     functions[table_count] = table;
     function_counts[table_count++] = count;

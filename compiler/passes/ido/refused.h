@@ -1,0 +1,27 @@
+// What sections may not do (refusals.def).
+#pragma once
+
+#include "ido/sites.h"
+
+namespace durumcc::ido {
+
+enum class Refusal {
+#define DURUMCC_REFUSAL(name, id, text, cure) name,
+#include "ido/refusals.def"
+};
+
+// What a function does with locks, in sections or not.
+void refuse_locks(const llvm::Function &function, const locks::Held &held);
+
+// Before the function is changed. Whether sections of it can be made durable: false, if it cannot
+// be entered where a crash has left it. Then it has none, or was refused.
+bool refuse(llvm::Function &function, const Inside &inside, llvm::Value *thread);
+
+// Callers of other files learn that the functions of this one were compiled for sections.
+void tell_callers(llvm::Module &module);
+
+// What is known when the regions are.
+void refuse_live_ins(llvm::Function &function, llvm::ArrayRef<Site> sites, const Inside &inside,
+                     llvm::Value *thread);
+
+} // namespace durumcc::ido
