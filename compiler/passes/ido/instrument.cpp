@@ -13,6 +13,9 @@
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -51,9 +54,14 @@ class Instrumenter {
             announce(write);
         for (const auto &[i, site] : enumerate(sites))
             site.kind == Site::Return ? push_frame(site, region(i)) : record(site, region(i));
+        for (const auto &[pad, frames] : unwound)
+            pop_frames(*pad, frames);
     }
 
   private:
+    // The words of frames, by the invokes that they are around.
+    using FramesOf = DenseMap<const Instruction *, Value *>;
+
     Constant *region(size_t number) {
         LLVMContext &context = function.getContext();
         Type *index = Type::getInt64Ty(context);
@@ -115,6 +123,20 @@ class Instrumenter {
         IRBuilder<> popping(behind->getTerminator());
         popping.SetCurrentDebugLocation(site.place->getDebugLoc());
         popping.CreateCall(runtime::declare(module, runtime::returned), {thread, words});
+        if (auto *invoke = dyn_cast<InvokeInst>(site.place))
+            unwound[invoke->getUnwindDest()][invoke] = words;
+    }
+
+    // An exception leaves the frame of its call, and all above.
+    void pop_frames(BasicBlock &pad, const FramesOf &frames) {
+        IRBuilder<> builder(&pad, pad.begin());
+        PHINode *words = builder.CreatePHI(builder.getPtrTy(), pred_size(&pad), "words");
+        for (BasicBlock *from : predecessors(&pad)) {
+            Value *own = frames.lookup(from->getTerminator());
+            words->addIncoming(own ? own : ConstantPointerNull::get(builder.getPtrTy()), from);
+        }
+        builder.SetInsertPoint(&pad, pad.getFirstInsertionPt());
+        builder.CreateCall(runtime::declare(module, runtime::returned), {thread, words});
     }
 
     void save(const Site &site, Constant *region, Value *words, const char *done,
@@ -135,6 +157,8 @@ class Instrumenter {
     const ArrayRef<Site> sites;
     Value *thread;
     GlobalVariable &table;
+    // By the blocks where exceptions of these calls come to.
+    MapVector<BasicBlock *, FramesOf> unwound;
 };
 
 } // namespace

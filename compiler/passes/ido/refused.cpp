@@ -72,6 +72,15 @@ bool is_thread_local(const Value *pointer) {
     return global && global->isThreadLocal();
 }
 
+// What std::mutex and its guards do where a program makes a mistake: it is in each of them, and
+// seldom happens.
+bool throws_for_library(const Instruction &instruction) {
+    const auto *call = dyn_cast<CallBase>(&instruction);
+    const Function *callee = call ? call->getCalledFunction() : nullptr;
+    return callee && callee->isDeclaration() && callee->getName().starts_with("_ZSt") &&
+           callee->getName().contains("__throw_");
+}
+
 std::optional<Refusal> refusal_of_call(const CallBase &call) {
     if (call.isInlineAsm()) {
         const auto &assembly = cast<InlineAsm>(*call.getCalledOperand());
@@ -97,6 +106,8 @@ std::optional<Refusal> refusal_of_call(const CallBase &call) {
     const Function *callee = call.getCalledFunction();
     if (!callee || !callee->isDeclaration())
         return std::nullopt;
+    if (throws_for_library(call))
+        return Refusal::Exception;
     return StringSwitch<std::optional<Refusal>>(callee->getName())
         .Case("__errno_location", Refusal::ThreadLocal)
         .Cases("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", Refusal::Jump)
@@ -114,6 +125,9 @@ std::optional<Refusal> refusal_of(const Instruction &instruction) {
     if (const auto *call = dyn_cast<CallBase>(&instruction))
         if (std::optional<Refusal> refusal = refusal_of_call(*call))
             return refusal;
+    // What goes on in the caller cannot be resumed.
+    if (isa<ResumeInst>(instruction))
+        return Refusal::Exception;
     SmallVector<const Value *, 2> pointers;
     if (const Value *pointer = getLoadStorePointerOperand(&instruction))
         pointers.push_back(pointer);
@@ -161,7 +175,7 @@ class Refuser {
                 refusal = refusal_of(instruction);
             if (!refusal)
                 continue;
-            if (!inside.depth(instruction).is_inside())
+            if (!inside.depth(instruction).is_inside() || throws_for_library(instruction))
                 doubtful.push_back({&instruction, *refusal});
             else if (is_first(instruction, *refusal))
                 report(instruction, *refusal);

@@ -3,20 +3,12 @@
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 namespace durumcc::ido {
 namespace {
 
 using namespace llvm;
-
-// They end the program in the middle of a section, which goes on when the store is opened again.
-bool ends_program(StringRef name) {
-    return StringSwitch<bool>(name)
-        .Cases("abort", "exit", "_exit", "_Exit", "quick_exit", "__assert_fail", true)
-        .Default(false);
-}
 
 class Maker {
   public:
@@ -38,7 +30,9 @@ class Maker {
 
   private:
     void look_at(CallBase &call) {
-        if (std::optional<locks::Action> action = locks::action_of(call)) {
+        std::optional<locks::Action> action = locks::action_of(call);
+        // std::lock is code of the module's, which takes its locks one after the other.
+        if (action && action != locks::Action::TakeAll) {
             const bool lets_go = action == locks::Action::Release || action == locks::Action::End;
             if (lets_go && inside.depth(call).max > 1)
                 add(Site::Release, call);
@@ -116,7 +110,9 @@ bool leads_to_code(const CallBase &call) {
     const Function *callee = call.getCalledFunction();
     if (!callee || !callee->isDeclaration())
         return true;
-    return !runtime::has(callee->getName()) && !ends_program(callee->getName());
+    // What does not return ends the program, in the middle of a section, which goes on when the
+    // store is opened again.
+    return !runtime::has(callee->getName()) && !call.doesNotReturn();
 }
 
 SmallVector<Site, 16> make_sites(Function &function, const Inside &inside, const locks::Held &held,
