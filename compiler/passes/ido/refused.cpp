@@ -88,8 +88,6 @@ std::optional<Refusal> refusal_of_call(const CallBase &call) {
             return Refusal::Assembly;
         return std::nullopt;
     }
-    if (call.isMustTailCall())
-        return Refusal::TailCall;
     switch (call.getIntrinsicID()) {
     case Intrinsic::threadlocal_address:
         return Refusal::ThreadLocal;
@@ -168,6 +166,7 @@ class Refuser {
         : module(*function.getParent()), function(function), inside(inside), thread(thread) {}
 
     void refuse_places() {
+        forget_tail_calls();
         SmallVector<std::pair<Instruction *, Refusal>, 8> doubtful;
         for (Instruction &instruction : instructions(function)) {
             std::optional<Refusal> refusal;
@@ -209,6 +208,18 @@ class Refuser {
     }
 
   private:
+    // Nothing may stand behind such a call, where its frame is taken off: it is an error also where
+    // the place is only perhaps in a section. With the attribute, LLVM would end the compiler.
+    void forget_tail_calls() {
+        for (Instruction &instruction : instructions(function)) {
+            auto *call = dyn_cast<CallInst>(&instruction);
+            if (!call || !call->isMustTailCall() || !inside(*call))
+                continue;
+            report(*call, Refusal::TailCall);
+            call->setTailCallKind(CallInst::TCK_None);
+        }
+    }
+
     void check_other_file(CallBase &call, StringRef callee) {
         IRBuilder<> builder(&call);
         auto *symbol = cast<GlobalVariable>(
