@@ -10,6 +10,12 @@ namespace {
 
 using namespace llvm;
 
+// What a sanitizer has put there: it tells what it has seen, and the section goes on or the program
+// ends.
+bool is_sanitizers(const Function &callee) {
+    return callee.getName().starts_with("__ubsan_handle_");
+}
+
 class Maker {
   public:
     Maker(Function &function, const Inside &inside, const locks::Held &held)
@@ -112,7 +118,7 @@ bool leads_to_code(const CallBase &call) {
         return true;
     // What does not return ends the program, in the middle of a section, which goes on when the
     // store is opened again.
-    return !runtime::has(callee->getName()) && !call.doesNotReturn();
+    return !runtime::has(callee->getName()) && !is_sanitizers(*callee) && !call.doesNotReturn();
 }
 
 SmallVector<Site, 16> make_sites(Function &function, const Inside &inside, const locks::Held &held,
