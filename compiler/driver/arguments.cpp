@@ -7,6 +7,7 @@
 #include <cctype>
 #include <fstream>
 #include <iterator>
+#include <unistd.h>
 
 namespace {
 
@@ -49,13 +50,15 @@ const char *const without_link[] = {
     "--precompile",
 };
 
-// Options of the driver's own, with their bits in __nvl_options.
+// Options of the driver's own, with the language that has their bits.
 struct OwnOption {
     const char *name;
+    unsigned Request::*options;
     unsigned bit;
 };
 constexpr OwnOption own_options[] = {
-#define DURUMCC_OPTION(language, member, option, bit, text) {option, bit},
+#define DURUMCC_OPTION(language, member, option, bit, text)                                        \
+    {option, &Request::language##_options, bit},
 #include "options.def"
 };
 
@@ -68,6 +71,11 @@ const OwnOption *find_own(const std::string &word) {
 
 template <typename List> bool contains(const List &list, const std::string &word) {
     return std::find(std::begin(list), std::end(list), word) != std::end(list);
+}
+
+bool is_precompiled(const std::string &header) {
+    return access((header + ".pch").c_str(), R_OK) == 0 ||
+           access((header + ".gch").c_str(), R_OK) == 0;
 }
 
 // A response file holds words as a shell would split them, quotes and backslashes included.
@@ -109,6 +117,8 @@ class Reader {
     Request read(const std::vector<std::string> &words) {
         read_words(words, 0);
         request.links = has_linked_input && !ends_before_link && !only_inputs;
+        // Words may have gone into the response file that Clang reads.
+        request.include_at = std::min(request.include_at, for_clang.size());
         return request;
     }
 
@@ -159,7 +169,9 @@ class Reader {
         else if (word == "--version")
             request.wants_version = true;
         else if (word == "--print-nvl-diagnostics")
-            request.wants_diagnostics = true;
+            request.wants_nvl_diagnostics = true;
+        else if (word == "--print-ido-diagnostics")
+            request.wants_ido_diagnostics = true;
         else if (word == "-x")
             is_value = true;
         else if (word.rfind("-x", 0) == 0 && word.size() > 2)
@@ -167,7 +179,7 @@ class Reader {
         else if (word == "-disable-llvm-passes" || word == "-disable-llvm-optzns")
             request.refused = word;
         else if (const OwnOption *own = find_own(word)) {
-            request.nvl_options |= own->bit;
+            request.*own->options |= own->bit;
             for_clang.pop_back();
             own_count++;
         } else if (word == "-static")
@@ -182,6 +194,11 @@ class Reader {
         is_value = false;
         if (option == "-x")
             language = word;
+        if (option == "-include" && !has_include) {
+            has_include = true;
+            if (is_precompiled(word))
+                request.include_at = for_clang.size();
+        }
         if (option == "-Xclang" &&
             (word == "-disable-llvm-passes" || word == "-disable-llvm-optzns"))
             request.refused = "-Xclang " + word;
@@ -216,6 +233,7 @@ class Reader {
     unsigned own_count = 0;
     bool is_value = false;
     bool only_inputs = false;
+    bool has_include = false;
     bool has_linked_input = false;
     bool ends_before_link = false;
 };

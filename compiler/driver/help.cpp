@@ -6,28 +6,35 @@
 
 namespace {
 
+enum class Language { nvl, ido };
+
 struct Message {
+    Language language;
     const char *id;
     const char *text;
     const char *cure;
 };
 
 constexpr Message messages[] = {
-#define DURUMCC_DIAGNOSTIC(language, name, id, level, text, cure) {id, text, cure},
+#define DURUMCC_DIAGNOSTIC(language, name, id, level, text, cure)                                  \
+    {Language::language, id, text, cure},
 #include "diagnostics.def"
 #undef DURUMCC_DIAGNOSTIC
+#define DURUMCC_REFUSAL(name, id, text, cure) {Language::ido, id, text, cure},
+#include "refusals.def"
 };
 
 struct Option {
+    Language language;
     const char *name;
     const char *text;
 };
 
 constexpr Option options[] = {
-#define DURUMCC_OPTION(language, member, option, bit, text) {option, text},
+#define DURUMCC_OPTION(language, member, option, bit, text) {Language::language, option, text},
 #include "options.def"
-    {"--print-nvl-diagnostics", "list the errors of NVL-C: id, message, cure"},
-    {"--version", "version of durumcc and of the Clang it uses"},
+    {Language::nvl, "--print-nvl-diagnostics", "list the errors of NVL-C: id, message, cure"},
+    {Language::ido, "--print-ido-diagnostics", "list the errors of -fido: id, message, cure"},
 };
 
 // The name, and the lines of the text in a column.
@@ -40,9 +47,15 @@ void print_option(const char *name, std::string text) {
     std::printf("  %-*s%s\n", column - 2, name, text.c_str());
 }
 
+void print_messages(Language language) {
+    for (const Message &message : messages)
+        if (message.language == language)
+            std::printf("%s\t%s\t%s\n", message.id, message.text, message.cure);
+}
+
 } // namespace
 
-void print_help(const std::string &clang) {
+void print_help(const std::string &clang, bool has_sections) {
     std::printf(
         "durumcc %s: a C compiler with NVL-C, persistent memory in the C language.\n"
         "\n"
@@ -56,15 +69,20 @@ void print_help(const std::string &clang) {
         "Options of its own:\n",
         DURUMCC_VERSION, clang.c_str());
     for (const Option &option : options)
-        print_option(option.name, option.text);
+        if (has_sections || option.language != Language::ido)
+            print_option(option.name, option.text);
+    print_option("--version", "version of durumcc and of the Clang it uses");
     print_option("--help", "this text; `" + clang + " --help` has Clang's");
     std::printf("\n"
                 "-disable-llvm-passes is refused: it would leave out what makes stores durable.\n");
 }
 
-void print_diagnostics() {
-    for (const Message &message : messages)
-        std::printf("%s\t%s\t%s\n", message.id, message.text, message.cure);
+void print_nvl_diagnostics() {
+    print_messages(Language::nvl);
+}
+
+void print_ido_diagnostics() {
+    print_messages(Language::ido);
 }
 
 // In one line with the version of Clang, for build systems that look for it in the first one.

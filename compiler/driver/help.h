@@ -3,10 +3,13 @@
 
 #include <string>
 
-void print_help(const std::string &clang);
+// With the options of -fido where programs can be linked that are compiled so.
+void print_help(const std::string &clang, bool has_sections);
 
-// The list of messages that the front end can give: id, message and cure, separated by tabs.
-void print_diagnostics();
+// The lists of messages that the front end and the passes can give: id, message and cure, separated
+// by tabs.
+void print_nvl_diagnostics();
+void print_ido_diagnostics();
 
 // Begins the answer to --version; Clang's own follows.
 void print_version();

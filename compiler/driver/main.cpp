@@ -1,14 +1,16 @@
-// durumcc: runs Clang with the parts of NVL-C, which it finds relative to its own file:
+// durumcc: runs Clang with the parts of its languages, which it finds relative to its own file:
 //
-//   PREFIX/bin/durumcc
+//   PREFIX/bin/durumcc, and durumc++, by which name it runs clang++
 //   PREFIX/lib/durumcc/durumcc-frontend.so    the Clang plugin
 //   PREFIX/lib/durumcc/durumcc-passes.so      the LLVM plugin
-//   PREFIX/lib/durumcc/include/nvl.h
+//   PREFIX/lib/durumcc/include/nvl.h          what programs in NVL-C include
+//   PREFIX/lib/durumcc/include/durum_ido.h    what is included in front of sources with -fido
 //   PREFIX/lib/libdurum.so                    the runtime, and libdurum.a
 //
 // It replaces itself by Clang, so that signals, exit codes and the process tree are those of a cc.
 #include "arguments.h"
 #include "help.h"
+#include "runtime.h"
 
 #include <cerrno>
 #include <climits>
@@ -35,8 +37,15 @@ bool exists(const std::string &path) {
     return access(path.c_str(), R_OK) == 0;
 }
 
+// durumc++, or another name by which a compiler of C++ is called, such as a link `c++`.
+bool is_for_cpp(const std::string &name) {
+    return name.find("++", name.rfind('/') + 1) != std::string::npos;
+}
+
 // The Clang that the plugins were built for. Another release would not load them.
-std::string find_clang() {
+std::string find_clang(bool is_cpp) {
+    if (is_cpp)
+        return exists(CLANG "++") ? CLANG "++" : "clang++-19";
     return exists(CLANG) ? CLANG : "clang-19";
 }
 
@@ -52,62 +61,83 @@ int run(const std::string &clang, const std::vector<std::string> &arguments) {
     return 1;
 }
 
+int fail(const std::string &message) {
+    std::fprintf(stderr, "durumcc: %s\n", message.c_str());
+    return 1;
+}
+
+using Words = std::vector<std::string>;
+
+void insert(Words &into, size_t at, const Words &words) {
+    into.insert(into.begin() + at, words.begin(), words.end());
+}
+
+// What Clang is given in front of the user's own options, of which the last one counts: each only
+// where it is used, since Clang warns about others.
+Words options_for(const Request &request, const std::string &parts, bool has_passes) {
+    Words own;
+    if (request.has_includes)
+        own = {"-isystem", parts + "/include", "-D__NVLC__=1",
+               "-D__NVL_OPTIONS__=" + std::to_string(request.nvl_options)};
+    if (request.has_includes && request.has_sections())
+        own.push_back("-D__DURUM_IDO_OPTIONS__=" + std::to_string(request.ido_options));
+    if (request.has_source) {
+        own.push_back("-fplugin=" + parts + "/durumcc-frontend.so");
+        if (!has_passes)
+            own.push_back("-fplugin-arg-nvl-no-passes");
+        if (request.has_sections())
+            own.push_back("-fplugin-arg-nvl-ido");
+    }
+    const std::string passes = parts + "/durumcc-passes.so";
+    if (has_passes && (request.has_source || request.has_intermediate_code))
+        own.push_back("-fpass-plugin=" + passes);
+    // The passes have the option only when they are there before LLVM reads its own.
+    if (has_passes && request.has_intermediate_code && request.has_sections())
+        insert(own, own.size(), {"-Xclang", "-load", "-Xclang", passes, "-mllvm", "-durumcc-ido"});
+    return own;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-    std::vector<std::string> arguments(argv + 1, argv + argc);
-    std::string clang = find_clang();
+    Words arguments(argv + 1, argv + argc);
+    std::string clang = find_clang(is_for_cpp(argc > 0 ? argv[0] : ""));
     // Clang's inner commands, as `-###` prints them, have all options already.
     if (!arguments.empty() && arguments[0].rfind("-cc1", 0) == 0)
         return run(clang, arguments);
     Request request = read_arguments(arguments);
+    const std::string libraries = directory_of(directory_of(own_path())) + "/lib";
+    const Runtime runtime(libraries);
 
     if (request.wants_help)
-        return print_help(clang), 0;
-    if (request.wants_diagnostics)
-        return print_diagnostics(), 0;
+        return print_help(clang, runtime.has_sections()), 0;
+    if (request.wants_nvl_diagnostics)
+        return print_nvl_diagnostics(), 0;
+    if (request.wants_ido_diagnostics)
+        return print_ido_diagnostics(), 0;
     if (request.wants_version) {
         print_version();
         return run(clang, {"--version"});
     }
-    if (!request.refused.empty()) {
-        std::fprintf(stderr,
-                     "durumcc: %s is refused: the passes that it leaves out make stores to NVM "
-                     "durable. -O0 optimizes nothing and keeps them.\n",
-                     request.refused.c_str());
-        return 1;
-    }
+    if (!request.refused.empty())
+        return fail(request.refused +
+                    " is refused: the passes that it leaves out make stores durable. -O0 optimizes "
+                    "nothing and keeps them.");
+    if (request.has_sections() && !runtime.has_sections())
+        return fail("-fido: the runtime of sections is missing: " + libraries +
+                    " has no libdurum with it. Leave out -fido, or install one that has it.");
 
-    std::string parts = directory_of(directory_of(own_path())) + "/lib/durumcc";
-    std::string front_end = parts + "/durumcc-frontend.so";
-    std::string passes = parts + "/durumcc-passes.so";
-    if (!exists(front_end)) {
-        std::fprintf(stderr, "durumcc: %s is missing: install durumcc again.\n", front_end.c_str());
-        return 1;
-    }
-    // Each only where it is used: Clang warns about others. In front of the user's own options, of
-    // which the last one counts.
-    std::vector<std::string> own;
-    bool has_passes = exists(passes);
-    if (request.has_includes)
-        own = {"-isystem", parts + "/include", "-D__NVLC__=1",
-               "-D__NVL_OPTIONS__=" + std::to_string(request.nvl_options)};
-    if (request.has_source) {
-        own.push_back("-fplugin=" + front_end);
-        if (!has_passes)
-            own.push_back("-fplugin-arg-nvl-no-passes");
-    }
-    if (has_passes && (request.has_source || request.has_intermediate_code))
-        own.push_back("-fpass-plugin=" + passes);
-    arguments.insert(arguments.begin(), own.begin(), own.end());
+    const std::string parts = libraries + "/durumcc";
+    if (!exists(parts + "/durumcc-frontend.so"))
+        return fail(parts + "/durumcc-frontend.so is missing: install durumcc again.");
+    if (request.has_sections() && request.has_includes)
+        insert(arguments, request.include_at, {"-include", parts + "/include/durum_ido.h"});
+    insert(arguments, 0, options_for(request, parts, exists(parts + "/durumcc-passes.so")));
     // Where it is installed with the runtime, programs are linked with it, if they use it.
-    std::string libraries = directory_of(parts);
-    bool has_shared = exists(libraries + "/libdurum.so") && !request.links_statically;
-    if (request.links && (has_shared || exists(libraries + "/libdurum.a"))) {
-        arguments.push_back("-L" + libraries);
-        for (const char *word : {"-Wl,--push-state,--as-needed", "-ldurum", "-lpthread", "-ldl",
-                                 "-lm", "-Wl,--pop-state"})
-            arguments.push_back(word);
-    }
+    bool has_shared = runtime.has_shared && !request.links_statically;
+    if (request.links && (has_shared || runtime.has_archive))
+        insert(arguments, arguments.size(),
+               {"-L" + libraries, "-Wl,--push-state,--as-needed", "-ldurum", "-lpthread", "-ldl",
+                "-lm", "-Wl,--pop-state"});
     return run(clang, arguments);
 }

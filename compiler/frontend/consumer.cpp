@@ -5,6 +5,7 @@
 #include "consumer.h"
 
 #include "checks.h"
+#include "sections.h"
 #include "types.h"
 #include "wording.h"
 
@@ -137,15 +138,16 @@ bool makes_code(const FrontendOptions &options) {
 }
 
 // Makes Clang keep files and lines in the intermediate code without -g, for checks that fail at run
-// time. Its code generator asks for that when it is made, and again at each call of OpenMP's
-// library, which would be told its line: only the first time the answer is yes, so that ordinary C
-// stays what it is.
+// time and for what the passes say. Its code generator asks for that when it is made, and again at
+// each call of OpenMP's library, which would be told its line: only the first time the answer is
+// yes, so that ordinary C stays what it is.
 class Lines {
   public:
-    Lines(CodeGenOptions &options, bool passes_are_here) : options(options) {
+    Lines(CodeGenOptions &options, const Parts &parts) : options(options) {
         // Bitcode would show it, in a list of names, also where the passes have taken them away.
-        are_kept = passes_are_here && !options.PrepareForLTO &&
-                   options.getDebugInfo() == llvm::codegenoptions::NoDebugInfo;
+        const bool may_show = parts.sections || !options.PrepareForLTO;
+        are_kept =
+            parts.passes && may_show && options.getDebugInfo() == llvm::codegenoptions::NoDebugInfo;
         if (are_kept)
             options.setDebugInfo(llvm::codegenoptions::LocTrackingOnly);
     }
@@ -163,9 +165,10 @@ class Lines {
 
 class Consumer : public ASTConsumer {
   public:
-    Consumer(CompilerInstance &compiler, bool passes_are_here)
-        : diagnostics(compiler.getDiagnostics()), lines(compiler.getCodeGenOpts(), passes_are_here),
-          may_compile(passes_are_here || !makes_code(compiler.getFrontendOpts())),
+    Consumer(CompilerInstance &compiler, const Parts &parts)
+        : diagnostics(compiler.getDiagnostics()), lines(compiler.getCodeGenOpts(), parts),
+          may_compile(parts.passes || !makes_code(compiler.getFrontendOpts())),
+          sections(parts.sections, may_compile),
           has_precompiled_header(!compiler.getPreprocessorOpts().ImplicitPCHInclude.empty()) {}
 
     void Initialize(ASTContext &context) override {
@@ -173,6 +176,7 @@ class Consumer : public ASTConsumer {
         // A precompiled header hands over its declarations silently.
         if (!has_precompiled_header)
             return;
+        sections.begin_behind_header(context);
         DeclarationName name(&context.Idents.get(header_type));
         for (const Decl *declaration : context.getTranslationUnitDecl()->lookup(name))
             if (begins(declaration))
@@ -182,6 +186,7 @@ class Consumer : public ASTConsumer {
     bool HandleTopLevelDecl(DeclGroupRef group) override {
         lines.before_declaration();
         for (Decl *declaration : group) {
+            sections.look_at(declaration);
             if (!is_active && !begins(declaration))
                 continue;
             // Again and again, because a user's `#pragma clang diagnostic pop` would undo it.
@@ -192,7 +197,8 @@ class Consumer : public ASTConsumer {
         return true;
     }
 
-    void HandleTranslationUnit(ASTContext &) override {
+    void HandleTranslationUnit(ASTContext &context) override {
+        sections.end(context);
         if (is_active)
             check_incomplete_again(*state);
     }
@@ -202,6 +208,7 @@ class Consumer : public ASTConsumer {
         if (!is_header(declaration))
             return false;
         is_active = true;
+        sections.refuse_nvl(declaration);
         reword_messages(state->context);
         if (!may_compile)
             report(diagnostics, declaration->getLocation(), Diag::NoPasses);
@@ -219,6 +226,7 @@ class Consumer : public ASTConsumer {
     DiagnosticsEngine &diagnostics;
     Lines lines;
     bool may_compile;
+    Sections sections;
     bool has_precompiled_header;
     bool is_active = false;
     std::unique_ptr<State> state;
@@ -228,13 +236,14 @@ class Consumer : public ASTConsumer {
 
 std::unique_ptr<ASTConsumer> Action::CreateASTConsumer(CompilerInstance &compiler,
                                                        llvm::StringRef) {
-    return std::make_unique<Consumer>(compiler, passes_are_here);
+    return std::make_unique<Consumer>(compiler, parts);
 }
 
 bool Action::ParseArgs(const CompilerInstance &, const std::vector<std::string> &arguments) {
-    for (const std::string &argument : arguments)
-        if (argument == "no-passes")
-            passes_are_here = false;
+    for (const std::string &argument : arguments) {
+        parts.passes &= argument != "no-passes";
+        parts.sections |= argument == "ido";
+    }
     return true;
 }
 

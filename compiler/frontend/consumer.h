@@ -7,6 +7,13 @@
 
 namespace nvl {
 
+// What the driver tells of.
+struct Parts {
+    bool passes = true;
+    // Sections are to be durable: -fido.
+    bool sections = false;
+};
+
 class Action : public clang::PluginASTAction {
   protected:
     std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance &compiler,
@@ -17,7 +24,7 @@ class Action : public clang::PluginASTAction {
     ActionType getActionType() override { return AddBeforeMainAction; }
 
   private:
-    bool passes_are_here = true;
+    Parts parts;
 };
 
 } // namespace nvl

@@ -11,6 +11,7 @@
 #include "ido/language.h"
 #include "ido/pipeline.h"
 #include "ido/print.h"
+#include "ido/refused.h"
 #include "ido/twice.h"
 #include "locks/print.h"
 #include "nvl/language.h"
@@ -18,6 +19,7 @@
 
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
+#include "llvm/Support/CommandLine.h"
 
 #include <functional>
 #include <optional>
@@ -60,12 +62,18 @@ struct StepPass : PassInfoMixin<StepPass> {
     const Step &step;
 };
 
+// The driver was given -fido and intermediate code.
+cl::opt<bool> asks_for_sections("durumcc-ido", cl::Hidden,
+                                cl::desc("Refuse intermediate code that was made without -fido"));
+
 // A module without any language's mark becomes what Clang makes of it without the driver.
 struct LeavePlain : PassInfoMixin<LeavePlain> {
     PreservedAnalyses run(Module &module, ModuleAnalysisManager &) {
         auto is_marked = [&](const Step &step) { return has_mark(module, step.language); };
         if (any_of(steps, is_marked))
             return PreservedAnalyses::all();
+        if (asks_for_sections && !ido::is_compiled(module))
+            ido::refuse(module, ido::Refusal::Intermediate);
         strip_lines(module);
         return PreservedAnalyses::none();
     }

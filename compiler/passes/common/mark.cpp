@@ -34,11 +34,12 @@ bool has_mark(const Module &module, const Language &language) {
 }
 
 uint64_t option_bits(const Module &module, const Language &language) {
-    const GlobalVariable *variable = module.getNamedGlobal(name_of(language, options_name));
-    if (!variable || !variable->hasInitializer())
-        return 0;
-    const auto *bits = dyn_cast<ConstantInt>(variable->getInitializer());
-    return bits ? bits->getZExtValue() : 0;
+    const std::string name = name_of(language, options_name);
+    for (const GlobalVariable &variable : module.globals())
+        if (is_named(&variable, name) && variable.hasInitializer())
+            if (const auto *bits = dyn_cast<ConstantInt>(variable.getInitializer()))
+                return bits->getZExtValue();
+    return 0;
 }
 
 void remove_mark(Module &module, const Language &language) {

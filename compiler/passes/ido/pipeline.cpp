@@ -22,6 +22,9 @@ namespace {
 
 using namespace llvm;
 
+// A flag of modules, which goes with intermediate code.
+constexpr char compiled_flag[] = "durum-ido";
+
 // A function with sections, or parts of such.
 struct Code {
     Function *function;
@@ -142,6 +145,10 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
 
 } // namespace
 
+bool is_compiled(const Module &module) {
+    return module.getModuleFlag(compiled_flag) != nullptr;
+}
+
 void begin(Module &, ModuleAnalysisManager &) {}
 
 void end(Module &module, ModuleAnalysisManager &analyses) {
@@ -179,6 +186,7 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     tell_callers(module);
     forget_effects(module, language);
     strip_lines(module);
+    module.addModuleFlag(Module::Max, compiled_flag, 1);
     remove_mark(module, language);
 }
 

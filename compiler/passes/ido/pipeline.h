@@ -7,6 +7,9 @@
 
 namespace durumcc::ido {
 
+// Whether the passes have seen the module, which has no mark any more.
+bool is_compiled(const llvm::Module &module);
+
 // Before the optimizer.
 void begin(llvm::Module &module, llvm::ModuleAnalysisManager &analyses);
 

@@ -283,6 +283,10 @@ Refusal refusal_of(locks::Kind kind) {
 
 } // namespace
 
+void refuse(Module &module, Refusal refusal) {
+    module.getContext().emitError(message_of(refusal, {}));
+}
+
 void refuse_locks(const Function &function, const locks::Held &held) {
     for (const locks::Problem &problem : locks::problems_in(function, held))
         report(*problem.call, refusal_of(problem.kind));

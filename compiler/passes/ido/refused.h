@@ -10,6 +10,9 @@ enum class Refusal {
 #include "ido/refusals.def"
 };
 
+// The module as a whole.
+void refuse(llvm::Module &module, Refusal refusal);
+
 // What a function does with locks, in sections or not.
 void refuse_locks(const llvm::Function &function, const locks::Held &held);
 

@@ -69,8 +69,10 @@ Options options_of(const Module &module) {
     Options options;
 #define DURUMCC_OPTION(language, member, option, bit, text) DURUMCC_OPTION_##language(member, bit)
 #define DURUMCC_OPTION_nvl(member, bit) options.member = bits & (bit);
+#define DURUMCC_OPTION_ido(member, bit)
 #include "options.def"
 #undef DURUMCC_OPTION_nvl
+#undef DURUMCC_OPTION_ido
     return options;
 }
 

@@ -24,8 +24,10 @@ extern const Language &language;
 struct Options {
 #define DURUMCC_OPTION(language, member, option, bit, text) DURUMCC_OPTION_##language(member)
 #define DURUMCC_OPTION_nvl(member) bool member = false;
+#define DURUMCC_OPTION_ido(member)
 #include "options.def"
 #undef DURUMCC_OPTION_nvl
+#undef DURUMCC_OPTION_ido
 };
 
 Options options_of(const llvm::Module &module);
