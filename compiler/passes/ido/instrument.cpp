@@ -93,6 +93,9 @@ class Instrumenter {
         switch (site.kind) {
         case Site::Store:
             return builder.CreateCall(runtime::declare(module, runtime::record), {thread, region});
+        case Site::Word:
+            return builder.CreateCall(runtime::declare(module, runtime::record_word),
+                                      {thread, region});
         case Site::Release: {
             const auto &release = cast<CallBase>(*site.place);
             Value *lock = const_cast<Value *>(locks::lock_of(release));

@@ -3,6 +3,7 @@
 #include "common/effects.h"
 #include "common/mark.h"
 #include "ido/code.h"
+#include "ido/early_reads.h"
 #include "ido/instrument.h"
 #include "ido/language.h"
 #include "ido/locals.h"
@@ -98,6 +99,7 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     analyses.invalidate(*function, PreservedAnalyses::none());
 
     const Inside inside(*function, held);
+    read_early(*function, inside, analyses);
     const auto sites = make_sites(*function, inside, held, analyses, omitted);
     refuse_live_ins(*function, sites, inside, thread);
     if (sites.empty())

@@ -11,23 +11,15 @@ namespace {
 using namespace llvm;
 
 constexpr Signature signatures[] = {
-    {thread, "p", Effects::None},
-    {record, "ppp", Effects::Any},
-    {record_release, "pppp", Effects::Any},
-    {record_call, "ppp", Effects::Any},
-    {recorded, "vpp", Effects::Any},
-    {call, "ppp", Effects::Any},
-    {called, "vpp", Effects::Any},
-    {returned, "vpp", Effects::Any},
-    {wrote, "vppl", Effects::Any},
-    {locals, "ppl", Effects::Any},
-    {leave, "vpp", Effects::Any},
-    {copy_argument, "vppl", Effects::Any},
-    {refused, "vpp", Effects::Any},
-    {check_call, "vppp", Effects::Any},
-    {check_pointer, "vppp", Effects::Any},
-    {resolve, "ppplii", Effects::Any},
-    {register_functions, "vpl", Effects::Any},
+    {thread, "p", Effects::None},          {record, "ppp", Effects::Any},
+    {record_word, "ppp", Effects::Any},    {record_release, "pppp", Effects::Any},
+    {record_call, "ppp", Effects::Any},    {recorded, "vpp", Effects::Any},
+    {call, "ppp", Effects::Any},           {called, "vpp", Effects::Any},
+    {returned, "vpp", Effects::Any},       {wrote, "vppl", Effects::Any},
+    {locals, "ppl", Effects::Any},         {leave, "vpp", Effects::Any},
+    {copy_argument, "vppl", Effects::Any}, {refused, "vpp", Effects::Any},
+    {check_call, "vppp", Effects::Any},    {check_pointer, "vppp", Effects::Any},
+    {resolve, "ppplii", Effects::Any},     {register_functions, "vpl", Effects::Any},
 };
 
 } // namespace

@@ -11,6 +11,7 @@ namespace durumcc::ido::runtime {
 constexpr const char thread[] = "__durum_ido_thread";
 // Each of these gives the place for live-ins, or null where nothing is to be recorded.
 constexpr const char record[] = "__durum_ido_record";
+constexpr const char record_word[] = "__durum_ido_record_word";
 constexpr const char record_release[] = "__durum_ido_record_release";
 constexpr const char record_call[] = "__durum_ido_record_call";
 constexpr const char call[] = "__durum_ido_call";

@@ -3,6 +3,8 @@
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
+#include "llvm/ADT/SetVector.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 namespace durumcc::ido {
@@ -24,7 +26,7 @@ class Maker {
     SmallVector<Site, 16> make(FunctionAnalysisManager &analyses, Omitted &omitted) {
         const auto conflicts = conflicts_in(function, inside, analyses, omitted);
         for (const Cut &cut : cuts_for(conflicts, function, analyses))
-            add(Site::Store, *cut.place);
+            add(is_last_word(*cut.place) ? Site::Word : Site::Store, *cut.place);
         for (BasicBlock &block : function)
             for (Instruction &instruction : block)
                 if (auto *call = dyn_cast<CallBase>(&instruction))
@@ -35,6 +37,36 @@ class Maker {
     }
 
   private:
+    // Whether nothing but this store of a word comes before a lock is let go, on each way.
+    bool is_last_word(const Instruction &place) const {
+        const auto *store = dyn_cast<StoreInst>(&place);
+        if (!store)
+            return false;
+        const uint64_t size =
+            function.getDataLayout().getTypeStoreSize(store->getValueOperand()->getType());
+        if (size > 8 || !isPowerOf2_64(size) || store->getAlign() < size)
+            return false;
+        SmallSetVector<const BasicBlock *, 8> blocks;
+        auto only_reads_from = [&](BasicBlock::const_iterator one) {
+            for (;; ++one) {
+                std::optional<locks::Action> action = locks::action_of(*one);
+                if (action == locks::Action::Release || action == locks::Action::End)
+                    return true;
+                if (!inside(*one) || !may_be_repeated(*one) || one->mayWriteToMemory())
+                    return false;
+                if (one->isTerminator())
+                    return blocks.insert(succ_begin(one->getParent()), succ_end(one->getParent())),
+                           true;
+            }
+        };
+        if (!only_reads_from(std::next(store->getIterator())))
+            return false;
+        for (unsigned i = 0; i < blocks.size(); i++)
+            if (!only_reads_from(blocks[i]->begin()))
+                return false;
+        return true;
+    }
+
     void look_at(CallBase &call) {
         std::optional<locks::Action> action = locks::action_of(call);
         // std::lock is code of the module's, which takes its locks one after the other.

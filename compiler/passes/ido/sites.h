@@ -10,6 +10,10 @@ struct Site {
     enum Kind {
         // In front of a store, or of a loop with stores: a record.
         Store,
+        // In front of the only store of an aligned word, behind which the lock is let go: if it is
+        // all
+        // that the section stores, it needs no record, as it is done or not.
+        Word,
         // In front of a release that may leave other locks: a record without that lock.
         Release,
         // In front of a call of what may have sections or stores: a record, where the last one was

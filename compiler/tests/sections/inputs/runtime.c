@@ -30,7 +30,7 @@ struct thread {
     uint64_t sequence;
     const void *locks[LOCKS_MAX];
     const void *releasing;
-    int is_published, is_stale, is_resuming;
+    int is_published, is_stale, is_word, is_resuming;
     /* How far the stack is durable, and how far the record needs it. */
     char *durable, *recorded;
     int dirty_count;
@@ -40,6 +40,7 @@ struct thread {
 };
 
 static _Thread_local struct thread *current;
+long fences;
 static struct thread all_threads[THREADS_MAX];
 static int thread_count;
 static struct function *functions[64];
@@ -53,6 +54,7 @@ static void write_back(struct thread *thread, const void *start, size_t size) {
         thread->written_back[thread->written_back_count++] = line;
 }
 static void fence(struct thread *thread) {
+    fences++;
     event();
     for (int i = 0; i < thread->written_back_count; i++)
         memcpy((char *)image + (thread->written_back[i] - BASE), (void *)thread->written_back[i], LINE);
@@ -76,7 +78,7 @@ static int is_durable(const void *place) { return (uintptr_t)place - BASE < size
 void __durum_ido_wrote(struct thread *thread, const void *start, uint64_t size) {
     if (!thread->depth || !is_durable(start) || size == 0)
         return;
-    if (!thread->is_published || thread->is_stale)
+    if (!thread->is_word && (!thread->is_published || thread->is_stale))
         fail("a store has no record of its own");
     for (uintptr_t line = (uintptr_t)start & -LINE; line < (uintptr_t)start + size; line += LINE) {
         int i = 0;
@@ -141,6 +143,11 @@ static void *begin(struct thread *thread, const void *releasing) {
 void *__durum_ido_record(struct thread *thread, const struct region *region) {
     (void)region;
     return thread->depth ? begin(thread, NULL) : NULL;
+}
+void *__durum_ido_record_word(struct thread *thread, const struct region *region) {
+    (void)region;
+    thread->is_word = thread->depth == 1 && !thread->is_published;
+    return thread->depth && !thread->is_word ? begin(thread, NULL) : NULL;
 }
 void *__durum_ido_record_release(struct thread *thread, const struct region *region, const void *lock) {
     (void)region;
@@ -277,6 +284,9 @@ int __durum_ido_pthread_mutex_unlock(pthread_mutex_t *lock) {
         return 0;
     if (i < 0)
         fail("a lock is let go that is not held");
+    if (thread->is_word)
+        make_stores_durable(thread);
+    thread->is_word = 0;
     if (thread->depth == 1 && thread->is_published) {
         make_stores_durable(thread);
         thread->releasing = NULL;

@@ -34,6 +34,9 @@ extern struct memory *image;
 /* What is left out, that a test has to notice. */
 extern const char *fault;
 
+/* That were passed. */
+extern long fences;
+
 /* Something may crash here. */
 void event(void);
 _Noreturn void fail(const char *what);
