@@ -44,15 +44,8 @@ class Locations {
     }
 
   private:
-    // As it was named on the command line: Clang splits absolute names in two.
     Constant *file(const DIFile &file) {
-        SmallString<128> name(file.getFilename());
-        SmallString<128> current;
-        if (!sys::path::is_absolute(name) && !sys::fs::current_path(current) &&
-            file.getDirectory() != current) {
-            name = file.getDirectory();
-            sys::path::append(name, file.getFilename());
-        }
+        const std::string name = file_name(file);
         Constant *&text = files[name];
         if (!text)
             text = IRBuilder<>(module.getContext())
@@ -66,6 +59,17 @@ class Locations {
 };
 
 } // namespace
+
+std::string file_name(const DIFile &file) {
+    SmallString<128> name(file.getFilename());
+    SmallString<128> current;
+    if (!sys::path::is_absolute(name) && !sys::fs::current_path(current) &&
+        file.getDirectory() != current) {
+        name = file.getDirectory();
+        sys::path::append(name, file.getFilename());
+    }
+    return std::string(name);
+}
 
 void pass_locations(Module &module, const Language &language) {
     Locations locations(module, language);

@@ -4,8 +4,10 @@
 //   call void @__durum_ido_refused(ptr %thread, ptr @"stack.c:9: an atomic access in a section...")
 #include "ido/refused.h"
 
+#include "common/locations.h"
 #include "ido/instrument.h"
 #include "ido/runtime.h"
+#include "ido/sanitizers.h"
 #include "locks/calls.h"
 #include "locks/problems.h"
 
@@ -55,7 +57,7 @@ bool is_global(const Value *pointer) {
     getUnderlyingObjects(pointer, objects, nullptr, 0);
     return any_of(objects, [](const Value *object) {
         const auto *global = dyn_cast<GlobalVariable>(object);
-        return global && !global->isConstant();
+        return global && !global->isConstant() && !is_sanitizers(*global);
     });
 }
 
@@ -244,7 +246,7 @@ class Refuser {
         std::string text;
         raw_string_ostream out(text);
         if (const DILocation *location = place.getDebugLoc().get())
-            out << location->getFilename() << ":" << location->getLine() << ": ";
+            out << file_name(*location->getFile()) << ":" << location->getLine() << ": ";
         out << "in " << function.getName() << ": " << message_of(refusal, subject);
         return builder.CreateGlobalString(text, "__durum_ido_refusal");
     }
@@ -312,6 +314,9 @@ void tell_callers(Module &module) {
     for (Function &function : module) {
         if (function.isDeclarationForLinker())
             continue;
+        // -fsanitize=function has words there as well: a call by a pointer to a function without
+        // them is not checked by it.
+        function.setMetadata(LLVMContext::MD_func_sanitize, nullptr);
         if (function.hasAddressTaken() || !function.hasLocalLinkage())
             function.setPrefixData(
                 ConstantInt::get(Type::getInt64Ty(module.getContext()), runtime::in_front_of_code));

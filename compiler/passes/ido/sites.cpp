@@ -1,6 +1,7 @@
 #include "ido/sites.h"
 
 #include "ido/runtime.h"
+#include "ido/sanitizers.h"
 #include "locks/calls.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -11,12 +12,6 @@ namespace durumcc::ido {
 namespace {
 
 using namespace llvm;
-
-// What a sanitizer has put there: it tells what it has seen, and the section goes on or the program
-// ends.
-bool is_sanitizers(const Function &callee) {
-    return callee.getName().starts_with("__ubsan_handle_");
-}
 
 class Maker {
   public:
@@ -150,7 +145,7 @@ bool leads_to_code(const CallBase &call) {
         return true;
     // What does not return ends the program, in the middle of a section, which goes on when the
     // store is opened again.
-    return !runtime::has(callee->getName()) && !is_sanitizers(*callee) && !call.doesNotReturn();
+    return !runtime::has(callee->getName()) && !is_sanitizers(*callee) && !never_returns(call);
 }
 
 SmallVector<Site, 16> make_sites(Function &function, const Inside &inside, const locks::Held &held,
