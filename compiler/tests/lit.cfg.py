@@ -2,6 +2,7 @@
 #   lit -v --param prefix=DIR compiler/tests
 import os
 import shutil
+import subprocess
 import lit.formats
 
 config.name = "durumcc"
@@ -31,14 +32,31 @@ passes = os.path.join(prefix, "lib", "durumcc", "durumcc-passes.so")
 inputs = os.path.join(config.test_source_root, "run", "inputs")
 repository = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
+# Sections run over simulated memory: the runtime and the program that crashes them.
+sections = os.path.join(config.test_source_root, "sections", "inputs")
+
+
+def install(name, *left_out):
+    """A durumcc of its own, beside the simulated runtime in the place of libdurum, and without some files."""
+    place = os.path.join(config.test_exec_root, name)
+    shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(os.path.join(place, "bin"))
+    shutil.copy(durumcc, os.path.join(place, "bin"))
+    os.symlink("durumcc", os.path.join(place, "bin", "durumc++"))
+    shutil.copytree(os.path.join(prefix, "lib", "durumcc"), os.path.join(place, "lib", "durumcc"),
+                    ignore=shutil.ignore_patterns(*left_out))
+    objects = []
+    for source in ("runtime", "sweep"):
+        objects.append(os.path.join(place, source + ".o"))
+        subprocess.run([os.path.join(llvm, "clang"), "-O2", "-Wall", "-Wextra", "-Werror", "-c",
+                        os.path.join(sections, source + ".c"), "-o", objects[-1]], check=True)
+    subprocess.run([os.path.join(llvm, "llvm-ar"), "rcs", os.path.join(place, "lib", "libdurum.a"), *objects], check=True)
+    return place
+
+
+simulated = install("simulated")
 # One without passes, as if the file were missing: its intermediate code is what the passes get.
-front_end = os.path.join(config.test_exec_root, "front-end")
-shutil.rmtree(front_end, ignore_errors=True)
-os.makedirs(os.path.join(front_end, "bin"))
-shutil.copy(durumcc, os.path.join(front_end, "bin"))
-shutil.copytree(os.path.join(prefix, "lib", "durumcc"), os.path.join(front_end, "lib", "durumcc"),
-                ignore=shutil.ignore_patterns("durumcc-passes.so"))
-front_end = os.path.join(front_end, "bin", "durumcc")
+front_end = os.path.join(install("front-end", "durumcc-passes.so"), "bin", "durumcc")
 # A few random programs beside the other tests, or as many as `--param seeds=N` says, on all processors.
 seeds = lit_config.params.get("seeds")
 # Levels of optimization that programs are compiled at, or those of `--param levels=...`: `make test-long` has all.
@@ -68,11 +86,11 @@ config.substitutions += [
                 f"bash {os.path.join(inputs, 'levels.sh')} -O2 {durumcc} -I{os.path.join(prefix, 'include')}"),
     ("%random", random_programs),
     ("%seeds-of-regions", regions),
-    # The guards of C++ are functions of their own without optimization.
-    ("%crashes-of-guards", crashes.replace("-O0,", "")),
     ("%crashes", crashes),
-    ("%sweep", f"python3 {os.path.join(config.test_source_root, 'sections', 'inputs', 'sweep.py')} "
-               f"--clang {os.path.join(llvm, 'clang')} --passes {passes}"),
+    ("%sweep", f"python3 {os.path.join(sections, 'sweep.py')} --durumcc {os.path.join(simulated, 'bin', 'durumcc')} "
+               f"--front-end {front_end} --llvm {llvm} --passes {passes}"),
+    # Where -fido compiles programs that run.
+    ("%simulated", simulated),
     ("%plain-lines", plain_lines),
     ("%front-end", front_end),
     ("%durumcc", durumcc),

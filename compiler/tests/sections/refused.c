@@ -1,5 +1,5 @@
 // What sections may not do is an error where it is certain, with a cure (passes/ido/refusals.def).
-// RUN: not %clang -O2 -g -ferror-limit=0 -c %s -o %t -include %S/inputs/mark.h -fpass-plugin=%passes 2>&1 | %filecheck
+// RUN: not %simulated/bin/durumcc -fido -O2 -ferror-limit=0 -c %s -o %t 2>&1 | %filecheck
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Crashes a program of compiled sections at its events, completes what it left, and looks at what is there.
 
-The memory is simulated (runtime.c, sweep.c). --omit gives the passes something that they leave out, --fault the runtime: then some
+The memory is simulated: the runtime is that of runtime.c and sweep.c. --omit gives the passes something that they leave out, --fault the runtime: then some
 crash has to be noticed at one of the levels.
 """
 
@@ -18,8 +18,10 @@ INPUTS = pathlib.Path(__file__).parent
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=pathlib.Path)
-    parser.add_argument("--clang", required=True, metavar="PATH", help="with opt beside it")
+    parser.add_argument("--durumcc", required=True, metavar="PATH", help="with durumc++ and the simulated runtime beside it")
+    parser.add_argument("--front-end", required=True, metavar="PATH", help="the same without passes")
     parser.add_argument("--passes", required=True, metavar="PATH", help="durumcc-passes.so")
+    parser.add_argument("--llvm", required=True, type=pathlib.Path, metavar="DIR", help="where clang and opt are")
     parser.add_argument("--levels", default="-O2", help="of optimization, in one word")
     parser.add_argument("--stride", type=int, default=1, metavar="N", help="crash at every Nth event (1)")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="crashes at each of them (1)")
@@ -38,26 +40,22 @@ def make(*command):
 
 def compile_source(arguments, level, directory):
     """The program with its sections, and the plain one."""
-    clang, passes = arguments.clang, f"-fpass-plugin={arguments.passes}"
+    durumcc, front_end = arguments.durumcc, arguments.front_end
     if arguments.source.suffix == ".cpp":
-        clang += "++"
-    warnings = ("-Wall", "-Wextra", "-Werror", f"-I{INPUTS}")
-    # What has been cut on purpose is cut in the code that the optimizer leaves.
-    code, sections = directory / "code.bc", directory / "sections.o"
-    marked = (clang, *level.split(), *warnings, "-include", INPUTS / "mark.h", "-c", arguments.source)
+        durumcc, front_end = durumcc[:-1] + "++", front_end[:-1] + "++"
+    options = (*level.split(), "-Wall", "-Wextra", "-Werror", f"-I{INPUTS}")
+    sections, plain = directory / "sections", directory / "plain"
     if arguments.omit:
-        make(*marked, "-emit-llvm", "-o", code)
-        opt = pathlib.Path(arguments.clang).with_name("opt")
-        make(opt, f"-load-pass-plugin={arguments.passes}", f"-passes=ido-end<{arguments.omit}>,verify", code, "-o", code)
-        make(clang, level.split()[0], "-c", code, "-o", sections)
+        # What has been cut on purpose is cut in the code that the optimizer leaves.
+        code, compiled = directory / "code.ll", directory / "sections.o"
+        make(front_end, *options, "-fido", "-S", "-emit-llvm", arguments.source, "-o", code)
+        make(arguments.llvm / "opt", f"-load-pass-plugin={arguments.passes}", f"-passes=ido-end<{arguments.omit}>,verify", code, "-o", code)
+        make(arguments.llvm / "clang", level.split()[0], "-x", "ir", "-c", code, "-o", compiled)
+        make(durumcc, compiled, "-o", sections)
     else:
-        make(*marked, passes, "-o", sections)
-    others = [directory / f"{name}.o" for name in ("runtime", "sweep")]
-    for other in others:
-        make(arguments.clang, "-O2", *warnings, "-c", INPUTS / f"{other.stem}.c", "-o", other)
-    make(clang, sections, *others, "-o", directory / "sections", "-lpthread")
-    make(clang, *level.split(), *warnings, arguments.source, *others, "-o", directory / "plain", "-lpthread")
-    return directory / "sections", directory / "plain"
+        make(durumcc, *options, "-fido", arguments.source, "-o", sections)
+    make(durumcc, *options, arguments.source, "-o", plain)
+    return sections, plain
 
 
 def fails(arguments, level, directory):
