@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the table in docs/tutorials/nvl-c.md with `durumcc --print-nvl-diagnostics`. With --write it writes the table."""
+"""Compares the table in docs/tutorials/nvl-c.md with `durumcc --print-nvl-diagnostics`. With --write it writes the table.
+
+Of these messages and of those of `--print-ido-diagnostics`, each has to be expected by a test."""
 
 import pathlib
 import re
@@ -10,8 +12,13 @@ durumcc, repository = sys.argv[1], pathlib.Path(sys.argv[2])
 document = repository / "docs" / "tutorials" / "nvl-c.md"
 begin, end = "<!-- messages: begin -->\n", "<!-- messages: end -->\n"
 
-listed = subprocess.run([durumcc, "--print-nvl-diagnostics"], check=True, capture_output=True, text=True).stdout
-messages = [line.split("\t") for line in listed.splitlines()]
+
+def listed(language):
+    printed = subprocess.run([durumcc, f"--print-{language}-diagnostics"], check=True, capture_output=True, text=True).stdout
+    return [line.split("\t") for line in printed.splitlines()]
+
+
+messages = listed("nvl")
 rows = ["| id | message | what to do |\n", "| --- | --- | --- |\n"]
 for name, text, cure in messages:
     text = re.sub(r"%\d", "…", text).replace("|", "\\|")
@@ -24,8 +31,9 @@ if sys.argv[3:] == ["--write"]:
 elif table != "".join(rows):
     sys.exit("docs/tutorials/nvl-c.md: the table differs from the compiler's list; mend it with table.py DURUMCC REPOSITORY --write")
 
+messages += listed("ido")
 tests = pathlib.Path(__file__).parents[2]
-expected = "".join(path.read_text() for path in tests.rglob("*") if path.suffix in (".c", ".test"))
+expected = "".join(path.read_text() for path in tests.rglob("*") if path.suffix in (".c", ".cpp", ".test"))
 missing = [name for name, _, _ in messages if f"[{name}]" not in expected]
 if missing:
     sys.exit("no test expects " + ", ".join(missing))
