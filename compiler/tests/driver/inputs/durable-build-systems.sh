@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# CMake, ccache and precompiled headers with -fido, in C and C++: durable-build-systems.sh PREFIX SCRATCH, where PREFIX has
-# the simulated runtime.
+# CMake, ccache and precompiled headers with -fido, in C and C++: durable-build-systems.sh PREFIX SCRATCH.
+# PREFIX has the simulated runtime.
 set -euo pipefail
 prefix=$1
 scratch=$2
