@@ -2,6 +2,7 @@
 
 #include "common/effects.h"
 #include "common/mark.h"
+#include "common/versions.h"
 #include "ido/code.h"
 #include "ido/early_reads.h"
 #include "ido/instrument.h"
@@ -128,7 +129,7 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
     for (const Code &code : codes)
         table.push_back(ConstantStruct::get(
             type,
-            {builder.getInt64(code.hash), string(code.function->getName()), file, code.resume,
+            {builder.getInt64(code.hash), string(name_of(*code.function)), file, code.resume,
              code.regions, builder.getInt64(code.regions->getValueType()->getArrayNumElements())}));
     auto *array = ArrayType::get(type, table.size());
     auto *functions = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
@@ -140,6 +141,23 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
                        {functions, builder.getInt64(table.size())});
     builder.CreateRetVoid();
     appendToGlobalCtors(module, constructor, 0);
+}
+
+// Outside of sections code is as fast as any, and inside nothing needs to be asked.
+void make_two_versions(Module &module) {
+    const locks::Held held(module);
+    auto wants_two = [&](Function &function) {
+        const Depth entry = held.entry(function);
+        return !entry.is_inside() && entry.may_be_inside() && !has_obstacle(function) &&
+               writes(function);
+    };
+    const DenseMap<Function *, Entry> entries = make_versions(module, language, held, wants_two);
+    for (auto [function, entry] : entries) {
+        if (entry == Entry::Inside && function->hasLocalLinkage())
+            function->addFnAttr(locks::entered_inside);
+        if (entry == Entry::Outside && function->hasLocalLinkage())
+            function->addFnAttr(locks::entered_outside);
+    }
 }
 
 } // namespace
@@ -165,6 +183,7 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     FunctionAnalysisManager &of_functions =
         analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     replace_lock_calls(module);
+    make_two_versions(module);
     const locks::Held held(module);
     SmallVector<Prepared, 32> functions;
     for (Function &function : module)

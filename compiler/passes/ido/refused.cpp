@@ -5,6 +5,7 @@
 #include "ido/refused.h"
 
 #include "ido/instrument.h"
+#include "ido/language.h"
 #include "ido/runtime.h"
 #include "locks/calls.h"
 #include "locks/problems.h"
@@ -175,7 +176,7 @@ class Refuser {
                 refusal = refusal_of(instruction);
             if (!refusal)
                 continue;
-            if (!inside.depth(instruction).is_inside() || throws_for_library(instruction))
+            if (!inside.is_certain(instruction) || throws_for_library(instruction))
                 doubtful.push_back({&instruction, *refusal});
             else if (is_first(instruction, *refusal))
                 report(instruction, *refusal);
@@ -213,9 +214,9 @@ class Refuser {
         IRBuilder<> builder(&call);
         auto *symbol = cast<GlobalVariable>(
             module.getOrInsertGlobal((runtime::sections_of + callee).str(), builder.getInt8Ty()));
-        if (!inside.depth(call).is_inside() && symbol->use_empty())
+        if (!inside.is_certain(call) && symbol->use_empty())
             symbol->setLinkage(GlobalValue::ExternalWeakLinkage);
-        if (inside.depth(call).is_inside())
+        if (inside.is_certain(call))
             symbol->setLinkage(GlobalValue::ExternalLinkage);
         builder.CreateCall(runtime::declare(module, runtime::check_call),
                            {thread, symbol, message_at(call, Refusal::Call, callee, builder)});
@@ -234,7 +235,7 @@ class Refuser {
         raw_string_ostream out(text);
         if (const DILocation *location = place.getDebugLoc().get())
             out << location->getFilename() << ":" << location->getLine() << ": ";
-        out << "in " << function.getName() << ": " << message_of(refusal, subject);
+        out << "in " << name_of(function) << ": " << message_of(refusal, subject);
         return builder.CreateGlobalString(text, "__durum_ido_refusal");
     }
 
@@ -272,6 +273,10 @@ Refusal refusal_of(locks::Kind kind) {
 
 } // namespace
 
+bool has_obstacle(const Function &function) {
+    return obstacle_in(function).has_value();
+}
+
 void refuse_locks(const Function &function, const locks::Held &held) {
     for (const locks::Problem &problem : locks::problems_in(function, held))
         report(*problem.call, refusal_of(problem.kind));
@@ -282,7 +287,7 @@ bool refuse(Function &function, const Inside &inside, Value *thread) {
     if (auto obstacle = obstacle_in(function)) {
         auto [place, refusal] = *obstacle;
         Instruction &entry = *cast<Instruction>(thread)->getNextNode();
-        if (takes_locks(function) || inside.depth(entry).is_inside())
+        if (takes_locks(function) || inside.is_certain(entry))
             report(*place, refusal);
         else
             refuser.end_if_inside(*place, entry, refusal);
@@ -322,7 +327,7 @@ void refuse_live_ins(Function &function, ArrayRef<Site> sites, const Inside &ins
         }
         if (words > words_max)
             report(*site.place, Refusal::Words);
-        if (kept && site.is_inside)
+        if (kept && inside.is_certain(*site.place))
             report(*site.place, Refusal::Address, kept->getName());
         else if (kept)
             refuser.end_if_inside(*site.place, *site.place, Refusal::Address);

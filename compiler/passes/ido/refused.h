@@ -10,6 +10,9 @@ enum class Refusal {
 #include "ido/refusals.def"
 };
 
+// Whether something in it makes it impossible to enter it where a crash has left it.
+bool has_obstacle(const llvm::Function &function);
+
 // What a function does with locks, in sections or not.
 void refuse_locks(const llvm::Function &function, const locks::Held &held);
 
