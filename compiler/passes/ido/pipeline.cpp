@@ -152,12 +152,10 @@ void make_two_versions(Module &module) {
                writes(function);
     };
     const DenseMap<Function *, Entry> entries = make_versions(module, language, held, wants_two);
-    for (auto [function, entry] : entries) {
-        if (entry == Entry::Inside && function->hasLocalLinkage())
-            function->addFnAttr(locks::entered_inside);
-        if (entry == Entry::Outside && function->hasLocalLinkage())
-            function->addFnAttr(locks::entered_outside);
-    }
+    for (auto [function, entry] : entries)
+        if (name_of(*function) != function->getName())
+            function->addFnAttr(entry == Entry::Inside ? locks::entered_inside
+                                                       : locks::entered_outside);
 }
 
 } // namespace
