@@ -5,10 +5,12 @@
 #include "common/versions.h"
 #include "ido/code.h"
 #include "ido/early_reads.h"
+#include "ido/globals.h"
 #include "ido/instrument.h"
 #include "ido/language.h"
 #include "ido/locals.h"
 #include "ido/lock_calls.h"
+#include "ido/lock_names.h"
 #include "ido/moves.h"
 #include "ido/refused.h"
 #include "ido/resume.h"
@@ -17,7 +19,6 @@
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
-#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 namespace durumcc::ido {
 namespace {
@@ -99,7 +100,7 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     const Inside inside(*function, held);
     read_early(*function, inside, analyses);
     const auto sites = make_sites(*function, inside, held, analyses, omitted);
-    refuse_live_ins(*function, sites, inside, thread);
+    refuse_live_ins(sites);
     if (sites.empty())
         return std::nullopt;
     GlobalVariable *regions = declare_regions(*function, sites.size());
@@ -134,13 +135,7 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
     auto *array = ArrayType::get(type, table.size());
     auto *functions = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
                                          ConstantArray::get(array, table), "__durum_ido_functions");
-    auto *constructor = Function::Create(FunctionType::get(builder.getVoidTy(), false),
-                                         GlobalValue::InternalLinkage, "__durum_ido_begin", module);
-    builder.SetInsertPoint(BasicBlock::Create(context, "", constructor));
-    builder.CreateCall(runtime::declare(module, runtime::register_functions),
-                       {functions, builder.getInt64(table.size())});
-    builder.CreateRetVoid();
-    appendToGlobalCtors(module, constructor, 0);
+    runtime::call_at_start(module, runtime::register_functions, *functions, table.size());
 }
 
 // Outside of sections code is as fast as any, and inside nothing needs to be asked.
@@ -160,7 +155,9 @@ void make_two_versions(Module &module) {
 
 } // namespace
 
-void begin(Module &, ModuleAnalysisManager &) {}
+void begin(Module &module, ModuleAnalysisManager &) {
+    move_globals(module);
+}
 
 void end(Module &module, ModuleAnalysisManager &analyses) {
     end_with(module, analyses, {});
@@ -181,6 +178,7 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     FunctionAnalysisManager &of_functions =
         analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     replace_lock_calls(module);
+    name_locks(module);
     make_two_versions(module);
     const locks::Held held(module);
     SmallVector<Prepared, 32> functions;

@@ -60,14 +60,6 @@ bool is_global(const Value *pointer) {
     });
 }
 
-// A function or a global variable that it may be the address of, or null.
-const Value *global_in(const Value &pointer) {
-    SmallVector<const Value *, 4> objects;
-    getUnderlyingObjects(&pointer, objects, nullptr, 0);
-    const auto *found = find_if(objects, [](const Value *one) { return isa<GlobalValue>(one); });
-    return found == objects.end() ? nullptr : *found;
-}
-
 bool is_thread_local(const Value *pointer) {
     const auto *global = dyn_cast<GlobalVariable>(getUnderlyingObject(pointer));
     return global && global->isThreadLocal();
@@ -314,23 +306,17 @@ void tell_callers(Module &module) {
     }
 }
 
-void refuse_live_ins(Function &function, ArrayRef<Site> sites, const Inside &inside,
-                     Value *thread) {
-    Refuser refuser(function, inside, thread);
+void refuse_address(const GlobalVariable &variable) {
+    variable.getContext().emitError(message_of(Refusal::Initializer, variable.getName()));
+}
+
+void refuse_live_ins(ArrayRef<Site> sites) {
     for (const Site &site : sites) {
         uint64_t words = 0;
-        const Value *kept = nullptr;
-        for (const Value *value : site.live_ins) {
+        for (const Value *value : site.live_ins)
             words += size_in_words(*value) / 8;
-            if (!kept && value->getType()->isPointerTy())
-                kept = global_in(*value);
-        }
         if (words > words_max)
             report(*site.place, Refusal::Words);
-        if (kept && inside.is_certain(*site.place))
-            report(*site.place, Refusal::Address, kept->getName());
-        else if (kept)
-            refuser.end_if_inside(*site.place, *site.place, Refusal::Address);
     }
 }
 

@@ -23,8 +23,10 @@ bool refuse(llvm::Function &function, const Inside &inside, llvm::Value *thread)
 // Callers of other files learn that the functions of this one were compiled for sections.
 void tell_callers(llvm::Module &module);
 
+// A durable variable whose address is in the initializer of another one.
+void refuse_address(const llvm::GlobalVariable &variable);
+
 // What is known when the regions are.
-void refuse_live_ins(llvm::Function &function, llvm::ArrayRef<Site> sites, const Inside &inside,
-                     llvm::Value *thread);
+void refuse_live_ins(llvm::ArrayRef<Site> sites);
 
 } // namespace durumcc::ido
