@@ -5,6 +5,7 @@
 #include "common/versions.h"
 #include "ido/code.h"
 #include "ido/early_reads.h"
+#include "ido/elsewhere.h"
 #include "ido/globals.h"
 #include "ido/instrument.h"
 #include "ido/language.h"
@@ -103,6 +104,7 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     refuse_live_ins(sites);
     if (sites.empty())
         return std::nullopt;
+    ask_for_memory(*function, sites, inside, thread);
     GlobalVariable *regions = declare_regions(*function, sites.size());
     instrument(*function, sites, inside, thread, *regions);
     const uint64_t hash = hash_of(*function);

@@ -221,16 +221,6 @@ class Refuser {
             {thread, call.getCalledOperand(), message_at(call, Refusal::Pointer, {}, builder)});
     }
 
-    Constant *message_at(const Instruction &place, Refusal refusal, StringRef subject,
-                         IRBuilder<> &builder) {
-        std::string text;
-        raw_string_ostream out(text);
-        if (const DILocation *location = place.getDebugLoc().get())
-            out << location->getFilename() << ":" << location->getLine() << ": ";
-        out << "in " << name_of(function) << ": " << message_of(refusal, subject);
-        return builder.CreateGlobalString(text, "__durum_ido_refusal");
-    }
-
     // A line may have several of them.
     bool is_first(const Instruction &place, Refusal refusal) {
         const DILocation *location = place.getDebugLoc().get();
@@ -264,6 +254,17 @@ Refusal refusal_of(locks::Kind kind) {
 }
 
 } // namespace
+
+Constant *message_at(const Instruction &place, Refusal refusal, StringRef subject,
+                     IRBuilderBase &builder) {
+    const Function &function = *place.getFunction();
+    std::string text;
+    raw_string_ostream out(text);
+    if (const DILocation *location = place.getDebugLoc().get())
+        out << location->getFilename() << ":" << location->getLine() << ": ";
+    out << "in " << name_of(function) << ": " << message_of(refusal, subject);
+    return builder.CreateGlobalString(text, "__durum_ido_refusal");
+}
 
 bool has_obstacle(const Function &function) {
     return obstacle_in(function).has_value();

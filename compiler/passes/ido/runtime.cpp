@@ -28,7 +28,8 @@ constexpr Signature signatures[] = {
     {refused, "vpp", Effects::Any},
     {check_call, "vppp", Effects::Any},
     {check_pointer, "vppp", Effects::Any},
-    {resolve, "ppplii", Effects::Any},
+    {written_elsewhere, "pppl", Effects::Any},
+    {read_elsewhere, "vppp", Effects::Any},
     {global, "pp", Effects::None},
     {register_globals, "vpl", Effects::Any},
     {register_locks, "vpl", Effects::Any},
@@ -75,9 +76,18 @@ bool is_check(const Instruction &instruction) {
     return name == refused || name == check_call || name == check_pointer;
 }
 
-// It comes first there.
 Value *depth(IRBuilderBase &builder, Value *thread) {
     return builder.CreateLoad(builder.getInt32Ty(), thread);
+}
+
+Value *store_begin(IRBuilderBase &builder, Value *thread) {
+    return builder.CreateLoad(builder.getInt64Ty(),
+                              builder.CreatePtrAdd(thread, builder.getInt64(8)));
+}
+
+Value *store_size(IRBuilderBase &builder, Value *thread) {
+    return builder.CreateLoad(builder.getInt64Ty(),
+                              builder.CreatePtrAdd(thread, builder.getInt64(16)));
 }
 
 } // namespace durumcc::ido::runtime

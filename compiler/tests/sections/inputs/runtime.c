@@ -33,9 +33,10 @@ struct function {
     const struct region *regions;
     uint64_t count;
 };
-/* The first member is what compiled code looks at. */
+/* The first members are what compiled code looks at. */
 struct thread {
     int32_t depth;
+    uint64_t store_begin, store_size;
     struct slot *slot;
     char *stack;
     struct frame *frame;
@@ -52,6 +53,7 @@ struct thread {
 };
 
 static _Thread_local struct thread *current;
+extern char __executable_start[], _end[];
 long fences;
 static struct thread all_threads[THREADS_MAX];
 static int thread_count;
@@ -82,6 +84,7 @@ struct thread *__durum_ido_thread(void) {
     if (!current) {
         pthread_mutex_lock(&turn);
         current = &all_threads[thread_count];
+        current->store_begin = BASE, current->store_size = sizeof *memory;
         current->slot = &memory->slots[thread_count++];
         current->stack = current->durable = current->slot->stack;
         pthread_mutex_unlock(&turn);
@@ -122,7 +125,6 @@ static void make_stores_durable(struct thread *thread) {
 }
 
 /* Addresses in the program are others when it runs again. */
-extern char __executable_start[], _end[];
 enum { IN_PROGRAM = 63 };
 
 static void make_relative(const struct region *region, uint64_t *words) {
@@ -254,6 +256,20 @@ void __durum_ido_refused(struct thread *thread, const char *message) {
         fail(message);
 }
 
+/* Of who resumes, the memory is another one. */
+void *__durum_ido_written_elsewhere(struct thread *thread, void *place, uint64_t size) {
+    static _Thread_local char nowhere[1024];
+    if (!thread->is_resuming || !thread->depth)
+        return place;
+    if (size > sizeof nowhere)
+        fail("a large part of memory elsewhere");
+    return nowhere;
+}
+void __durum_ido_read_elsewhere(struct thread *thread, const void *place, const char *message) {
+    int is_in_program = (char *)place >= __executable_start && (char *)place < _end;
+    if (thread->depth && thread->is_published && !is_in_program)
+        fail(message);
+}
 void __durum_ido_check_call(struct thread *thread, const void *symbol, const char *message) {
     if (thread->depth && !symbol)
         fail(message);
@@ -436,6 +452,7 @@ static void *go_on(void *argument) {
         if (pthread_mutex_trylock(state_of(thread->locks[i])))
             fail("two sections hold one lock");
     }
+    thread->store_begin = BASE, thread->store_size = sizeof *memory;
     thread->depth = bank.locks;
     thread->stack = thread->durable = thread->recorded = thread->slot->stack + bank.stack;
     thread->frame = bank.frame ? (struct frame *)(thread->slot->stack + bank.frame - 1) : NULL;
