@@ -53,7 +53,7 @@ struct thread {
 };
 
 static _Thread_local struct thread *current;
-extern char __executable_start[], _end[];
+extern char __executable_start[], __data_start[], _end[];
 long fences;
 static struct thread all_threads[THREADS_MAX];
 static int thread_count;
@@ -266,8 +266,8 @@ void *__durum_ido_written_elsewhere(struct thread *thread, void *place, uint64_t
     return nowhere;
 }
 void __durum_ido_read_elsewhere(struct thread *thread, const void *place, const char *message) {
-    int is_in_program = (char *)place >= __executable_start && (char *)place < _end;
-    if (thread->depth && thread->is_published && !is_in_program)
+    int is_constant = (char *)place >= __executable_start && (char *)place < __data_start;
+    if (thread->depth && thread->is_published && !is_constant)
         fail(message);
 }
 void __durum_ido_check_call(struct thread *thread, const void *symbol, const char *message) {
