@@ -27,11 +27,13 @@ using namespace llvm;
 
 constexpr uint64_t word = 8;
 
-// struct __durum_ido_region: where the code goes on, a line, words of live-ins, flags.
+// struct __durum_ido_region: where the code goes on, a line, words of live-ins, flags, and a bit
+// for each word that is an address.
 StructType *region_type(LLVMContext &context) {
+    Type *word = Type::getInt64Ty(context);
     Type *number = Type::getInt32Ty(context);
     Type *half = Type::getInt16Ty(context);
-    return StructType::get(context, {Type::getInt64Ty(context), number, half, half});
+    return StructType::get(context, {word, number, half, half, word, word});
 }
 
 // A call that may come back with more locks: it needs its frame outside of sections, too.
@@ -186,15 +188,21 @@ void define_regions(GlobalVariable &table, ArrayRef<Site> sites, uint64_t hash) 
     SmallVector<Constant *, 16> regions;
     for (const auto &[i, site] : enumerate(sites)) {
         uint64_t words = 0;
-        for (const Value *value : site.live_ins)
+        uint64_t addresses[2] = {0, 0};
+        for (const Value *value : site.live_ins) {
+            if (value->getType()->isPointerTy() && words < 128)
+                addresses[words / 64] |= uint64_t(1) << words % 64;
             words += size_in_words(*value) / word;
+        }
         const DILocation *location = site.place->getDebugLoc().get();
         const unsigned flags = site.begins_section ? begins_section : 0;
         regions.push_back(ConstantStruct::get(
             type, {ConstantInt::get(type->getElementType(0), hash << 16 | (i + 1)),
                    ConstantInt::get(type->getElementType(1), location ? location->getLine() : 0),
                    ConstantInt::get(type->getElementType(2), words),
-                   ConstantInt::get(type->getElementType(3), flags)}));
+                   ConstantInt::get(type->getElementType(3), flags),
+                   ConstantInt::get(type->getElementType(4), addresses[0]),
+                   ConstantInt::get(type->getElementType(5), addresses[1])}));
     }
     table.setInitializer(ConstantArray::get(cast<ArrayType>(table.getValueType()), regions));
 }

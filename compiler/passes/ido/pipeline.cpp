@@ -2,12 +2,16 @@
 
 #include "common/effects.h"
 #include "common/mark.h"
+#include "common/versions.h"
 #include "ido/code.h"
 #include "ido/early_reads.h"
+#include "ido/elsewhere.h"
+#include "ido/globals.h"
 #include "ido/instrument.h"
 #include "ido/language.h"
 #include "ido/locals.h"
 #include "ido/lock_calls.h"
+#include "ido/lock_names.h"
 #include "ido/moves.h"
 #include "ido/refused.h"
 #include "ido/resume.h"
@@ -16,7 +20,6 @@
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
-#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 namespace durumcc::ido {
 namespace {
@@ -44,7 +47,6 @@ std::optional<Prepared> prepare(Function &function, const locks::Held &held,
                                 FunctionAnalysisManager &analyses) {
     if (function.isDeclaration())
         return std::nullopt;
-    refuse_locks(function, held);
     if (Inside(function, held).is_empty())
         return std::nullopt;
     IRBuilder<> builder(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
@@ -101,9 +103,10 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     const Inside inside(*function, held);
     read_early(*function, inside, analyses);
     const auto sites = make_sites(*function, inside, held, analyses, omitted);
-    refuse_live_ins(*function, sites, inside, thread);
+    refuse_live_ins(sites);
     if (sites.empty())
         return std::nullopt;
+    ask_for_memory(*function, sites, inside, thread);
     GlobalVariable *regions = declare_regions(*function, sites.size());
     instrument(*function, sites, inside, thread, *regions);
     const uint64_t hash = hash_of(*function);
@@ -131,18 +134,27 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
     for (const Code &code : codes)
         table.push_back(ConstantStruct::get(
             type,
-            {builder.getInt64(code.hash), string(code.function->getName()), file, code.resume,
+            {builder.getInt64(code.hash), string(name_of(*code.function)), file, code.resume,
              code.regions, builder.getInt64(code.regions->getValueType()->getArrayNumElements())}));
     auto *array = ArrayType::get(type, table.size());
     auto *functions = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
                                          ConstantArray::get(array, table), "__durum_ido_functions");
-    auto *constructor = Function::Create(FunctionType::get(builder.getVoidTy(), false),
-                                         GlobalValue::InternalLinkage, "__durum_ido_begin", module);
-    builder.SetInsertPoint(BasicBlock::Create(context, "", constructor));
-    builder.CreateCall(runtime::declare(module, runtime::register_functions),
-                       {functions, builder.getInt64(table.size())});
-    builder.CreateRetVoid();
-    appendToGlobalCtors(module, constructor, 0);
+    runtime::call_at_start(module, runtime::register_functions, *functions, table.size());
+}
+
+// Outside of sections code is as fast as any, and inside nothing needs to be asked.
+void make_two_versions(Module &module) {
+    const locks::Held held(module);
+    auto wants_two = [&](Function &function) {
+        const Depth entry = held.entry(function);
+        return !entry.is_inside() && entry.may_be_inside() && !has_obstacle(function) &&
+               writes(function);
+    };
+    const DenseMap<Function *, Entry> entries = make_versions(module, language, held, wants_two);
+    for (auto [function, entry] : entries)
+        if (name_of(*function) != function->getName())
+            function->addFnAttr(entry == Entry::Inside ? locks::entered_inside
+                                                       : locks::entered_outside);
 }
 
 } // namespace
@@ -151,7 +163,9 @@ bool is_compiled(const Module &module) {
     return module.getModuleFlag(compiled_flag) != nullptr;
 }
 
-void begin(Module &, ModuleAnalysisManager &) {}
+void begin(Module &module, ModuleAnalysisManager &) {
+    move_globals(module);
+}
 
 void end(Module &module, ModuleAnalysisManager &analyses) {
     end_with(module, analyses, {});
@@ -172,6 +186,9 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     FunctionAnalysisManager &of_functions =
         analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     replace_lock_calls(module);
+    name_locks(module);
+    refuse_locks(module);
+    make_two_versions(module);
     const locks::Held held(module);
     SmallVector<Prepared, 32> functions;
     for (Function &function : module)

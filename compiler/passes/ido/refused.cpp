@@ -6,6 +6,7 @@
 
 #include "common/locations.h"
 #include "ido/instrument.h"
+#include "ido/language.h"
 #include "ido/runtime.h"
 #include "ido/sanitizers.h"
 #include "locks/calls.h"
@@ -59,14 +60,6 @@ bool is_global(const Value *pointer) {
         const auto *global = dyn_cast<GlobalVariable>(object);
         return global && !global->isConstant() && !is_sanitizers(*global);
     });
-}
-
-// A function or a global variable that it may be the address of, or null.
-const Value *global_in(const Value &pointer) {
-    SmallVector<const Value *, 4> objects;
-    getUnderlyingObjects(&pointer, objects, nullptr, 0);
-    const auto *found = find_if(objects, [](const Value *one) { return isa<GlobalValue>(one); });
-    return found == objects.end() ? nullptr : *found;
 }
 
 bool is_thread_local(const Value *pointer) {
@@ -150,6 +143,9 @@ std::optional<std::pair<const Instruction *, Refusal>> obstacle_in(const Functio
         const auto *call = dyn_cast<CallBase>(&instruction);
         if (call && call->hasFnAttr(Attribute::ReturnsTwice))
             return std::pair(&instruction, Refusal::Jump);
+        // Nothing may stand behind it, where its frame is taken off.
+        if (call && call->isMustTailCall())
+            return std::pair(&instruction, Refusal::TailCall);
         const auto *local = dyn_cast<AllocaInst>(&instruction);
         if (local && !local->isStaticAlloca())
             return std::pair(&instruction, Refusal::Array);
@@ -168,7 +164,6 @@ class Refuser {
         : module(*function.getParent()), function(function), inside(inside), thread(thread) {}
 
     void refuse_places() {
-        forget_tail_calls();
         SmallVector<std::pair<Instruction *, Refusal>, 8> doubtful;
         for (Instruction &instruction : instructions(function)) {
             std::optional<Refusal> refusal;
@@ -176,7 +171,7 @@ class Refuser {
                 refusal = refusal_of(instruction);
             if (!refusal)
                 continue;
-            if (!inside.depth(instruction).is_inside() || throws_for_library(instruction))
+            if (!inside.is_certain(instruction) || throws_for_library(instruction))
                 doubtful.push_back({&instruction, *refusal});
             else if (is_first(instruction, *refusal))
                 report(instruction, *refusal);
@@ -210,25 +205,13 @@ class Refuser {
     }
 
   private:
-    // Nothing may stand behind such a call, where its frame is taken off: it is an error also where
-    // the place is only perhaps in a section. With the attribute, LLVM would end the compiler.
-    void forget_tail_calls() {
-        for (Instruction &instruction : instructions(function)) {
-            auto *call = dyn_cast<CallInst>(&instruction);
-            if (!call || !call->isMustTailCall() || !inside(*call))
-                continue;
-            report(*call, Refusal::TailCall);
-            call->setTailCallKind(CallInst::TCK_None);
-        }
-    }
-
     void check_other_file(CallBase &call, StringRef callee) {
         IRBuilder<> builder(&call);
         auto *symbol = cast<GlobalVariable>(
             module.getOrInsertGlobal((runtime::sections_of + callee).str(), builder.getInt8Ty()));
-        if (!inside.depth(call).is_inside() && symbol->use_empty())
+        if (!inside.is_certain(call) && symbol->use_empty())
             symbol->setLinkage(GlobalValue::ExternalWeakLinkage);
-        if (inside.depth(call).is_inside())
+        if (inside.is_certain(call))
             symbol->setLinkage(GlobalValue::ExternalLinkage);
         builder.CreateCall(runtime::declare(module, runtime::check_call),
                            {thread, symbol, message_at(call, Refusal::Call, callee, builder)});
@@ -239,16 +222,6 @@ class Refuser {
         builder.CreateCall(
             runtime::declare(module, runtime::check_pointer),
             {thread, call.getCalledOperand(), message_at(call, Refusal::Pointer, {}, builder)});
-    }
-
-    Constant *message_at(const Instruction &place, Refusal refusal, StringRef subject,
-                         IRBuilder<> &builder) {
-        std::string text;
-        raw_string_ostream out(text);
-        if (const DILocation *location = place.getDebugLoc().get())
-            out << file_name(*location->getFile()) << ":" << location->getLine() << ": ";
-        out << "in " << function.getName() << ": " << message_of(refusal, subject);
-        return builder.CreateGlobalString(text, "__durum_ido_refusal");
     }
 
     // A line may have several of them.
@@ -289,9 +262,29 @@ void refuse(Module &module, Refusal refusal) {
     module.getContext().emitError(message_of(refusal, {}));
 }
 
-void refuse_locks(const Function &function, const locks::Held &held) {
-    for (const locks::Problem &problem : locks::problems_in(function, held))
-        report(*problem.call, refusal_of(problem.kind));
+Constant *message_at(const Instruction &place, Refusal refusal, StringRef subject,
+                     IRBuilderBase &builder) {
+    const Function &function = *place.getFunction();
+    std::string text;
+    raw_string_ostream out(text);
+    if (const DILocation *location = place.getDebugLoc().get())
+        out << file_name(*location->getFile()) << ":" << location->getLine() << ": ";
+    out << "in " << name_of(function) << ": " << message_of(refusal, subject);
+    return builder.CreateGlobalString(text, "__durum_ido_refusal");
+}
+
+bool has_obstacle(const Function &function) {
+    return obstacle_in(function).has_value();
+}
+
+void refuse_locks(const Module &module) {
+    const locks::Held held(module);
+    for (const Function &function : module) {
+        if (function.isDeclaration())
+            continue;
+        for (const locks::Problem &problem : locks::problems_in(function, held))
+            report(*problem.call, refusal_of(problem.kind));
+    }
 }
 
 bool refuse(Function &function, const Inside &inside, Value *thread) {
@@ -299,7 +292,7 @@ bool refuse(Function &function, const Inside &inside, Value *thread) {
     if (auto obstacle = obstacle_in(function)) {
         auto [place, refusal] = *obstacle;
         Instruction &entry = *cast<Instruction>(thread)->getNextNode();
-        if (takes_locks(function) || inside.depth(entry).is_inside())
+        if (takes_locks(function) || inside.is_certain(entry))
             report(*place, refusal);
         else
             refuser.end_if_inside(*place, entry, refusal);
@@ -329,23 +322,17 @@ void tell_callers(Module &module) {
     }
 }
 
-void refuse_live_ins(Function &function, ArrayRef<Site> sites, const Inside &inside,
-                     Value *thread) {
-    Refuser refuser(function, inside, thread);
+void refuse_address(const GlobalVariable &variable) {
+    variable.getContext().emitError(message_of(Refusal::Initializer, variable.getName()));
+}
+
+void refuse_live_ins(ArrayRef<Site> sites) {
     for (const Site &site : sites) {
         uint64_t words = 0;
-        const Value *kept = nullptr;
-        for (const Value *value : site.live_ins) {
+        for (const Value *value : site.live_ins)
             words += size_in_words(*value) / 8;
-            if (!kept && value->getType()->isPointerTy())
-                kept = global_in(*value);
-        }
         if (words > words_max)
             report(*site.place, Refusal::Words);
-        if (kept && site.is_inside)
-            report(*site.place, Refusal::Address, kept->getName());
-        else if (kept)
-            refuser.end_if_inside(*site.place, *site.place, Refusal::Address);
     }
 }
 

@@ -3,6 +3,8 @@
 
 #include "ido/sites.h"
 
+#include "llvm/IR/IRBuilder.h"
+
 namespace durumcc::ido {
 
 enum class Refusal {
@@ -13,8 +15,17 @@ enum class Refusal {
 // The module as a whole.
 void refuse(llvm::Module &module, Refusal refusal);
 
-// What a function does with locks, in sections or not.
-void refuse_locks(const llvm::Function &function, const locks::Held &held);
+// Whether something in it makes it impossible to enter it where a crash has left it.
+bool has_obstacle(const llvm::Function &function);
+
+// What functions do with locks, in sections or not, before there are two versions of one: the
+// version for sections waits with more than one lock, and the other one has none that it could let
+// go.
+void refuse_locks(const llvm::Module &module);
+
+// File, line, function, what is wrong, and a cure; a string of the program.
+llvm::Constant *message_at(const llvm::Instruction &place, Refusal refusal, llvm::StringRef subject,
+                           llvm::IRBuilderBase &builder);
 
 // Before the function is changed. Whether sections of it can be made durable: false, if it cannot
 // be entered where a crash has left it. Then it has none, or was refused.
@@ -23,8 +34,10 @@ bool refuse(llvm::Function &function, const Inside &inside, llvm::Value *thread)
 // Callers of other files learn that the functions of this one were compiled for sections.
 void tell_callers(llvm::Module &module);
 
+// A durable variable whose address is in the initializer of another one.
+void refuse_address(const llvm::GlobalVariable &variable);
+
 // What is known when the regions are.
-void refuse_live_ins(llvm::Function &function, llvm::ArrayRef<Site> sites, const Inside &inside,
-                     llvm::Value *thread);
+void refuse_live_ins(llvm::ArrayRef<Site> sites);
 
 } // namespace durumcc::ido

@@ -4,6 +4,7 @@
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
@@ -24,9 +25,9 @@ class Resumer {
     Resumer(Function &function, ArrayRef<Site> sites, const Inside &inside)
         : module(*function.getParent()), function(function), sites(sites), inside(inside) {}
 
-    Function *make(Value *thread) {
+    Function *make(Value *of_thread) {
         clone_function();
-        replace_thread(thread);
+        ask_again(of_thread);
         IRBuilder<> builder(entry);
         BasicBlock *none = BasicBlock::Create(module.getContext(), "none", clone);
         new UnreachableInst(module.getContext(), none);
@@ -79,12 +80,21 @@ class Resumer {
         clone->setPrologueData(nullptr);
     }
 
-    void replace_thread(Value *thread) {
-        auto *cloned = cast<Instruction>(map.lookup(thread));
+    // What is no live-in: the thread, and where global variables are.
+    void ask_again(Value *of_thread) {
         IRBuilder<> builder(entry);
-        this->thread = builder.CreateCall(runtime::declare(module, runtime::thread), {});
-        cloned->replaceAllUsesWith(this->thread);
-        cloned->eraseFromParent();
+        thread = builder.CreateCall(runtime::declare(module, runtime::thread), {});
+        DenseMap<Value *, Value *> globals;
+        for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+            if (!runtime::is_asked_again(instruction))
+                continue;
+            auto *cloned = cast<CallBase>(map.lookup(&instruction));
+            Value *&again = &instruction == of_thread ? thread : globals[cloned->getArgOperand(0)];
+            if (!again)
+                again = builder.Insert(cloned->clone());
+            cloned->replaceAllUsesWith(again);
+            cloned->eraseFromParent();
+        }
     }
 
     // What a region needs is put where its code finds it, and where a way that came from elsewhere

@@ -28,7 +28,12 @@ constexpr const char refused[] = "__durum_ido_refused";
 // The same, if the symbol is null, or if the function's code has nothing in front.
 constexpr const char check_call[] = "__durum_ido_check_call";
 constexpr const char check_pointer[] = "__durum_ido_check_pointer";
-constexpr const char resolve[] = "__durum_ido_resolve";
+constexpr const char written_elsewhere[] = "__durum_ido_written_elsewhere";
+constexpr const char read_elsewhere[] = "__durum_ido_read_elsewhere";
+// Where a variable is that lasts.
+constexpr const char global[] = "__durum_ido_global";
+constexpr const char register_globals[] = "__durum_ido_register_globals";
+constexpr const char register_locks[] = "__durum_ido_register_locks";
 constexpr const char register_functions[] = "__durum_ido_register";
 // In front of the names of functions: symbols that are there if they were compiled for sections.
 constexpr const char sections_of[] = "__durum_section.";
@@ -45,10 +50,19 @@ bool has(llvm::StringRef name);
 // The function of the runtime that an instruction calls, or an empty name.
 llvm::StringRef called_by(const llvm::Instruction &instruction);
 
+// Whether code that resumes asks for it itself, so that it is no live-in.
+bool is_asked_again(const llvm::Instruction &instruction);
+
+// The program tells the runtime of a table when it starts.
+void call_at_start(llvm::Module &module, llvm::StringRef name, llvm::Constant &table,
+                   uint64_t count);
+
 // Whether it does nothing, or ends the program.
 bool is_check(const llvm::Instruction &instruction);
 
-// How many locks the thread holds.
+// What compiled code knows of a thread: how many locks it holds, and where the store is.
 llvm::Value *depth(llvm::IRBuilderBase &builder, llvm::Value *thread);
+llvm::Value *store_begin(llvm::IRBuilderBase &builder, llvm::Value *thread);
+llvm::Value *store_size(llvm::IRBuilderBase &builder, llvm::Value *thread);
 
 } // namespace durumcc::ido::runtime

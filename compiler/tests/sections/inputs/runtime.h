@@ -24,6 +24,7 @@ struct memory {
     _Alignas(LINE) char pool[POOL_SIZE];
     _Alignas(LINE) uint64_t taken;
     _Alignas(LINE) char heap[POOL_SIZE];
+    _Alignas(LINE) char globals[4096];
     struct slot slots[THREADS_MAX];
 };
 
@@ -40,6 +41,9 @@ extern long fences;
 /* Something may crash here. */
 void event(void);
 _Noreturn void fail(const char *what);
+
+/* In new memory: gives global variables that last their values. */
+void make_globals(void);
 
 /* After a crash: completes the sections that it has interrupted. */
 void complete(void);

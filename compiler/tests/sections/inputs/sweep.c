@@ -73,6 +73,8 @@ static void map(const char *path, int is_new) {
     if (image == MAP_FAILED || there != (void *)BASE)
         fail("no memory");
     memcpy(memory, image, sizeof *memory);
+    if (is_new)
+        make_globals();
     close(file);
 }
 
