@@ -1,8 +1,9 @@
-/* What `durumcc -fido` includes in front of each source: code whose sections (what threads do while they hold a lock)
- * are to be durable. No program includes it, and it declares nothing that one could use.
+/* What `durumcc -fido` includes in front of each source: code whose sections (what threads do while
+ * they hold a lock) are to be durable. No program includes it, and it declares nothing that one
+ * could use.
  *
- * docs/reference/ido-ir.md has the mark and the options. Sources in assembler, which the driver compiles beside others,
- * have neither. */
+ * docs/reference/ido-ir.md has the mark and the options. Sources in assembler, which the driver
+ * compiles beside others, have neither. */
 #if !defined(DURUM_IDO_H) && !defined(__ASSEMBLER__)
 #define DURUM_IDO_H
 #pragma GCC system_header
