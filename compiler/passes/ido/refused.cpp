@@ -4,7 +4,6 @@
 //   call void @__durum_ido_refused(ptr %thread, ptr @"stack.c:9: an atomic access in a section...")
 #include "ido/refused.h"
 
-#include "ido/instrument.h"
 #include "ido/language.h"
 #include "ido/runtime.h"
 #include "locks/calls.h"
@@ -313,10 +312,10 @@ void refuse_address(const GlobalVariable &variable) {
 
 void refuse_live_ins(ArrayRef<Site> sites) {
     for (const Site &site : sites) {
-        uint64_t words = 0;
-        for (const Value *value : site.live_ins)
-            words += size_in_words(*value) / 8;
-        if (words > words_max)
+        uint64_t bytes = 0;
+        for (uint64_t size : site.sizes)
+            bytes += size;
+        if (bytes > 8 * words_max)
             report(*site.place, Refusal::Words);
     }
 }
