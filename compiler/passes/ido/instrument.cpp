@@ -149,10 +149,10 @@ class Instrumenter {
         IRBuilder<> builder(&before);
         builder.SetCurrentDebugLocation(site.place->getDebugLoc());
         uint64_t offset = 0;
-        for (Value *value : site.live_ins) {
+        for (const auto &[value, size] : zip(site.live_ins, site.sizes)) {
             builder.CreateAlignedStore(value, builder.CreatePtrAdd(words, builder.getInt64(offset)),
                                        Align(word));
-            offset += size_in_words(*value);
+            offset += size;
         }
         builder.CreateCall(runtime::declare(module, done), {thread, region});
     }
@@ -168,14 +168,6 @@ class Instrumenter {
 
 } // namespace
 
-uint64_t size_in_words(const Value &value) {
-    const auto *instruction = dyn_cast<Instruction>(&value);
-    const Function *function =
-        instruction ? instruction->getFunction() : cast<Argument>(value).getParent();
-    return alignTo(function->getDataLayout().getTypeStoreSize(value.getType()).getFixedValue(),
-                   word);
-}
-
 GlobalVariable *declare_regions(Function &function, size_t count) {
     Type *type = ArrayType::get(region_type(function.getContext()), count);
     return new GlobalVariable(*function.getParent(), type, true, GlobalValue::PrivateLinkage,
@@ -189,10 +181,10 @@ void define_regions(GlobalVariable &table, ArrayRef<Site> sites, uint64_t hash) 
     for (const auto &[i, site] : enumerate(sites)) {
         uint64_t words = 0;
         uint64_t addresses[2] = {0, 0};
-        for (const Value *value : site.live_ins) {
+        for (const auto &[value, size] : zip(site.live_ins, site.sizes)) {
             if (value->getType()->isPointerTy() && words < 128)
                 addresses[words / 64] |= uint64_t(1) << words % 64;
-            words += size_in_words(*value) / word;
+            words += size / word;
         }
         const DILocation *location = site.place->getDebugLoc().get();
         const unsigned flags = site.begins_section ? begins_section : 0;

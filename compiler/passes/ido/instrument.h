@@ -14,7 +14,4 @@ void define_regions(llvm::GlobalVariable &table, llvm::ArrayRef<Site> sites, uin
 void instrument(llvm::Function &function, llvm::ArrayRef<Site> sites, const Inside &inside,
                 llvm::Value *thread, llvm::GlobalVariable &table);
 
-// Bytes of a live-in's words.
-uint64_t size_in_words(const llvm::Value &value);
-
 } // namespace durumcc::ido

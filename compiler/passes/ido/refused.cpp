@@ -5,7 +5,6 @@
 #include "ido/refused.h"
 
 #include "common/locations.h"
-#include "ido/instrument.h"
 #include "ido/language.h"
 #include "ido/runtime.h"
 #include "ido/sanitizers.h"
@@ -328,10 +327,10 @@ void refuse_address(const GlobalVariable &variable) {
 
 void refuse_live_ins(ArrayRef<Site> sites) {
     for (const Site &site : sites) {
-        uint64_t words = 0;
-        for (const Value *value : site.live_ins)
-            words += size_in_words(*value) / 8;
-        if (words > words_max)
+        uint64_t bytes = 0;
+        for (uint64_t size : site.sizes)
+            bytes += size;
+        if (bytes > 8 * words_max)
             report(*site.place, Refusal::Words);
     }
 }

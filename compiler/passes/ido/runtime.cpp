@@ -36,6 +36,23 @@ constexpr Signature signatures[] = {
     {register_functions, "vpl", Effects::Any},
 };
 
+// What compiled code looks at of a thread, by offsets in bytes.
+constexpr uint64_t depth_at = 0;
+constexpr uint64_t resuming_at = 4;
+constexpr uint64_t store_begin_at = 8;
+constexpr uint64_t store_size_at = 16;
+constexpr uint64_t region_at = 24;
+constexpr uint64_t words_at = 32;
+constexpr uint64_t result_at = 40;
+
+Value *load(IRBuilderBase &builder, Type *type, Value *thread, uint64_t offset) {
+    return builder.CreateLoad(type, builder.CreatePtrAdd(thread, builder.getInt64(offset)));
+}
+
+void store(IRBuilderBase &builder, Value *value, Value *thread, uint64_t offset) {
+    builder.CreateStore(value, builder.CreatePtrAdd(thread, builder.getInt64(offset)));
+}
+
 } // namespace
 
 FunctionCallee declare(Module &module, StringRef name) {
@@ -77,17 +94,43 @@ bool is_check(const Instruction &instruction) {
 }
 
 Value *depth(IRBuilderBase &builder, Value *thread) {
-    return builder.CreateLoad(builder.getInt32Ty(), thread);
+    return load(builder, builder.getInt32Ty(), thread, depth_at);
 }
 
 Value *store_begin(IRBuilderBase &builder, Value *thread) {
-    return builder.CreateLoad(builder.getInt64Ty(),
-                              builder.CreatePtrAdd(thread, builder.getInt64(8)));
+    return load(builder, builder.getInt64Ty(), thread, store_begin_at);
 }
 
 Value *store_size(IRBuilderBase &builder, Value *thread) {
-    return builder.CreateLoad(builder.getInt64Ty(),
-                              builder.CreatePtrAdd(thread, builder.getInt64(16)));
+    return load(builder, builder.getInt64Ty(), thread, store_size_at);
+}
+
+Value *region(IRBuilderBase &builder, Value *thread) {
+    return load(builder, builder.getInt32Ty(), thread, region_at);
+}
+
+Value *words(IRBuilderBase &builder, Value *thread) {
+    return load(builder, builder.getPtrTy(), thread, words_at);
+}
+
+Value *result(IRBuilderBase &builder, Value *thread) {
+    return load(builder, builder.getPtrTy(), thread, result_at);
+}
+
+void enter_at(IRBuilderBase &builder, Value *thread, Value *words, Value *region, Value *result) {
+    store(builder, words, thread, words_at);
+    store(builder, result, thread, result_at);
+    store(builder, region, thread, region_at);
+}
+
+void forget_region(IRBuilderBase &builder, Value *thread) {
+    store(builder, builder.getInt32(0), thread, region_at);
+}
+
+Value *has_completed(IRBuilderBase &builder, Value *thread) {
+    Value *is_resuming = load(builder, builder.getInt32Ty(), thread, resuming_at);
+    Value *is_outside = builder.CreateICmpEQ(depth(builder, thread), builder.getInt32(0));
+    return builder.CreateAnd(builder.CreateIsNotNull(is_resuming), is_outside);
 }
 
 } // namespace durumcc::ido::runtime

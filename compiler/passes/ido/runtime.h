@@ -65,4 +65,16 @@ llvm::Value *depth(llvm::IRBuilderBase &builder, llvm::Value *thread);
 llvm::Value *store_begin(llvm::IRBuilderBase &builder, llvm::Value *thread);
 llvm::Value *store_size(llvm::IRBuilderBase &builder, llvm::Value *thread);
 
+// Where a function is entered that resumes: the region, or 0, its words, and the result of its
+// call.
+llvm::Value *region(llvm::IRBuilderBase &builder, llvm::Value *thread);
+llvm::Value *words(llvm::IRBuilderBase &builder, llvm::Value *thread);
+llvm::Value *result(llvm::IRBuilderBase &builder, llvm::Value *thread);
+void enter_at(llvm::IRBuilderBase &builder, llvm::Value *thread, llvm::Value *words,
+              llvm::Value *region, llvm::Value *result);
+void forget_region(llvm::IRBuilderBase &builder, llvm::Value *thread);
+
+// Whether the thread has completed a section that it resumed.
+llvm::Value *has_completed(llvm::IRBuilderBase &builder, llvm::Value *thread);
+
 } // namespace durumcc::ido::runtime

@@ -13,6 +13,8 @@ namespace {
 
 using namespace llvm;
 
+constexpr uint64_t word = 8;
+
 class Maker {
   public:
     Maker(Function &function, const Inside &inside, const locks::Held &held)
@@ -123,8 +125,15 @@ class Maker {
         const Live live(function, inside);
         for (Site &site : sites)
             for (Value *value : live.at(*site.head))
-                if (value != site.place)
+                if (value != site.place) {
                     site.live_ins.push_back(value);
+                    site.sizes.push_back(size_in_words(*value));
+                }
+    }
+
+    uint64_t size_in_words(const Value &value) const {
+        return alignTo(function.getDataLayout().getTypeStoreSize(value.getType()).getFixedValue(),
+                       word);
     }
 
     Function &function;

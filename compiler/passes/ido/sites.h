@@ -34,6 +34,8 @@ struct Site {
     llvm::BasicBlock *head = nullptr;
     // What it needs, in the order of its words, without the result of the call.
     llvm::SmallVector<llvm::Value *, 8> live_ins = {};
+    // Bytes of each, in words.
+    llvm::SmallVector<uint64_t, 8> sizes = {};
 };
 
 // Whether a call leads to code that may have sections or stores of its own.

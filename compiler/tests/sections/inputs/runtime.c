@@ -35,15 +35,17 @@ struct function {
 };
 /* The first members are what compiled code looks at. */
 struct thread {
-    int32_t depth;
+    int32_t depth, is_resuming;
     uint64_t store_begin, store_size;
+    uint32_t region;
+    const void *words, *result;
     struct slot *slot;
     char *stack;
     struct frame *frame;
     uint64_t sequence;
     const void *locks[LOCKS_MAX];
     const void *releasing;
-    int is_published, is_stale, is_word, is_resuming;
+    int is_published, is_stale, is_word;
     /* How far the stack is durable, and how far the record needs it. */
     char *durable, *recorded;
     int dirty_count;
