@@ -163,7 +163,8 @@ class Resumer {
                 builder.CreateAlignedLoad(slot->getAllocatedType(), place, Align(8)), slot);
     }
 
-    // Behind the last release there is nothing to complete.
+    // Behind the last release there is nothing to complete, wherever it was: what a function has
+    // called comes back in its middle then.
     void end_sections() {
         SmallVector<CallBase *, 4> releases;
         for (Instruction &instruction : instructions(function)) {
@@ -173,6 +174,9 @@ class Resumer {
                  action == locks::Action::Wait))
                 releases.push_back(cast<CallBase>(&instruction));
         }
+        for (const Site &site : sites)
+            if (site.kind == Site::Return)
+                releases.push_back(cast<CallBase>(site.place));
         for (CallBase *release : releases)
             end_behind(*release);
     }
