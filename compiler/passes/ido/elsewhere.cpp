@@ -11,9 +11,12 @@
 #include "ido/refused.h"
 #include "ido/runtime.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -49,49 +52,97 @@ SmallPtrSet<const BasicBlock *, 16> behind_records(const Function &function, Arr
     return {blocks.begin(), blocks.end()};
 }
 
-// What an instruction reads.
-struct Read {
+// A place that reads or writes an object, by a pointer into it.
+struct Access {
     Instruction *instruction;
-    Value *start;
+    Value *pointer;
+    bool is_write;
+
+    Value *object() const { return const_cast<Value *>(getUnderlyingObject(pointer, 0)); }
 };
 
+// All of an object is in the store, or nothing. So the first place that comes to it asks, and those
+// behind it know.
 class Asker {
   public:
-    Asker(Function &function, Value *thread) : module(*function.getParent()), thread(thread) {}
+    Asker(Function &function, Value *thread)
+        : module(*function.getParent()), thread(thread), dominators(function) {}
 
-    void ask_for_write(const Write &write) {
-        Instruction &instruction = *write.instruction;
-        Value *start = write.bytes.start;
-        IRBuilder<> builder(&instruction);
-        Instruction *then = if_elsewhere(start, builder, instruction);
-        builder.SetInsertPoint(then);
-        Value *place = builder.CreateCall(runtime::declare(module, runtime::written_elsewhere),
-                                          {thread, start, write.bytes.size(builder)});
-        PHINode *either =
-            PHINode::Create(start->getType(), 2, "", instruction.getParent()->begin());
-        for (BasicBlock *from : predecessors(instruction.getParent()))
-            either->addIncoming(from == then->getParent() ? place : start, from);
-        if (auto *store = dyn_cast<StoreInst>(&instruction))
-            store->setOperand(StoreInst::getPointerOperandIndex(), either);
-        else
-            cast<MemIntrinsic>(instruction).setDest(either);
-    }
-
-    void ask_for_read(const Read &read) {
-        IRBuilder<> builder(read.instruction);
-        builder.SetCurrentDebugLocation(read.instruction->getDebugLoc());
-        Constant *message = message_at(*read.instruction, Refusal::Elsewhere, {}, builder);
-        Instruction *then = if_elsewhere(read.start, builder, *read.instruction);
-        builder.SetInsertPoint(then);
-        builder.CreateCall(runtime::declare(module, runtime::read_elsewhere),
-                           {thread, read.start, message});
+    void ask(ArrayRef<Access> accesses) {
+        // Which ones ask is found out before there are other blocks.
+        SmallVector<const Access *, 16> asking;
+        DenseMap<const Access *, const Access *> answers;
+        for (const Access &access : accesses) {
+            // Where to write is no live-in of the next region.
+            auto stands_for = [&](const Access *earlier) {
+                return earlier->is_write == access.is_write &&
+                       earlier->object() == access.object() &&
+                       (!access.is_write ||
+                        earlier->instruction->getParent() == access.instruction->getParent()) &&
+                       dominators.dominates(earlier->instruction, access.instruction);
+            };
+            const auto *found = find_if(asking, stands_for);
+            answers[&access] = found == asking.end() ? &access : *found;
+            if (found == asking.end())
+                asking.push_back(&access);
+        }
+        DenseMap<const Access *, Value *> places;
+        for (const Access *access : asking)
+            if (access->is_write)
+                places[access] = ask_for_write(*access);
+            else
+                ask_for_read(*access);
+        for (const Access &access : accesses)
+            if (access.is_write)
+                move(access, places[answers[&access]]);
     }
 
   private:
-    // Where the code is if the memory is not in the store.
-    Instruction *if_elsewhere(Value *start, IRBuilder<> &builder, Instruction &before) {
+    // Where to write instead of to the object.
+    Value *ask_for_write(const Access &access) {
+        Value *object = access.object();
+        Instruction *then = if_elsewhere(*access.instruction, object);
+        IRBuilder<> builder(then);
+        Value *place = builder.CreateCall(runtime::declare(module, runtime::written_elsewhere),
+                                          {thread, object});
+        BasicBlock *behind = access.instruction->getParent();
+        PHINode *either = PHINode::Create(object->getType(), 2, "", behind->begin());
+        for (BasicBlock *from : predecessors(behind))
+            either->addIncoming(from == then->getParent() ? place : object, from);
+        return either;
+    }
+
+    void move(const Access &access, Value *object) {
+        IRBuilder<> builder(access.instruction);
+        APInt offset(64, 0);
+        Value *distance;
+        if (access.pointer->stripAndAccumulateConstantOffsets(module.getDataLayout(), offset,
+                                                              true) == access.object())
+            distance = builder.getInt(offset);
+        else
+            distance =
+                builder.CreateSub(builder.CreatePtrToInt(access.pointer, builder.getInt64Ty()),
+                                  builder.CreatePtrToInt(access.object(), builder.getInt64Ty()));
+        Value *place = builder.CreatePtrAdd(object, distance);
+        if (auto *store = dyn_cast<StoreInst>(access.instruction))
+            store->setOperand(StoreInst::getPointerOperandIndex(), place);
+        else
+            cast<MemIntrinsic>(access.instruction)->setDest(place);
+    }
+
+    void ask_for_read(const Access &access) {
+        Constant *place = place_of(*access.instruction, Refusal::Elsewhere, {});
+        Instruction *then = if_elsewhere(*access.instruction, access.object());
+        IRBuilder<> builder(then);
+        builder.CreateCall(runtime::declare(module, runtime::read_elsewhere),
+                           {thread, access.object(), place});
+    }
+
+    // Where the code is if the object is not in the store.
+    Instruction *if_elsewhere(Instruction &before, Value *object) {
+        IRBuilder<> builder(&before);
         Type *word = builder.getInt64Ty();
-        Value *distance = builder.CreateSub(builder.CreatePtrToInt(start, word),
+        Value *distance = builder.CreateSub(builder.CreatePtrToInt(object, word),
                                             runtime::store_begin(builder, thread));
         Value *is_elsewhere = builder.CreateICmpUGE(distance, runtime::store_size(builder, thread));
         MDNode *unlikely = MDBuilder(module.getContext()).createBranchWeights(1, 1000);
@@ -100,35 +151,32 @@ class Asker {
 
     Module &module;
     Value *thread;
+    DominatorTree dominators;
 };
 
 } // namespace
 
 void ask_for_memory(Function &function, ArrayRef<Site> sites, const Inside &inside, Value *thread) {
     const auto behind = behind_records(function, sites, inside);
-    SmallVector<Write, 16> writes;
-    SmallVector<Read, 16> reads;
-    for (BasicBlock &block : function)
-        for (Instruction &instruction : block) {
+    SmallVector<Access, 32> accesses;
+    auto add = [&](Instruction &instruction, Value *pointer, bool is_write) {
+        if (!lasts(pointer))
+            accesses.push_back({&instruction, pointer, is_write});
+    };
+    for (BasicBlock *block : ReversePostOrderTraversal<Function *>(&function))
+        for (Instruction &instruction : *block) {
             if (!inside(instruction))
                 continue;
             if (std::optional<Write> write = write_of(instruction, language))
-                if (!lasts(write->bytes.start))
-                    writes.push_back(*write);
-            if (!behind.contains(&block))
+                add(instruction, write->bytes.start, true);
+            if (!behind.contains(block))
                 continue;
             if (auto *load = dyn_cast<LoadInst>(&instruction))
-                if (!lasts(load->getPointerOperand()))
-                    reads.push_back({load, load->getPointerOperand()});
+                add(instruction, load->getPointerOperand(), false);
             if (auto *copy = dyn_cast<MemTransferInst>(&instruction))
-                if (!lasts(copy->getRawSource()))
-                    reads.push_back({copy, copy->getRawSource()});
+                add(instruction, copy->getRawSource(), false);
         }
-    Asker asker(function, thread);
-    for (const Read &read : reads)
-        asker.ask_for_read(read);
-    for (const Write &write : writes)
-        asker.ask_for_write(write);
+    Asker(function, thread).ask(accesses);
 }
 
 } // namespace durumcc::ido

@@ -8,7 +8,7 @@
 //                                 __durum_ido_wrote(thread, &p->value, 8);
 #include "ido/instrument.h"
 
-#include "common/writes.h"
+#include "common/groups.h"
 #include "ido/language.h"
 #include "ido/runtime.h"
 #include "locks/calls.h"
@@ -45,15 +45,7 @@ class Instrumenter {
         : module(*function.getParent()), function(function), sites(sites), thread(thread),
           table(table) {}
 
-    void run(const Inside &inside) {
-        SmallVector<Write, 16> writes;
-        for (BasicBlock &block : function)
-            for (Instruction &instruction : block)
-                if (inside(instruction))
-                    if (std::optional<Write> write = write_of(instruction, language))
-                        writes.push_back(*write);
-        for (const Write &write : writes)
-            announce(write);
+    void run() {
         for (const auto &[i, site] : enumerate(sites))
             site.kind == Site::Return ? push_frame(site, region(i)) : record(site, region(i));
         for (const auto &[pad, frames] : unwound)
@@ -70,13 +62,6 @@ class Instrumenter {
         return ConstantExpr::getInBoundsGetElementPtr(
             table.getValueType(), &table,
             ArrayRef<Constant *>{ConstantInt::get(index, 0), ConstantInt::get(index, number)});
-    }
-
-    void announce(const Write &write) {
-        IRBuilder<> builder(write.instruction->getNextNode());
-        builder.SetCurrentDebugLocation(write.instruction->getDebugLoc());
-        builder.CreateCall(runtime::declare(module, runtime::wrote),
-                           {thread, write.bytes.first(builder), write.bytes.size(builder)});
     }
 
     void record(const Site &site, Constant *region) {
@@ -104,7 +89,7 @@ class Instrumenter {
             if (!lock)
                 lock = ConstantPointerNull::get(builder.getPtrTy());
             return builder.CreateCall(runtime::declare(module, runtime::record_release),
-                                      {thread, region, lock});
+                                      {thread, region, in_front(*lock, *site.head, builder)});
         }
         case Site::Call:
             return builder.CreateCall(runtime::declare(module, runtime::record_call),
@@ -113,6 +98,17 @@ class Instrumenter {
             break;
         }
         llvm_unreachable("frames are no records");
+    }
+
+    // What a block derives for itself (sites.cpp), in front of it.
+    static Value *in_front(Value &value, const BasicBlock &block, IRBuilder<> &builder) {
+        auto *instruction = dyn_cast<Instruction>(&value);
+        if (!instruction || instruction->getParent() != &block)
+            return &value;
+        Instruction *again = instruction->clone();
+        for (Use &operand : again->operands())
+            operand.set(in_front(*operand, block, builder));
+        return builder.Insert(again);
     }
 
     void push_frame(const Site &site, Constant *region) {
@@ -199,9 +195,26 @@ void define_regions(GlobalVariable &table, ArrayRef<Site> sites, uint64_t hash) 
     table.setInitializer(ConstantArray::get(cast<ArrayType>(table.getValueType()), regions));
 }
 
-void instrument(Function &function, ArrayRef<Site> sites, const Inside &inside, Value *thread,
-                GlobalVariable &table) {
-    Instrumenter(function, sites, thread, table).run(inside);
+void announce_stores(Function &function, const Inside &inside, Value *thread) {
+    SmallVector<Write, 16> writes;
+    for (BasicBlock &block : function)
+        for (Instruction &instruction : block)
+            if (inside(instruction))
+                if (std::optional<Write> write = write_of(instruction, language))
+                    writes.push_back(*write);
+    Module &module = *function.getParent();
+    for (const Group &group : group(function, writes)) {
+        IRBuilder<> builder(group.last->getNextNode());
+        for (const Span &span : group.spans) {
+            builder.SetCurrentDebugLocation(span.first->getDebugLoc());
+            builder.CreateCall(runtime::declare(module, runtime::wrote),
+                               {thread, span.bytes.first(builder), span.bytes.size(builder)});
+        }
+    }
+}
+
+void instrument(Function &function, ArrayRef<Site> sites, Value *thread, GlobalVariable &table) {
+    Instrumenter(function, sites, thread, table).run();
 }
 
 } // namespace durumcc::ido

@@ -102,13 +102,15 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
 
     const Inside inside(*function, held);
     read_early(*function, inside, analyses);
-    const auto sites = make_sites(*function, inside, held, analyses, omitted);
-    refuse_live_ins(sites);
+    auto sites = make_sites(*function, inside, held, analyses, omitted);
     if (sites.empty())
         return std::nullopt;
+    announce_stores(*function, inside, thread);
     ask_for_memory(*function, sites, inside, thread);
+    add_live_ins(*function, sites, held);
+    refuse_live_ins(sites);
     GlobalVariable *regions = declare_regions(*function, sites.size());
-    instrument(*function, sites, inside, thread, *regions);
+    instrument(*function, sites, thread, *regions);
     const uint64_t hash = hash_of(*function);
     define_regions(*regions, sites, hash);
     return Code{function, hash, make_resume(*function, sites, inside, thread), regions};

@@ -12,6 +12,7 @@
 #include "locks/problems.h"
 
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -183,7 +184,7 @@ class Refuser {
     void end_if_inside(const Instruction &place, Instruction &before, Refusal refusal) {
         IRBuilder<> builder(&before);
         builder.CreateCall(runtime::declare(module, runtime::refused),
-                           {thread, message_at(place, refusal, {}, builder)});
+                           {thread, place_of(place, refusal, {})});
     }
 
     // Who is called has to be compiled for it. Of another file the linker knows, if the call is in
@@ -213,14 +214,13 @@ class Refuser {
         if (inside.is_certain(call))
             symbol->setLinkage(GlobalValue::ExternalLinkage);
         builder.CreateCall(runtime::declare(module, runtime::check_call),
-                           {thread, symbol, message_at(call, Refusal::Call, callee, builder)});
+                           {thread, symbol, place_of(call, Refusal::Call, callee)});
     }
 
     void check_pointer(CallBase &call) {
         IRBuilder<> builder(&call);
-        builder.CreateCall(
-            runtime::declare(module, runtime::check_pointer),
-            {thread, call.getCalledOperand(), message_at(call, Refusal::Pointer, {}, builder)});
+        builder.CreateCall(runtime::declare(module, runtime::check_pointer),
+                           {thread, call.getCalledOperand(), place_of(call, Refusal::Pointer, {})});
     }
 
     // A line may have several of them.
@@ -261,15 +261,41 @@ void refuse(Module &module, Refusal refusal) {
     module.getContext().emitError(message_of(refusal, {}));
 }
 
-Constant *message_at(const Instruction &place, Refusal refusal, StringRef subject,
-                     IRBuilderBase &builder) {
-    const Function &function = *place.getFunction();
-    std::string text;
-    raw_string_ostream out(text);
-    if (const DILocation *location = place.getDebugLoc().get())
-        out << file_name(*location->getFile()) << ":" << location->getLine() << ": ";
-    out << "in " << name_of(function) << ": " << message_of(refusal, subject);
-    return builder.CreateGlobalString(text, "__durum_ido_refusal");
+// Each once in a module.
+static GlobalVariable *constant_named(Module &module, const Twine &name, Constant *value) {
+    SmallString<64> known;
+    if (GlobalVariable *variable = module.getNamedGlobal(name.toStringRef(known)))
+        return variable;
+    return new GlobalVariable(module, value->getType(), true, GlobalValue::PrivateLinkage, value,
+                              name);
+}
+
+static GlobalVariable *text_named(Module &module, StringRef kind, StringRef text) {
+    return constant_named(module, "__durum_ido_" + kind + "." + text,
+                          ConstantDataArray::getString(module.getContext(), text));
+}
+
+Constant *place_of(const Instruction &instruction, Refusal refusal, StringRef subject) {
+    const Function &function = *instruction.getFunction();
+    Module &module = *const_cast<Module *>(function.getParent());
+    LLVMContext &context = module.getContext();
+    Type *pointer = PointerType::get(context, 0);
+    Type *number = Type::getInt64Ty(context);
+    auto *type = StructType::get(context, {pointer, pointer, pointer, pointer, number});
+    const DILocation *location = instruction.getDebugLoc().get();
+    const unsigned line = location ? location->getLine() : 0;
+    Constant *none = ConstantPointerNull::get(PointerType::get(context, 0));
+    Constant *place = ConstantStruct::get(
+        type, {text_named(module, "refusal", message_of(refusal, {})),
+               subject.empty() ? none : text_named(module, "text", subject),
+               text_named(module, "text", name_of(function)),
+               location ? text_named(module, "text", file_name(*location->getFile())) : none,
+               ConstantInt::get(number, line)});
+    const char *id = all_words[static_cast<int>(refusal)].id;
+    return constant_named(module,
+                          "__durum_ido_place." + name_of(function) + "." + Twine(line) + "." + id +
+                              "." + subject,
+                          place);
 }
 
 bool has_obstacle(const Function &function) {

@@ -23,9 +23,10 @@ bool has_obstacle(const llvm::Function &function);
 // go.
 void refuse_locks(const llvm::Module &module);
 
-// File, line, function, what is wrong, and a cure; a string of the program.
-llvm::Constant *message_at(const llvm::Instruction &place, Refusal refusal, llvm::StringRef subject,
-                           llvm::IRBuilderBase &builder);
+// What the runtime says of a place where the program ends: struct __durum_ido_place, of which a
+// line has one for each.
+llvm::Constant *place_of(const llvm::Instruction &instruction, Refusal refusal,
+                         llvm::StringRef subject);
 
 // Before the function is changed. Whether sections of it can be made durable: false, if it cannot
 // be entered where a crash has left it. Then it has none, or was refused.

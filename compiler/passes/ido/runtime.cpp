@@ -28,7 +28,7 @@ constexpr Signature signatures[] = {
     {refused, "vpp", Effects::Any},
     {check_call, "vppp", Effects::Any},
     {check_pointer, "vppp", Effects::Any},
-    {written_elsewhere, "pppl", Effects::Any},
+    {written_elsewhere, "ppp", Effects::Any},
     {read_elsewhere, "vppp", Effects::Any},
     {global, "pp", Effects::None},
     {register_globals, "vpl", Effects::Any},

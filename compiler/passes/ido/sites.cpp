@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/CFG.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 namespace durumcc::ido {
@@ -29,7 +30,6 @@ class Maker {
                 if (auto *call = dyn_cast<CallBase>(&instruction))
                     look_at(*call);
         make_blocks_of_sites();
-        add_live_ins();
         return std::move(sites);
     }
 
@@ -119,23 +119,6 @@ class Maker {
             SplitBlock(next->getParent(), next);
     }
 
-    void add_live_ins() {
-        // With the branches that are new.
-        const Inside inside(function, held);
-        const Live live(function, inside);
-        for (Site &site : sites)
-            for (Value *value : live.at(*site.head))
-                if (value != site.place) {
-                    site.live_ins.push_back(value);
-                    site.sizes.push_back(size_in_words(*value));
-                }
-    }
-
-    uint64_t size_in_words(const Value &value) const {
-        return alignTo(function.getDataLayout().getTypeStoreSize(value.getType()).getFixedValue(),
-                       word);
-    }
-
     Function &function;
     const Inside &inside;
     const locks::Held &held;
@@ -143,6 +126,34 @@ class Maker {
     // What comes behind the last release: it has live-ins that nobody needs.
     SmallVector<Instruction *, 4> section_ends;
 };
+
+// What is derived from one other value costs nothing to be derived where it is used; so it is no
+// live-in beside that one.
+bool is_derived(const Instruction &instruction) {
+    if (const auto *place = dyn_cast<GetElementPtrInst>(&instruction))
+        return place->hasAllConstantIndices();
+    return isa<CastInst>(instruction) && !isa<Constant>(instruction.getOperand(0));
+}
+
+void derive_late(Function &function) {
+    SmallVector<Instruction *, 16> derived;
+    for (Instruction &instruction : instructions(function))
+        if (is_derived(instruction))
+            derived.push_back(&instruction);
+    // What is derived from another one comes behind it.
+    for (Instruction *instruction : reverse(derived)) {
+        for (Use &use : make_early_inc_range(instruction->uses())) {
+            auto *user = cast<Instruction>(use.getUser());
+            if (user->getParent() == instruction->getParent() || isa<PHINode>(user))
+                continue;
+            Instruction *again = instruction->clone();
+            again->insertBefore(user);
+            use.set(again);
+        }
+        if (instruction->use_empty())
+            instruction->eraseFromParent();
+    }
+}
 
 } // namespace
 
@@ -155,6 +166,22 @@ bool leads_to_code(const CallBase &call) {
     // What does not return ends the program, in the middle of a section, which goes on when the
     // store is opened again.
     return !runtime::has(callee->getName()) && !is_sanitizers(*callee) && !never_returns(call);
+}
+
+void add_live_ins(Function &function, MutableArrayRef<Site> sites, const locks::Held &held) {
+    derive_late(function);
+    // With the blocks that are new.
+    const Inside inside(function, held);
+    const Live live(function, inside);
+    const DataLayout &layout = function.getDataLayout();
+    for (Site &site : sites)
+        for (Value *value : live.at(*site.head)) {
+            if (value == site.place)
+                continue;
+            site.live_ins.push_back(value);
+            site.sizes.push_back(
+                alignTo(layout.getTypeStoreSize(value->getType()).getFixedValue(), word));
+        }
 }
 
 SmallVector<Site, 16> make_sites(Function &function, const Inside &inside, const locks::Held &held,

@@ -46,4 +46,8 @@ llvm::SmallVector<Site, 16> make_sites(llvm::Function &function, const Inside &i
                                        const locks::Held &held,
                                        llvm::FunctionAnalysisManager &analyses, Omitted &omitted);
 
+// When all is in the function that a region does.
+void add_live_ins(llvm::Function &function, llvm::MutableArrayRef<Site> sites,
+                  const locks::Held &held);
+
 } // namespace durumcc::ido

@@ -11,13 +11,6 @@ static __attribute__((noinline)) void let_go(struct root *root, int *is_held) {
     *is_held = 0;
 }
 
-static __attribute__((noinline)) void change(struct root *root, uint64_t value, int *is_held) {
-    root->numbers[value % 8] += value;
-    root->sum += root->numbers[(value + 1) % 8];
-    if (value % 3)
-        let_go(root, is_held);
-}
-
 const int operations = 24;
 
 void init(struct root *root) { root->sum = 1; }
@@ -25,7 +18,10 @@ void init(struct root *root) { root->sum = 1; }
 void operate(struct root *root, int number) {
     int is_held = 1;
     pthread_mutex_lock(&root->lock);
-    change(root, number, &is_held);
+    root->numbers[number % 8] += number;
+    root->sum += root->numbers[(number + 1) % 8];
+    if (number % 3)
+        let_go(root, &is_held);
     if (!is_held)
         return;
     root->sum = 3 * root->sum + number;

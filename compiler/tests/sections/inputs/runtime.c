@@ -15,6 +15,10 @@ struct region {
     uint16_t words, flags;
     uint64_t addresses[2];
 };
+struct place {
+    const char *refusal, *subject, *function, *file;
+    uint64_t line;
+};
 struct global {
     void *place;
     const char *name;
@@ -253,32 +257,33 @@ void *__durum_ido_locals(struct thread *thread, uint64_t size) {
 void __durum_ido_copy_argument(void *place, const void *argument, uint64_t size) { memcpy(place, argument, size); }
 void __durum_ido_leave(struct thread *thread, void *base) { thread->stack = base; }
 
-void __durum_ido_refused(struct thread *thread, const char *message) {
+static void refuse(const struct place *place) {
+    fprintf(stderr, "%s:%lu: in %s: %s%s%s\n", place->file, place->line, place->function,
+            place->subject ? place->subject : "", place->subject ? ": " : "", place->refusal);
+    exit(3);
+}
+void __durum_ido_refused(struct thread *thread, const struct place *place) {
     if (thread->depth)
-        fail(message);
+        refuse(place);
 }
 
 /* Of who resumes, the memory is another one. */
-void *__durum_ido_written_elsewhere(struct thread *thread, void *place, uint64_t size) {
-    static _Thread_local char nowhere[1024];
-    if (!thread->is_resuming || !thread->depth)
-        return place;
-    if (size > sizeof nowhere)
-        fail("a large part of memory elsewhere");
-    return nowhere;
+void *__durum_ido_written_elsewhere(struct thread *thread, void *object) {
+    static _Thread_local char nowhere[128 * 1024];
+    return thread->is_resuming && thread->depth ? nowhere + sizeof nowhere / 2 : object;
 }
-void __durum_ido_read_elsewhere(struct thread *thread, const void *place, const char *message) {
-    int is_constant = (char *)place >= __executable_start && (char *)place < __data_start;
+void __durum_ido_read_elsewhere(struct thread *thread, const void *object, const struct place *place) {
+    int is_constant = (char *)object >= __executable_start && (char *)object < __data_start;
     if (thread->depth && thread->is_published && !is_constant)
-        fail(message);
+        refuse(place);
 }
-void __durum_ido_check_call(struct thread *thread, const void *symbol, const char *message) {
+void __durum_ido_check_call(struct thread *thread, const void *symbol, const struct place *place) {
     if (thread->depth && !symbol)
-        fail(message);
+        refuse(place);
 }
-void __durum_ido_check_pointer(struct thread *thread, const void *function, const char *message) {
+void __durum_ido_check_pointer(struct thread *thread, const void *function, const struct place *place) {
     if (thread->depth && ((const uint64_t *)function)[-1] != 0x6f64692e6d757264)
-        fail(message);
+        refuse(place);
 }
 
 void __durum_ido_register(struct function *table, uint64_t count) {
@@ -472,6 +477,7 @@ static void *go_on(void *argument) {
         thread->is_stale = 1;
         resume(code, words, result);
     }
+    thread->is_resuming = 0;
     return NULL;
 }
 
