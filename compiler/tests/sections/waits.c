@@ -1,5 +1,5 @@
-// What may be called inside of a section and outside waits with its lock, and lets its caller's lock go: whether that is
-// right, only the run knows.
+// What may be called inside of a section and outside waits with its lock, and lets its caller's lock go: whether that
+// is right, only the run knows.
 // RUN: %simulated/bin/durumcc -fido -O0 -c %s -o %t
 // RUN: %simulated/bin/durumcc -fido -O2 -c %s -o %t
 #include <pthread.h>
