@@ -12,10 +12,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use durum_format::error::FormatError;
+use durum_format::section::Code;
 
 use crate::model::quoted;
-use crate::wording::{at, begins_at, cure_of_conflict, holder, of_pool};
-use crate::wording::{shown, some_of, user_of_range};
+use crate::wording::{at, begins_at, cure_of_conflict, holder, interruption, of_pool};
+use crate::wording::{shown, some_of, user_of_range, with_others};
 
 pub use kind::ErrorKind;
 
@@ -461,6 +462,24 @@ pub enum Error {
         reason: String,
         /// What to do, as a clause.
         cure: String,
+    },
+    /// A program that is gone was in sections, and only its own code can complete them. Its logs are recovered; nothing
+    /// else was changed.
+    #[error(
+        "pool \"{pool}\" is interrupted: {}{}; run the program that left that, or accept the pool as it is, half done (`abandon_sections`)",
+        interruption(*sections, *first, damage.as_deref()), with_others(others)
+    )]
+    PoolInterrupted {
+        /// The pool's name.
+        pool: String,
+        /// How many sections that program was in, in this pool or in others.
+        sections: u64,
+        /// Where the first of them goes on.
+        first: Option<Code>,
+        /// What is wrong with the records of its sections, if anything is.
+        damage: Option<String>,
+        /// The names of other pools that are refused for the same reason.
+        others: Vec<String>,
     },
     /// The operation follows pointers through the whole store, and parts of pools are not recovered yet. Nothing was
     /// changed.

@@ -27,7 +27,9 @@ use crate::model::{PoolSummary, PuddleSummary, RecoveryReport, RefusedPool, Stor
 use crate::picture::Picture;
 use crate::presence::{self, LostFile};
 use crate::reading;
-use crate::recovery::{Access, HomeWrite, Part, RefusedPools, ensure_nothing_kept, plan_client};
+use crate::recovery::{
+    Access, HomeWrite, Interrupted, Part, RefusedPools, ensure_nothing_kept, plan_client,
+};
 use crate::registry;
 use crate::registry::contents::{self, Contents, PuddleRecord};
 use crate::rights;
@@ -94,6 +96,8 @@ pub struct ReadOnlyStore {
     pending: RecoveryReport,
     /// Pools that recovery could not write.
     refused: RefusedPools,
+    /// Clients that are gone and have left sections.
+    interrupted: Interrupted,
     /// What is kept for pools that nothing stands in the way of any more, by client and pool.
     ready: BTreeMap<(Uuid, Uuid), Part>,
     writes: BTreeMap<Uuid, Vec<HomeWrite>>,
@@ -128,6 +132,7 @@ impl ReadOnlyStore {
             ..RecoveryReport::default()
         };
         let mut refused = RefusedPools::default();
+        let mut interrupted = Interrupted::default();
         let mut ready = BTreeMap::new();
         let mut writes: BTreeMap<Uuid, Vec<HomeWrite>> = BTreeMap::new();
         if !is_live && !contents.clients.is_empty() {
@@ -136,7 +141,8 @@ impl ReadOnlyStore {
                 let plan = plan_client(&puddles, &contents, client, Access::Read, &mut |_, _| {})?;
                 pending.count(&plan);
                 refused.add(&plan.refused);
-                if contents.kept.contains_key(&client) {
+                interrupted.put(client, plan.interrupted.clone());
+                if plan.interrupted.is_none() && contents.kept.contains_key(&client) {
                     let kept = contents.granted_pools(client);
                     let kept = kept.filter(|pool| !plan.refused.contains_key(pool));
                     let pools: Vec<Uuid> = kept.collect();
@@ -157,6 +163,7 @@ impl ReadOnlyStore {
             contents,
             pending,
             refused,
+            interrupted,
             ready,
             writes,
             source: None,
@@ -183,6 +190,7 @@ impl ReadOnlyStore {
                 ..RecoveryReport::default()
             },
             refused: RefusedPools::default(),
+            interrupted: Interrupted::default(),
             ready: BTreeMap::new(),
             writes: BTreeMap::new(),
             source: Some(source),
@@ -444,6 +452,15 @@ impl ReadOnlyStore {
         kept.map_or(&[], |kept| kept.verdicts.as_slice())
     }
 
+    /// The pools in which sections were interrupted, with the errors for who wants to use them.
+    pub(crate) fn interrupted_pools(&self) -> impl Iterator<Item = (&str, Error)> {
+        let pools = self.contents.pools.iter();
+        pools.filter_map(|(uuid, pool)| {
+            let refusal = self.interrupted.ensure_not(&self.contents, *uuid);
+            Some((pool.name.as_str(), refusal.err()?))
+        })
+    }
+
     pub(crate) fn ensure_nothing_kept(&self, operation: &'static str) -> Result<()> {
         ensure_nothing_kept(self.name(), &self.contents, operation)
     }
@@ -452,6 +469,7 @@ impl ReadOnlyStore {
     ///
     /// # Errors
     /// `PuddleUnknown`; `StoreBusy` beside a live writer; `PoolRefused` where recovery could not write its pool;
+    /// `PoolInterrupted` where a section is under way in it;
     /// `Format`, `Damaged`, `FileMissing`, `Io` for its file.
     pub fn puddle(&self, uuid: Uuid) -> Result<PuddleView> {
         if self.is_served() {
@@ -471,6 +489,7 @@ impl ReadOnlyStore {
         let record = self.contents.puddle(self.name(), uuid)?;
         self.refused
             .ensure_not(self.name(), &self.contents, record.owner)?;
+        self.interrupted.ensure_not(&self.contents, record.owner)?;
         // A service has rewritten what it gives.
         if record.is_stale && self.source.is_none() {
             self.contents.ensure_rewritten(self.name())?;

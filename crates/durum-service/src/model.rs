@@ -10,6 +10,7 @@ use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 pub use durum_format::registry::AddressRange;
 use durum_format::registry::Rights;
+use durum_format::section::Code;
 use durum_persist::domain::Domain;
 use durum_persist::file::MediaFile;
 use serde::{Deserialize, Serialize};
@@ -231,6 +232,34 @@ impl RefusedPool {
 pub(crate) fn quoted(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     names.join(", ")
+}
+
+/// What a client that is gone has left for its own code to complete.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct InterruptedClient {
+    /// The client.
+    pub client: Uuid,
+    /// The names of the pools that it could write, which nobody may open.
+    pub pools: Vec<String>,
+    /// How many sections it was in.
+    pub sections: u64,
+    /// Where the first of them goes on.
+    pub first: Option<Code>,
+    /// What is wrong with its records, if anything is: how many sections there are nobody can say then.
+    pub damage: Option<String>,
+    /// Its puddles of sections, open for reading; none where something is wrong with them.
+    pub puddles: Vec<PuddleGrant>,
+}
+
+/// What a client has taken over of one that is gone, to complete its sections.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct TakenOver {
+    /// The pools, as [`Service::open_pool`](crate::Service::open_pool) gives them, in order of name.
+    pub pools: Vec<PoolGrant>,
+    /// The puddles of sections, open for writing.
+    pub puddles: Vec<PuddleGrant>,
 }
 
 /// What recovery did when the store was opened.

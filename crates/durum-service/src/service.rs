@@ -8,11 +8,11 @@ use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
 
 use crate::check::{Garbage, GarbageOptions};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::import::{Export, ImportOptions, ImportReport};
 use crate::model::{
-    AddressRange, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport,
-    RefusedPool, StoreInfo, UsedElsewhere,
+    AddressRange, InterruptedClient, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
+    RecoveryReport, RefusedPool, StoreInfo, TakenOver, UsedElsewhere,
 };
 use crate::picture::{Asked, Picture, ShowFn, ShownAt};
 use crate::presence::LostFile;
@@ -226,6 +226,51 @@ pub trait Service: Send + Sync {
     /// `PoolBusy`, `PoolOpen` while it is looked at, or another one that the logs may write.
     fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport>;
 
+    /// The clients that are gone and were in sections, which only their own code can complete
+    /// (docs/internals/locks.md): nobody may open the pools that they could write. For root and the service's own user.
+    ///
+    /// # Errors
+    /// `NotPermitted`; `Io`. Through a service nobody is told yet.
+    fn interrupted(&self) -> Result<Vec<InterruptedClient>> {
+        Err(not_through_a_service())
+    }
+
+    /// Takes over what a client that is gone has left: its pools are open for writing as by [`Service::open_pool`], and
+    /// its puddles of sections are to be written on. Its logs were replayed, and will not be again. Who is killed
+    /// before [`Service::sections_done`] leaves everything to whoever takes over next.
+    ///
+    /// The grants are durable on return.
+    ///
+    /// # Errors
+    /// `PuddleRefused` for a client that has left no sections; `NotPermitted`; `PoolBusy` where somebody completes them
+    /// already; `PoolQuarantined`, `PoolRefused`: its logs are not replayed. Nothing was taken over. Through a service
+    /// nobody can do so yet.
+    fn take_over(&self, _client: Uuid) -> Result<TakenOver> {
+        Err(not_through_a_service())
+    }
+
+    /// Ends a client whose sections the caller has completed: the records of its threads say that they are in none, and
+    /// that, and what the sections have changed, is durable. The pools stay open, and are the caller's alone.
+    ///
+    /// Its puddles of sections are durably gone on return.
+    ///
+    /// # Errors
+    /// `PuddleRefused` for a client that the caller has not taken over; `PoolInterrupted` while a section is under way.
+    fn sections_done(&self, _client: Uuid) -> Result<()> {
+        Err(not_through_a_service())
+    }
+
+    /// Allows a pool to be opened again in which sections were interrupted, after a person has looked at it and accepts
+    /// it as it is: what they have changed stays half done. Of the clients that left them, other pools are refused as
+    /// before; their names are returned. A client with no such pool left ends. Durable on return.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `NotPermitted` for all but its owner; `PoolRefused`; `PoolBusy`, `PoolOpen` while sections are
+    /// being completed; `NothingKept` for a pool without any. Through a service nobody can do so yet.
+    fn abandon_sections(&self, _name: &str) -> Result<Vec<String>> {
+        Err(not_through_a_service())
+    }
+
     /// Looks for garbage in the open store, in which nobody writes a pool. All pools are open for reading afterwards,
     /// as by [`Service::read_pool`], so that what was found stays true: [`Service::open_pool`] goes on to write one.
     ///
@@ -357,4 +402,13 @@ pub trait Service: Send + Sync {
 fn nobody_asks(asked: Asked) -> Error {
     let name = asked.pool.to_string();
     Error::PoolBusy { name }
+}
+
+fn not_through_a_service() -> Error {
+    Error::Told {
+        kind: ErrorKind::User,
+        text: "sections that were interrupted are completed, or given up, by who opens the directory of the store: a service \
+               does neither yet; end it first"
+            .to_owned(),
+    }
 }

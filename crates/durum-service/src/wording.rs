@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use durum_format::section::Code;
+
+use crate::model::quoted;
+
 /// A path, also an empty one.
 pub(crate) fn shown(path: &Path) -> String {
     match path.as_os_str().is_empty() {
@@ -50,6 +54,27 @@ pub(crate) fn some_of(files: &[PathBuf]) -> String {
     match files.len().saturating_sub(SHOWN_MAX) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// What a program that is gone was in the middle of.
+pub(crate) fn interruption(sections: u64, first: Option<Code>, damage: Option<&str>) -> String {
+    let first = first.map_or(String::new(), |code| format!(" (the first at {code})"));
+    let sections = match sections {
+        1 => format!("a program ended in a section{first}"),
+        sections => format!("a program ended in {sections} sections{first}"),
+    };
+    match damage {
+        Some(damage) => format!("{sections}, and its records are damaged: {damage}"),
+        None => sections,
+    }
+}
+
+/// Pools of which the same is to be said.
+pub(crate) fn with_others(others: &[String]) -> String {
+    match others.is_empty() {
+        true => String::new(),
+        false => format!("; so are {}", quoted(others)),
     }
 }
 

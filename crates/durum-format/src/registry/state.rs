@@ -168,7 +168,7 @@ pub struct State {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub users: BTreeMap<Uuid, u32>,
     /// Client and pool: the client may read and write the pool. Of a client that did not end in order: its part on the
-    /// pool is not recovered yet.
+    /// pool is not recovered yet, or sections of it are to go on there.
     pub grants: BTreeSet<(Uuid, Uuid)>,
     /// Clients of which a part was recovered, and the rest is kept in their logs or in quarantine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -19,8 +19,8 @@ pub struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// Reads the puddle with this header and this heap, of which only the first `used` bytes hold anything but zeros, of
-    /// a store whose addresses these are.
+    /// Reads the puddle with this header and this heap, of a store whose addresses these are. Only the first `used`
+    /// bytes of the heap hold anything but zeros.
     ///
     /// A head that is not whole, and behind which nothing lies, does not count: a crash tore it as the puddle was made,
     /// and no slot was used.

@@ -196,11 +196,15 @@ impl CheckReport {
         });
     }
 
-    /// Tells of pools that recovery cannot write.
+    /// Tells of pools that recovery cannot write, or cannot complete.
     fn tell_refused(&mut self, reader: &ReadOnlyStore) {
         for pool in &reader.pending().refused {
             self.add(Severity::Damage, &pool.file, pool.offset, refusal(pool));
             self.kept.insert(pool.name.clone());
+        }
+        for (name, error) in reader.interrupted_pools() {
+            self.add(Severity::Damage, reader.path(), None, error.to_string());
+            self.kept.insert(name.to_owned());
         }
     }
 

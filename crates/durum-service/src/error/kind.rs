@@ -77,6 +77,7 @@ impl Error {
             | Error::RegistryOlder { .. }
             | Error::PoolQuarantined { .. }
             | Error::PoolRefused { .. }
+            | Error::PoolInterrupted { .. }
             | Error::PartsKept { .. }
             | Error::GarbageDamaged { .. } => ErrorKind::Data,
             Error::NotPermitted { .. }

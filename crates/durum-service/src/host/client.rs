@@ -7,7 +7,7 @@ use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
 
-use super::commit::{Away, Commit};
+use super::commit::Commit;
 use super::holders::Wish;
 use super::puddles::{Registered, Removal, grant, place};
 use super::settle::{giving_up_of, is_twin};
@@ -15,15 +15,14 @@ use super::{CreateOptions, Host, Open, OpenOptions};
 use crate::check::{Garbage, GarbageOptions};
 use crate::descriptors;
 use crate::error::{Error, Result};
-use crate::files::{self, Puddles};
+use crate::files;
 use crate::import::{Export, ImportOptions, ImportReport};
 use crate::model::{
-    AddressRange, EngineKind, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
-    RecoveryReport, RefusedPool, StoreInfo, UsedElsewhere,
+    AddressRange, EngineKind, InterruptedClient, PoolGrant, PoolSpec, PoolSummary, PuddleGrant,
+    PuddleOwner, RecoveryReport, RefusedPool, StoreInfo, TakenOver, UsedElsewhere,
 };
 use crate::names;
 use crate::presence::LostFile;
-use crate::recovery::{apply, plan_twin};
 use crate::registry::contents::{Change, PoolRecord, PuddleRecord};
 use crate::rights::Caller;
 use crate::service::{PUDDLES_AT_ONCE, Service};
@@ -216,10 +215,11 @@ impl Service for Embedded {
             open.ensure_free(self.id, pool, Wish::Remove)?;
             // What is kept for a pool goes with `give_up` only; of a Twin pool nothing is kept that its own files do
             // not hold.
+            let store = &self.host.path;
             if !is_twin(&open.contents, pool) {
-                open.refused
-                    .ensure_not(&self.host.path, &open.contents, pool)?;
+                open.refused.ensure_not(store, &open.contents, pool)?;
             }
+            open.interrupted.ensure_not(&open.contents, pool)?;
             let puddles = open.contents.puddles_of(pool);
             let mut changes = giving_up_of(open, pool);
             changes.extend(puddles.iter().map(|(uuid, _)| Change::RemovePuddle(*uuid)));
@@ -341,6 +341,22 @@ impl Service for Embedded {
         let may = |open: &Open, pool| self.ensure_owns(open, pool, "given up");
         let report = self.told(self.host.give_up(name, may))?;
         self.told_report(report)
+    }
+
+    fn abandon_sections(&self, name: &str) -> Result<Vec<String>> {
+        self.abandon(name)
+    }
+
+    fn interrupted(&self) -> Result<Vec<InterruptedClient>> {
+        self.list_interrupted()
+    }
+
+    fn take_over(&self, client: Uuid) -> Result<TakenOver> {
+        self.take_over_now(client)
+    }
+
+    fn sections_done(&self, client: Uuid) -> Result<()> {
+        self.end_sections(client)
     }
 
     fn accept_quarantined(&self, name: &str) -> Result<()> {
@@ -527,33 +543,8 @@ impl Embedded {
             let name = open.contents.name_of(pool);
             return Err(Error::quarantined(&self.host.path, name, note));
         }
-        open.refused
-            .ensure_not(&self.host.path, &open.contents, pool)?;
+        open.ensure_recovered(&self.host.path, pool)?;
         open.ensure_free(self.id, pool, wish)
-    }
-
-    /// Recovers a Twin pool one of whose files was put back after all others were recovered.
-    pub(super) fn make_whole(
-        &self,
-        away: &Away<'_>,
-        pool: Uuid,
-        root: &PuddleGrant,
-        name: &str,
-    ) -> Result<()> {
-        let registered = away.look(|open| open.contents.puddles_of(pool))?;
-        let path = &self.host.path;
-        let refused = |error| files::of_pool(error, path, name);
-        let puddles = Puddles::of(path)?;
-        let plan = plan_twin(&puddles, &registered, root).map_err(refused)?;
-        if plan.twins.is_empty() {
-            return Ok(());
-        }
-        let contents = away.look(|open| open.contents.clone())?;
-        let failed = apply(&puddles, &contents, &plan)?;
-        failed
-            .into_values()
-            .next()
-            .map_or(Ok(()), |error| Err(refused(error)))
     }
 
     fn ensure_open(&self, open: &Open, pool: Uuid) -> Result<()> {

@@ -5,7 +5,7 @@ use durum_format::Uuid;
 use super::commit::{Away, Commit};
 use super::puddles::Registered;
 use super::{Host, Open, State, open, recover};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files;
 use crate::model::RecoveryReport;
 
@@ -29,10 +29,11 @@ impl Host {
     /// The caller knows that the process is gone: a client that lives would write to logs that are being replayed.
     ///
     /// # Errors
-    /// `Closed`, `Forked`, `Poisoned`; `Io`: the logs are whole, and the pools stay with the client until it is tried
-    /// again, or the store is opened anew.
+    /// `Closed`, `Forked`, `Poisoned`; `PoolBusy` while somebody completes its sections; `Io`: the logs are whole, and
+    /// the pools stay with the client until it is tried again, or the store is opened anew.
     pub fn end_client(&self, client: Uuid) -> Result<Ended<'_>> {
         let alone = self.recover_alone(client)?;
+        self.ensure_not_taken_over(client)?;
         // Nobody else may touch its logs, nor the pools that it was granted: so both are read without the lock.
         let (away, contents) = self.leave(|open| Ok(open.contents.concerning(client)))?;
         let known = contents.clients.first().copied();
@@ -49,6 +50,8 @@ impl Host {
         away.note(|open| {
             open.forget_client(client);
             open.refused.replace(&contents, &recovered.refused);
+            let found = recovered.interrupted.of(client).cloned();
+            open.interrupted.put(client, found);
         });
         let is_here = |uuid: &Uuid| files::puddle_path(&self.path, *uuid).exists();
         let mut quarantined = Vec::new();
@@ -72,8 +75,22 @@ impl Host {
         }
     }
 
+    /// Refuses to recover a client whose sections are being completed: they go with it.
+    fn ensure_not_taken_over(&self, client: Uuid) -> Result<()> {
+        let mut state = self.state();
+        let open = state.open(&self.path)?;
+        if !open.taken_over.contains_key(&client) {
+            return Ok(());
+        }
+        let mut pools = open.contents.granted_pools(client);
+        let name = pools.next().map(|pool| open.contents.name_of(pool));
+        Err(Error::PoolBusy {
+            name: name.unwrap_or_default(),
+        })
+    }
+
     /// Waits until nobody else recovers this client: whoever comes second finds that it has ended.
-    fn recover_alone(&self, client: Uuid) -> Result<Recovering<'_>> {
+    pub(super) fn recover_alone(&self, client: Uuid) -> Result<Recovering<'_>> {
         let mut state = self.state();
         while !state.open(&self.path)?.recovering.insert(client) {
             state = self.wait(state);
@@ -138,7 +155,7 @@ impl Host {
 
 /// A client is being recovered, until this is dropped.
 #[derive(Debug)]
-struct Recovering<'e> {
+pub(super) struct Recovering<'e> {
     host: &'e Host,
     client: Uuid,
 }

@@ -60,6 +60,7 @@ impl Open {
         self.at_work.remove(&client);
         self.readers.retain(|(of, _)| *of != client);
         self.in_use.remove(&client);
+        self.taken_over.retain(|_, by| *by != client);
     }
 
     /// Refuses what others, or the client itself, have a pool open for.

@@ -1,10 +1,11 @@
 //! The one writer of a store directory, in the program itself or in a daemon.
 //!
 //! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`gone`] does so for one client
-//! while others work, [`settle`] does what a person decides about the rest, [`client`] answers a client, [`permit`]
+//! while others work, [`interrupted`] lets others complete its sections, [`settle`] does what a person decides about
+//! the rest, [`client`] answers a client, [`permit`]
 //! says what one may, [`puddles`] makes and removes puddles, [`holders`] knows who has a pool open, [`reading`] is for
 //! those who only read, [`looking`] shows what is not in order, [`revoke`] takes a pool from those who had it,
-//! [`moving`] has puddles make way,
+//! [`moving`] has puddles make way, [`whole`] recovers a Twin pool as it is opened,
 //! [`commit`] is the way of every change: requests that come at the same time share a registry commit. [`pulse`] tells
 //! whether all of that goes on.
 
@@ -16,6 +17,7 @@ mod gone;
 mod holders;
 mod imported;
 mod importing;
+mod interrupted;
 mod looking;
 mod moving;
 pub(crate) mod open;
@@ -28,6 +30,7 @@ mod recover;
 mod revoke;
 mod served;
 mod settle;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -44,7 +47,7 @@ use crate::lock::StoreLock;
 use crate::model::{Listener, ProgressFn, RecoveryReport};
 use crate::names;
 use crate::quota::Quotas;
-use crate::recovery::RefusedPools;
+use crate::recovery::{Interrupted, RefusedPools};
 use crate::registry::Registry;
 use crate::registry::contents::{Contents, PuddleRecord};
 use crate::rewrite::Moves;
@@ -174,6 +177,10 @@ struct Open {
     _here: OpenHere,
     /// Pools that could not be recovered.
     refused: RefusedPools,
+    /// Clients that are gone and have left sections.
+    interrupted: Interrupted,
+    /// Which of these somebody completes, and who.
+    taken_over: BTreeMap<Uuid, Uuid>,
     /// Removed puddles that the registry still lists, whose files are unlinked: not durably yet, and durably.
     unlinked: Vec<Uuid>,
     gone: Vec<Uuid>,
@@ -329,6 +336,8 @@ impl Open {
             _here: space.open_here(),
             space,
             refused: RefusedPools::default(),
+            interrupted: Interrupted::default(),
+            taken_over: BTreeMap::new(),
             gone: Vec::new(),
             lock,
         }

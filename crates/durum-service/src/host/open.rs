@@ -77,6 +77,7 @@ impl Host {
         let recover::Recovered {
             report: mut recovery,
             refused,
+            interrupted,
             ..
         } = replayed.end(&path, &mut registry, &mut contents)?;
         if is_dirty {
@@ -94,6 +95,7 @@ impl Host {
         let domain = domain(&path, options.domain)?;
         let mut open = Open::new(registry, contents, space, lock);
         open.refused = refused;
+        open.interrupted = interrupted;
         open.at_work.extend(living.keys());
         let readers = Host::take_over_readers(&path, &open.contents, living.keys().copied())?;
         open.readers.extend(readers);

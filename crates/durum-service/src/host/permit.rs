@@ -300,6 +300,33 @@ impl Embedded {
                 store,
                 pool,
             },
+            Error::PoolInterrupted {
+                pool,
+                sections,
+                first,
+                damage,
+                mut others,
+            } => {
+                let known = others.len();
+                self.host.request(|open| {
+                    let may_see = |name: &String| {
+                        let pool = open.contents.pool_named(name);
+                        pool.is_some_and(|(pool, _)| self.may_see(open, pool))
+                    };
+                    others.retain(may_see);
+                    Ok(((), Commit::nothing()))
+                })?;
+                if others.len() < known {
+                    others.push(OTHERS.to_owned());
+                }
+                Error::PoolInterrupted {
+                    pool,
+                    sections,
+                    first,
+                    damage,
+                    others,
+                }
+            }
             other => other,
         })
     }

@@ -148,13 +148,13 @@ impl Embedded {
         let mut held = Vec::new();
         let mut state = self.host.state();
         let open = state.open(path)?;
-        ensure_nothing_kept(path, &open.contents, Wish::Hold.operation())?;
         for pool in open.contents.pools.keys() {
             open.ensure_free(self.id, *pool, Wish::Hold)?;
             if !open.readers.contains(&(self.id, *pool)) {
                 held.push(*pool);
             }
         }
+        ensure_nothing_kept(path, &open.contents, Wish::Hold.operation())?;
         open.readers
             .extend(held.iter().map(|pool| (self.id, *pool)));
         let contents = open.contents.for_readers();

@@ -9,7 +9,10 @@ use durum_format::Uuid;
 use crate::error::Result;
 use crate::files::{self, Puddles};
 use crate::model::{RecoveryReport, Stage};
-use crate::recovery::{Access, ClientPlan, Refusal, RefusedPools, apply, plan_client, sync_logs};
+use crate::recovery::{
+    Access, ClientPlan, Interrupted, Refusal, RefusedPools, apply, is_of_sections, plan_client,
+    sync_logs,
+};
 use crate::registry::contents::{Change, Contents, QuarantinedLog};
 use crate::registry::{Purpose, Registry};
 
@@ -24,6 +27,8 @@ pub(super) struct Recovered {
     pub(super) report: RecoveryReport,
     /// The pools that could not be written.
     pub(super) refused: RefusedPools,
+    /// The clients that have left sections.
+    pub(super) interrupted: Interrupted,
     /// The addresses of the puddles that went.
     pub(super) freed: Vec<u64>,
 }
@@ -47,6 +52,7 @@ pub(super) fn replay(
         ..RecoveryReport::default()
     };
     let mut refused = RefusedPools::default();
+    let mut interrupted = Interrupted::default();
     let puddles = Puddles::of(path)?;
     let mut clients = Vec::new();
     for client in gone {
@@ -56,6 +62,7 @@ pub(super) fn replay(
         puddles.forget();
         report.count(&plan);
         refused.add(&plan.refused);
+        interrupted.put(client, plan.interrupted.clone());
         plan.forget_writes();
         clients.push((client, plan));
     }
@@ -66,6 +73,7 @@ pub(super) fn replay(
         recovered: Recovered {
             report,
             refused,
+            interrupted,
             freed: Vec::new(),
         },
     })
@@ -139,7 +147,8 @@ impl Replayed {
 }
 
 /// The changes that retire a client's logs, or note what is kept of them. Where one is invalid, the puddles that are
-/// not known to be sound are kept with it, and the client's pools are marked.
+/// not known to be sound are kept with it, and the client's pools are marked. Where it was in a section, the client
+/// itself stays.
 fn retire(
     contents: &Contents,
     client: Uuid,
@@ -167,10 +176,19 @@ fn retire(
         ));
     }
     let invalid: BTreeSet<Uuid> = plan.invalid.iter().map(|log| log.puddle).collect();
-    let (ending, puddles) = contents.ending_of(client);
+    let has_quarantine = known > 0 || !plan.invalid.is_empty();
+    // Its logs go, so that nobody replays them over what its sections do when they go on. The pools that it could write
+    // stay its own, and so do the records that tell how.
+    let stays = plan.interrupted.is_some();
+    let (ending, mut puddles) = contents.ending_of(client);
+    if stays {
+        puddles.retain(|uuid| !is_of_sections(contents, *uuid));
+    }
     // Where all logs are valid, a puddle that was not read was prepared and never used: no log space, and no log, names
     // it. So whether its file is whole, or there, concerns nobody.
-    let may_go = |uuid: &Uuid| plan.invalid.is_empty() || plan.sound.contains(uuid);
+    let may_go = |uuid: &Uuid| {
+        plan.invalid.is_empty() || plan.sound.contains(uuid) || is_of_sections(contents, *uuid)
+    };
     let (sound, unsound): (Vec<Uuid>, Vec<Uuid>) = puddles
         .into_iter()
         .filter(|uuid| !invalid.contains(uuid))
@@ -180,7 +198,8 @@ fn retire(
     let mut with_it = unsound;
     if waits {
         let pools = contents.granted_pools(client);
-        let done = pools.filter(|pool| !plan.refused.contains_key(pool));
+        // Where sections are to go on, nobody changes what was recovered before all is: it may be recovered again.
+        let done = pools.filter(|pool| !stays && !plan.refused.contains_key(pool));
         changes.extend(done.map(|pool| Change::RemoveGrant(client, pool)));
         let spaces = contents.log_spaces.keys();
         let lost = spaces.filter(|space| invalid.contains(space));
@@ -195,6 +214,8 @@ fn retire(
         with_it.extend(remaining);
         changes.extend(ending.into_iter().filter(|change| match change {
             Change::RemovePuddle(uuid) => gone.contains(uuid),
+            Change::RemoveGrant(..) | Change::RemoveClient(_) => !stays,
+            Change::RemoveKept(_) => !(stays && has_quarantine),
             _ => true,
         }));
         removed.extend(gone);
@@ -211,7 +232,6 @@ fn retire(
             changes.push(Change::PutQuarantine(puddle, log));
         }
     }
-    let has_quarantine = known > 0 || !plan.invalid.is_empty();
     if !plan.invalid.is_empty() {
         let pools = contents.granted_pools(client);
         changes.extend(pools.map(|pool| Change::PutMark(pool, client)));
@@ -222,7 +242,7 @@ fn retire(
         kept.verdicts
             .retain(|verdict| !plan.sound.contains(&verdict.puddle));
     }
-    let is_known = waits && contents.kept.get(&client) == Some(&kept);
+    let is_known = (waits || stays) && contents.kept.get(&client) == Some(&kept);
     if (waits || has_quarantine) && !is_known {
         changes.push(Change::PutKept(client, kept));
     }

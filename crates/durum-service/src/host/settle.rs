@@ -145,7 +145,10 @@ impl Host {
     /// Recovers what can be recovered now.
     pub(super) fn settle(&self, open: &mut Open) -> Result<RecoveryReport> {
         let clients = open.contents.clients.iter();
-        let gone = clients.filter(|client| !open.at_work.contains(client));
+        // Of a client whose sections are being completed nothing is left but these, and they are written.
+        let gone = clients.filter(|client| {
+            !open.at_work.contains(client) && !open.taken_over.contains_key(client)
+        });
         let replayed = recover::replay(&self.path, &open.contents, gone.copied(), &|_, _, _| {})?;
         let Some(Durable { registry, contents }) = &mut open.durable else {
             return Err(self.closed());
@@ -157,6 +160,7 @@ impl Host {
             open.space.remove(*address);
         }
         open.refused = recovered.refused;
+        open.note_interrupted(recovered.interrupted);
         let is_coming = |uuid| open.coming.contains_key(&uuid);
         let report = &mut recovered.report;
         open::clear_up(&self.path, &open.contents, is_coming, report)?;

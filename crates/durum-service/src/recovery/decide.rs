@@ -13,6 +13,7 @@ use super::logs::{LogPuddles, Unreached, check_unreached, read_space};
 use super::obstacle::{Obstacle, Why};
 use super::plan::{ClientPlan, Outcome};
 use super::records;
+use super::sections;
 use super::twin;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
@@ -35,7 +36,10 @@ pub(crate) fn plan_client(
     access: Access,
     step: &mut dyn FnMut(u64, u64),
 ) -> Result<ClientPlan> {
-    let mut plan = ClientPlan::default();
+    let mut plan = ClientPlan {
+        interrupted: sections::interruption(puddles, contents, client)?,
+        ..ClientPlan::default()
+    };
     let listed = read_log_spaces(puddles, contents, client, access, &mut plan)?;
     // Puddles that were prepared are no logs until a log space names them. One that is damaged may have named any.
     let are_all_named = listed.unfinished.is_none() && plan.invalid.is_empty();

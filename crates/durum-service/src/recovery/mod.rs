@@ -5,6 +5,9 @@
 //! service then retires the old logs in one registry commit. The logs themselves are never written, so a crash at any
 //! point finds them whole and the next opener does the same work again, with the same result.
 //!
+//! What only the code of the client could complete ([`sections`]) is read, and left to it: the client stays then, with
+//! the pools that it could write.
+//!
 //! What cannot be written now, because a file of its pool is missing or damaged ([`obstacle`]), stays in the logs
 //! ([`refused`]): the service keeps the client, with what was decided, until the file is back or the part is given up.
 //!
@@ -23,6 +26,7 @@ mod obstacle;
 mod plan;
 mod records;
 mod refused;
+mod sections;
 mod twin;
 pub(crate) mod workers;
 mod write;
@@ -32,5 +36,6 @@ pub(crate) use self::decide::plan_client;
 pub(crate) use self::home::Access;
 pub(crate) use self::plan::ClientPlan;
 pub(crate) use self::refused::{Part, Refusal, RefusedPools, ensure_nothing_kept};
+pub(crate) use self::sections::{Interrupted, interruption, is_of_sections};
 pub(crate) use self::twin::plan_twin;
 pub(crate) use self::write::HomeWrite;

@@ -8,6 +8,7 @@ use durum_format::home::Verdict;
 
 use super::home::Home;
 use super::refused::{Part, Refusal, Touched, bytes_by_pool};
+use super::sections::Interruption;
 use super::write::HomeWrite;
 use crate::error::Result;
 use crate::files;
@@ -77,6 +78,8 @@ pub(crate) struct ClientPlan {
     pub(crate) twins: Vec<Outcome>,
     /// The logs that must not be replayed.
     pub(crate) invalid: Vec<InvalidLog>,
+    /// Sections that it was in: it stays, with the pools that it could write.
+    pub(crate) interrupted: Option<Interruption>,
     /// Puddles of logs and log spaces that were read and found valid: the writes come from them. They may go when those
     /// are durable.
     pub(crate) sound: BTreeSet<Uuid>,

@@ -184,16 +184,21 @@ pub(crate) fn ensure_nothing_kept(
     contents: &Contents,
     operation: &'static str,
 ) -> Result<()> {
-    let kept = contents.kept_pools();
-    if kept.is_empty() {
+    let (mut kept, of_sections) = (contents.kept_pools(), contents.pools_of_sections());
+    if kept.is_empty() && of_sections.is_empty() {
         return Ok(());
     }
+    let is_any_kept = !kept.is_empty();
+    kept.extend(&of_sections);
     let records = kept.iter().filter_map(|pool| contents.pools.get(pool));
     let names = records.clone().map(|pool| pool.name.clone());
     let (twins, others): (Vec<_>, Vec<_>) =
         records.partition(|pool| pool.engine == EngineKind::Twin);
     let mut cure = String::from("brings home what can be brought there and tells what is missing");
-    if !others.is_empty() {
+    if !of_sections.is_empty() {
+        cure += ", and the program that was in sections there completes them";
+    }
+    if is_any_kept && !others.is_empty() {
         cure += ", and `--give-up POOL` gives up what is kept";
     }
     if let Some(twin) = twins.first() {

@@ -8,6 +8,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
 use durum_format::registry::State;
 pub(crate) use durum_format::registry::{
     AddressRange, Change, Damage, Import, Kept, Origin, PoolRecord, PuddleRecord, QuarantinedLog,
@@ -519,5 +520,24 @@ impl Contents {
         kept.filter(|(client, _)| self.kept.contains_key(client))
             .map(|(_, pool)| *pool)
             .collect()
+    }
+
+    /// The puddles that tell of a client's sections.
+    pub(crate) fn section_puddles_of(
+        &self,
+        client: Uuid,
+    ) -> impl Iterator<Item = (Uuid, PuddleRecord)> + '_ {
+        let owned = self.owned_by(client);
+        let sections = owned.filter(|(_, record)| record.kind == PuddleKind::Sections);
+        sections.map(|(uuid, record)| (uuid, *record))
+    }
+
+    /// The pools in which a client may have been in a section: who completes it follows pointers that nobody else
+    /// knows.
+    pub(crate) fn pools_of_sections(&self) -> BTreeSet<Uuid> {
+        let grants = self.grants.iter();
+        let of_sections =
+            grants.filter(|(client, _)| self.section_puddles_of(*client).next().is_some());
+        of_sections.map(|(_, pool)| *pool).collect()
     }
 }

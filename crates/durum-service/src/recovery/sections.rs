@@ -1,0 +1,182 @@
+//! The sections that a client was in when it ended: only their own code can complete them.
+//!
+//! Recovery reads what their threads have recorded, and writes nothing. Where a section is under way, or nobody can say
+//! whether one is, the pools that the client could write are left to whoever completes it: they hold what is half done,
+//! and what the client's locks kept others from seeing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use durum_format::Uuid;
+use durum_format::puddle::{self, PuddleKind};
+use durum_format::section::{Code, Sections, State};
+
+use super::obstacle::Obstacle;
+use crate::error::{Error, Result};
+use crate::files::{self, Puddles};
+use crate::registry::contents::{Contents, PuddleRecord};
+use crate::sparse;
+
+/// What a client left under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Interruption {
+    /// How many sections.
+    pub(crate) sections: u64,
+    /// Where the first of them goes on.
+    pub(crate) first: Option<Code>,
+    /// What is wrong with records: how many sections there are nobody can say then.
+    pub(crate) damage: Option<String>,
+}
+
+impl Interruption {
+    fn is_nothing(&self) -> bool {
+        *self == Interruption::default()
+    }
+
+    fn damaged(&mut self, file: &Path, reason: &dyn std::fmt::Display) {
+        let tell = || format!("{}: {reason}", file.display());
+        self.damage.get_or_insert_with(tell);
+    }
+}
+
+/// What a client left under way in the pools that it could write. Writes nothing.
+///
+/// # Errors
+/// Of the system.
+pub(crate) fn interruption(
+    puddles: &Puddles,
+    contents: &Contents,
+    client: Uuid,
+) -> Result<Option<Interruption>> {
+    let mut found = Interruption::default();
+    // Of pools that were all given up nothing can be completed.
+    if contents.granted_pools(client).next().is_none() {
+        return Ok(None);
+    }
+    for (uuid, record) in contents.section_puddles_of(client) {
+        read(puddles, contents, uuid, &record, &mut found)?;
+    }
+    Ok(Some(found).filter(|found| !found.is_nothing()))
+}
+
+fn read(
+    puddles: &Puddles,
+    contents: &Contents,
+    uuid: Uuid,
+    record: &PuddleRecord,
+    found: &mut Interruption,
+) -> Result<()> {
+    let path = files::puddle_path(puddles.store(), uuid);
+    let (offset, size) = (
+        puddle::heap_offset(record.size),
+        puddle::heap_size(record.size),
+    );
+    let heap = puddles
+        .open_kept(uuid, record, false)
+        .and_then(|file| sparse::written(&file, offset, size));
+    let heap = match heap.map_err(Obstacle::of_log) {
+        Ok(heap) => heap,
+        Err(Obstacle::Invalid(reason)) => {
+            found.damage.get_or_insert(reason);
+            return Ok(());
+        }
+        Err(Obstacle::Fatal(error)) => return Err(error),
+    };
+    let store = contents.store.base..contents.store.base.saturating_add(contents.store.size);
+    let header = files::header_of(uuid, record);
+    let used = heap.written().len() as u64;
+    let sections = match Sections::of(&header, heap.bytes(), used, store) {
+        Ok(sections) => sections,
+        Err(error) => {
+            found.damaged(&path, &error);
+            return Ok(());
+        }
+    };
+    for slot in sections.slots() {
+        match slot.current() {
+            Ok(State::Unused | State::Idle { .. }) => {}
+            Ok(State::InSection(record)) => {
+                found.sections += 1;
+                found.first.get_or_insert(record.code);
+            }
+            Err(damage) => found.damaged(&path, &damage),
+        }
+    }
+    Ok(())
+}
+
+/// The clients that are gone and have left sections.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interrupted(BTreeMap<Uuid, Interruption>);
+
+impl Interrupted {
+    /// Notes what was found of a client: from now on this, or nothing.
+    pub(crate) fn put(&mut self, client: Uuid, found: Option<Interruption>) {
+        match found {
+            Some(found) => _ = self.0.insert(client, found),
+            None => _ = self.0.remove(&client),
+        }
+    }
+
+    /// What was found of a client.
+    pub(crate) fn of(&self, client: Uuid) -> Option<&Interruption> {
+        self.0.get(&client)
+    }
+
+    /// The clients.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = Uuid> + '_ {
+        self.0.keys().copied()
+    }
+
+    /// The clients that have left sections in a pool.
+    pub(crate) fn clients_in(
+        &self,
+        contents: &Contents,
+        pool: Uuid,
+    ) -> impl Iterator<Item = Uuid> + '_ {
+        let clients = self.clients();
+        let granted: BTreeSet<Uuid> = clients
+            .filter(|client| contents.grants.contains(&(*client, pool)))
+            .collect();
+        granted.into_iter()
+    }
+
+    /// The names of other pools that clients which have left sections in this one could write.
+    pub(crate) fn others(&self, contents: &Contents, pool: Uuid) -> Vec<String> {
+        let clients = self.clients_in(contents, pool);
+        let pools: BTreeSet<Uuid> = clients
+            .flat_map(|client| contents.granted_pools(client))
+            .filter(|other| *other != pool)
+            .collect();
+        let mut names: Vec<String> = pools.iter().map(|pool| contents.name_of(*pool)).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The error for who wants to use a pool.
+    pub(crate) fn ensure_not(&self, contents: &Contents, pool: Uuid) -> Result<()> {
+        let found = self.clients_in(contents, pool);
+        let mut found = found.filter_map(|client| self.of(client)).peekable();
+        if found.peek().is_none() {
+            return Ok(());
+        }
+        let all = found.fold(Interruption::default(), |all, one| Interruption {
+            sections: all.sections + one.sections,
+            first: all.first.or(one.first),
+            damage: all.damage.or_else(|| one.damage.clone()),
+        });
+        Err(Error::PoolInterrupted {
+            pool: contents.name_of(pool),
+            sections: all.sections,
+            first: all.first,
+            damage: all.damage,
+            others: self.others(contents, pool),
+        })
+    }
+}
+
+/// Whether a puddle holds sections of a client.
+pub(crate) fn is_of_sections(contents: &Contents, puddle: Uuid) -> bool {
+    let record = contents.puddles.get(&puddle);
+    record.is_some_and(|record| record.kind == PuddleKind::Sections)
+}
