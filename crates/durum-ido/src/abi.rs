@@ -1,0 +1,242 @@
+//! What compiled code calls (docs/reference/ido-ir.md), but for locks ([`crate::abi_locks`]).
+//!
+//! None of these fails: whatever cannot be done ends the program with a message. They do not unwind.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+
+pub use crate::code::{Function, Region};
+pub use crate::thread::Thread;
+
+use crate::alloc::{self, Contents};
+use crate::{code, heap, record, section, thread};
+
+/// What is known of the calling thread. The first 32 bits are how many locks it holds.
+#[unsafe(no_mangle)]
+pub extern "C" fn __durum_ido_thread() -> *mut Thread {
+    thread::current()
+}
+
+/// Enters the functions of a module.
+///
+/// # Safety
+/// There are `count` of them, and they do not change as long as the program runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_register(functions: *const Function, count: u64) {
+    // SAFETY: as the caller promises.
+    unsafe { code::register(functions, count) };
+}
+
+/// Begins a record in front of a store: what the section has stored is durable, and its live-ins go to what this
+/// returns. Null outside of sections.
+///
+/// # Safety
+/// The calling thread, and a region of its code.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_record(
+    thread: *mut Thread,
+    _region: *const Region,
+) -> *mut c_void {
+    // SAFETY: the calling thread.
+    let thread = unsafe { &mut *thread };
+    match thread.depth {
+        0 => ptr::null_mut(),
+        _ => record::begin(thread, 0).cast(),
+    }
+}
+
+/// The same in front of the call that lets a lock go, without which the record is. Null where that ends the section,
+/// and where it has recorded nothing.
+///
+/// # Safety
+/// As for [`__durum_ido_record`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_record_release(
+    thread: *mut Thread,
+    _region: *const Region,
+    lock: *const c_void,
+) -> *mut c_void {
+    // SAFETY: the calling thread.
+    let thread = unsafe { &mut *thread };
+    match thread.depth > 1 && thread.is_published {
+        true => record::begin(thread, lock.addr()).cast(),
+        false => ptr::null_mut(),
+    }
+}
+
+/// The same in front of a call. Null outside of sections, and where a call writes over nothing that the last record
+/// needs.
+///
+/// # Safety
+/// As for [`__durum_ido_record`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_record_call(
+    thread: *mut Thread,
+    _region: *const Region,
+) -> *mut c_void {
+    // SAFETY: the calling thread.
+    let thread = unsafe { &mut *thread };
+    match thread.depth > 0 && thread.is_published && thread.stack.is_needed_above() {
+        true => record::begin(thread, 0).cast(),
+        false => ptr::null_mut(),
+    }
+}
+
+/// The live-ins lie where they belong: the record is durable when this returns.
+///
+/// # Safety
+/// As for [`__durum_ido_record`], which has been called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_recorded(thread: *mut Thread, region: *const Region) {
+    // SAFETY: as the caller promises.
+    unsafe { record::finish(&mut *thread, &*region) };
+}
+
+/// A store to `size` bytes at `start` has been made. Durable with the next record, or when the section has ended.
+///
+/// # Safety
+/// The calling thread, which has stored there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_wrote(thread: *mut Thread, start: *const c_void, size: u64) {
+    // SAFETY: the calling thread.
+    section::wrote(unsafe { &mut *thread }, start.addr(), size as usize);
+}
+
+/// Takes a part of the stack that lasts, aligned to 64.
+///
+/// # Safety
+/// The calling thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_locals(thread: *mut Thread, size: u64) -> *mut c_void {
+    // SAFETY: the calling thread.
+    let thread = unsafe { &mut *thread };
+    thread.ensure_stack();
+    ptr::with_exposed_provenance_mut(thread.stack.take(size as usize))
+}
+
+/// Gives back a part of the stack that lasts, and all above.
+///
+/// # Safety
+/// The calling thread, which has taken it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_leave(thread: *mut Thread, place: *mut c_void) {
+    // SAFETY: the calling thread.
+    unsafe { &mut *thread }.stack.give_back(place.addr());
+}
+
+/// Copies an argument to the stack that lasts. Durable with the next record.
+///
+/// # Safety
+/// As for `memcpy`; the place was just taken.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_copy_argument(
+    place: *mut c_void,
+    argument: *const c_void,
+    size: u64,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { ptr::copy_nonoverlapping(argument.cast::<u8>(), place.cast(), size as usize) };
+}
+
+/// Begins a frame in front of a call: what the caller needs behind it goes to what this returns. Null outside of
+/// sections, unless the call may come back in one.
+///
+/// # Safety
+/// As for [`__durum_ido_record`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_call(
+    thread: *mut Thread,
+    region: *const Region,
+) -> *mut c_void {
+    // SAFETY: the calling thread, and a region of its code.
+    let (thread, region) = unsafe { (&mut *thread, &*region) };
+    if thread.depth == 0 && !region.may_begin_section() {
+        return ptr::null_mut();
+    }
+    // Where no heap is open nothing will be recorded.
+    if !thread.ensure_slot() && thread.depth == 0 {
+        return ptr::null_mut();
+    }
+    thread.ensure_stack();
+    ptr::with_exposed_provenance_mut(thread.stack.begin_frame(region))
+}
+
+/// The frame is the innermost one. Durable with the next record.
+///
+/// # Safety
+/// As for [`__durum_ido_call`], which has been called and gave not null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_called(thread: *mut Thread, region: *const Region) {
+    // SAFETY: as the caller promises.
+    let (thread, region) = unsafe { (&mut *thread, &*region) };
+    // Without a slot nothing of it is ever read.
+    let salt = thread.slot.as_ref().map(|slot| slot.salt);
+    let salt = salt.unwrap_or_else(|| durum_format::section::SlotSalt::new(0, 0));
+    thread.stack.end_frame(region, &salt);
+}
+
+/// The call has returned, and its frame is none any more. `words` is what [`__durum_ido_call`] gave.
+///
+/// # Safety
+/// The calling thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_returned(thread: *mut Thread, words: *mut c_void) {
+    if !words.is_null() {
+        // SAFETY: the calling thread.
+        let thread = unsafe { &mut *thread };
+        thread.stack.end_call(words.addr());
+        thread.is_stale = true;
+    }
+}
+
+/// The program's root: `size` bytes, of zeros when it is first called for. It is there durably when this returns.
+#[unsafe(no_mangle)]
+pub extern "C" fn nv_root(size: usize) -> *mut c_void {
+    heap::root(size).cast()
+}
+
+/// `size` bytes of the heap, whatever they hold. NULL, and ENOMEM, where there is no room. They are taken durably
+/// when this returns: a crash before anything leads to them leaves them taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn nv_malloc(size: usize) -> *mut c_void {
+    alloc::allocate(size, Contents::Any).cast()
+}
+
+/// The same for `count` elements, of zeros, which are durable.
+#[unsafe(no_mangle)]
+pub extern "C" fn nv_calloc(count: usize, size: usize) -> *mut c_void {
+    // What is too large has no room.
+    let size = count.checked_mul(size).unwrap_or(usize::MAX >> 1);
+    alloc::allocate(size, Contents::Zeros).cast()
+}
+
+/// The same, with the contents of an object, durably, which is freed as by [`nv_free`].
+///
+/// # Safety
+/// NULL, or an object of the heap that nobody else uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nv_realloc(object: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { alloc::reallocate(object.cast(), size) }.cast()
+}
+
+/// The same, with a copy of a string, which is durable.
+///
+/// # Safety
+/// A string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nv_strdup(text: *const c_char) -> *mut c_char {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes_with_nul();
+    alloc::allocate(bytes.len(), Contents::Copy(bytes.as_ptr(), bytes.len())).cast()
+}
+
+/// Frees an object; NULL is allowed. Durable when this returns; in a section, when that has ended. A crash in between
+/// may leave it taken.
+///
+/// # Safety
+/// Nothing leads there that is followed any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nv_free(object: *mut c_void) {
+    alloc::free(object.cast());
+}

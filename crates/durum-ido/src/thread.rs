@@ -1,0 +1,143 @@
+//! What is known of each thread: how many locks it holds, what it has recorded, what it has to make durable.
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::cell::Cell;
+use std::ptr;
+
+use durum_format::section::STACK_SIZE_DEFAULT;
+
+use crate::fatal::OrFatal;
+use crate::held::Held;
+use crate::lines::Lines;
+use crate::reach;
+use crate::slots::{self, Slot};
+use crate::stack::Stack;
+
+/// A thread. Compiled code reads its first member, and passes its address on.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Thread {
+    /// How many locks it holds, each as often as it has taken it.
+    pub(crate) depth: u32,
+    /// Its section has a record.
+    pub(crate) is_published: bool,
+    /// Something was done since the last record that no other record tells.
+    pub(crate) is_stale: bool,
+    /// It goes on with what a crash has interrupted.
+    pub(crate) is_resuming: bool,
+    /// The lock that the last record is without, which is held yet.
+    pub(crate) releasing: usize,
+    pub(crate) held: Held,
+    pub(crate) lines: Lines,
+    pub(crate) stack: Stack,
+    /// Where it records; none while it has recorded nothing.
+    pub(crate) slot: Option<Slot>,
+    /// Objects that it has freed in its section, to be freed when that has ended.
+    pub(crate) freed: Vec<usize>,
+}
+
+impl Thread {
+    /// Sees to it that it has a slot of the heap that is open, and its stack there. Whether it has.
+    pub(crate) fn ensure_slot(&mut self) -> bool {
+        let opening = reach::opening();
+        if let Some(slot) = &self.slot
+            && slot.opening == opening
+        {
+            return true;
+        }
+        self.find_slot()
+    }
+
+    #[cold]
+    fn find_slot(&mut self) -> bool {
+        // A stack that lies elsewhere stays until nothing is on it. That of a heap that was closed is gone.
+        let is_elsewhere = self.slot.is_none();
+        if is_elsewhere && !self.stack.is_empty() {
+            return false;
+        }
+        self.slot = slots::take().or_fatal("a place for the records of a thread");
+        self.stack = match &self.slot {
+            Some(slot) => {
+                let (base, size) = slot.stack();
+                Stack::new(base, size)
+            }
+            None => Stack::default(),
+        };
+        self.slot.is_some()
+    }
+
+    /// Sees to it that it has a stack, also while no heap is open.
+    pub(crate) fn ensure_stack(&mut self) {
+        if !self.ensure_slot() && self.stack.is_empty() {
+            self.stack = volatile_stack();
+        }
+    }
+}
+
+/// A stack of a thread that has none which lasts. Of these there is one for each thread at most, and it is used
+/// again.
+fn volatile_stack() -> Stack {
+    thread_local!(static MADE: Cell<usize> = const { Cell::new(0) });
+    let size = STACK_SIZE_DEFAULT as usize;
+    let mut base = MADE.get();
+    if base == 0 {
+        let Ok(layout) = Layout::from_size_align(size, 64) else {
+            return Stack::default();
+        };
+        // SAFETY: the size is not 0.
+        let made = unsafe { alloc_zeroed(layout) };
+        if made.is_null() {
+            handle_alloc_error(layout);
+        }
+        base = made.expose_provenance();
+        MADE.set(base);
+    }
+    Stack::new(base, size)
+}
+
+thread_local! {
+    // Without a destructor, so that finding it is one load.
+    static CURRENT: Cell<*mut Thread> = const { Cell::new(ptr::null_mut()) };
+    static END: End = const { End };
+}
+
+/// The calling thread's. The address is the same as long as it runs.
+#[inline]
+pub(crate) fn current() -> *mut Thread {
+    let current = CURRENT.get();
+    match current.is_null() {
+        true => make(),
+        false => current,
+    }
+}
+
+#[cold]
+fn make() -> *mut Thread {
+    let thread = Box::into_raw(Box::<Thread>::default());
+    CURRENT.set(thread);
+    // Where thread-locals are being destroyed, nobody gives it back.
+    let _ = END.try_with(|_| ());
+    thread
+}
+
+/// Gives back what a thread has when it ends.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let thread = CURRENT.replace(ptr::null_mut());
+        if thread.is_null() {
+            return;
+        }
+        // SAFETY: made by `make`, and nobody else's.
+        let mut thread = unsafe { Box::from_raw(thread) };
+        // In a section it can never end now, and its locks stay taken. The next opening goes on with it. The slot of
+        // an interrupted thread goes with its puddle.
+        if thread.depth == 0
+            && !thread.is_resuming
+            && let Some(slot) = thread.slot.take()
+        {
+            slots::give_back(slot);
+        }
+    }
+}

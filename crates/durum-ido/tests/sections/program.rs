@@ -1,0 +1,395 @@
+//! A stack that is pushed to and popped from, and a row that is filled by a call, compiled by hand: each function is
+//! cut where it overwrites what it has read, and goes on at each cut.
+
+use std::ffi::{CStr, c_void};
+use std::ptr;
+use std::sync::Once;
+
+use durum_ido::abi::*;
+use durum_ido::abi_locks::*;
+use durum_persist::line;
+
+#[repr(C)]
+pub struct Node {
+    value: u64,
+    next: *mut Node,
+}
+
+#[repr(C)]
+pub struct Root {
+    pub lock: libc::pthread_mutex_t,
+    head: *mut Node,
+    count: u64,
+    popped: u64,
+    row: [u64; 8],
+    sum: u64,
+    seen: u64,
+    pub values: [u64; 32],
+}
+
+/// What is there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    pub list: Vec<u64>,
+    pub popped: u64,
+    pub row: [u64; 8],
+    pub sum: u64,
+}
+
+impl State {
+    /// # Panics
+    /// Where a part of it is not like the others.
+    pub unsafe fn of(root: *mut Root) -> Self {
+        unsafe {
+            let (mut list, mut at) = (Vec::new(), (*root).head);
+            while !at.is_null() && list.len() < 100 {
+                list.push((*at).value);
+                at = (*at).next;
+            }
+            assert_eq!(list.len() as u64, (*root).count, "the count");
+            assert_eq!((*root).seen, (*root).sum, "what was seen of the sum");
+            Self {
+                list,
+                popped: (*root).popped,
+                row: (*root).row,
+                sum: (*root).sum,
+            }
+        }
+    }
+
+    pub fn after(mut self, step: Step) -> Self {
+        match step {
+            Step::Push(value) => self.list.insert(0, value),
+            Step::Pop => self.popped += self.list.remove(0),
+            Step::Fill(first) => {
+                self.row = std::array::from_fn(|at| first + at as u64);
+                self.sum = self.row.iter().sum();
+            }
+        }
+        self
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Push(u64),
+    Pop,
+    Fill(u64),
+}
+
+pub unsafe fn run(root: *mut Root, step: Step) {
+    unsafe {
+        match step {
+            Step::Push(value) => push(root, nv_malloc(size_of::<Node>()).cast(), value),
+            Step::Pop => _ = pop(root),
+            Step::Fill(first) => fill(root, first),
+        }
+    }
+}
+
+const PUSH: u64 = 0x1111_2222_3333;
+const POP: u64 = 0x4444_5555_6666;
+const FILL: u64 = 0x7777_8888_9999;
+const ADD: u64 = 0xaaaa_bbbb_cccc;
+const SET: u64 = 0xdddd_eeee_ffff;
+
+const fn region(hash: u64, number: u64, words: u16) -> Region {
+    Region {
+        code: hash << 16 | number,
+        line: 0,
+        words,
+        flags: 0,
+    }
+}
+
+struct Functions([Function; 5]);
+unsafe impl Sync for Functions {}
+
+static PUSH_REGIONS: [Region; 2] = [region(PUSH, 1, 3), region(PUSH, 2, 3)];
+static POP_REGIONS: [Region; 1] = [region(POP, 1, 5)];
+static FILL_REGIONS: [Region; 3] = [region(FILL, 1, 2), region(FILL, 2, 3), region(FILL, 3, 2)];
+static ADD_REGIONS: [Region; 1] = [region(ADD, 1, 2)];
+static SET_REGIONS: [Region; 1] = [region(SET, 1, 3)];
+
+type Resume = unsafe extern "C" fn(*const c_void, u32, *mut c_void);
+
+const fn function<const N: usize>(
+    hash: u64,
+    name: &'static CStr,
+    resume: Resume,
+    regions: &'static [Region; N],
+) -> Function {
+    Function {
+        hash,
+        name: name.as_ptr(),
+        file: c"program.rs".as_ptr(),
+        resume,
+        regions: regions.as_ptr(),
+        count: N as u64,
+    }
+}
+
+static FUNCTIONS: Functions = Functions([
+    function(PUSH, c"push", resume_push, &PUSH_REGIONS),
+    function(POP, c"pop", resume_pop, &POP_REGIONS),
+    function(FILL, c"fill", resume_fill, &FILL_REGIONS),
+    function(ADD, c"add", resume_add, &ADD_REGIONS),
+    function(SET, c"set", resume_set, &SET_REGIONS),
+]);
+
+pub fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 5) });
+}
+
+unsafe fn store(thread: *mut Thread, place: *mut u64, value: u64) {
+    unsafe {
+        line::store_u64(place, value);
+        __durum_ido_wrote(thread, place.cast(), 8);
+    }
+}
+
+unsafe fn put_words<const N: usize>(words: *mut c_void, values: [u64; N]) {
+    for (at, value) in values.into_iter().enumerate() {
+        unsafe { line::store_u64(words.cast::<u64>().add(at), value) };
+    }
+}
+
+unsafe fn words<const N: usize>(words: *const c_void) -> [u64; N] {
+    std::array::from_fn(|at| unsafe { words.cast::<u64>().add(at).read() })
+}
+
+/// A record, in front of a store.
+unsafe fn record<const N: usize>(thread: *mut Thread, region: &Region, values: [u64; N]) {
+    unsafe {
+        put_words(__durum_ido_record(thread, region), values);
+        __durum_ido_recorded(thread, region);
+    }
+}
+
+fn at<T>(address: u64) -> *mut T {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+fn address<T>(place: *mut T) -> u64 {
+    place.expose_provenance() as u64
+}
+
+unsafe fn lock(root: *mut Root) {
+    assert_eq!(
+        unsafe { __durum_ido_pthread_mutex_lock(&raw mut (*root).lock) },
+        0
+    );
+}
+
+unsafe fn unlock(root: *mut Root) {
+    assert_eq!(
+        unsafe { __durum_ido_pthread_mutex_unlock(&raw mut (*root).lock) },
+        0
+    );
+}
+
+pub unsafe fn push(root: *mut Root, node: *mut Node, value: u64) {
+    unsafe {
+        lock(root);
+        let words = [address(root), address(node), value];
+        record(__durum_ido_thread(), &PUSH_REGIONS[0], words);
+        push_node(words);
+    }
+}
+
+unsafe fn push_node([root, node, value]: [u64; 3]) {
+    unsafe {
+        let (thread, root, node) = (__durum_ido_thread(), at::<Root>(root), at::<Node>(node));
+        store(thread, &raw mut (*node).value, value);
+        store(
+            thread,
+            (&raw mut (*node).next).cast(),
+            address((*root).head),
+        );
+        let words = [address(root), address(node), (*root).count];
+        record(thread, &PUSH_REGIONS[1], words);
+        push_link(words);
+    }
+}
+
+unsafe fn push_link([root, node, count]: [u64; 3]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        store(thread, (&raw mut (*root).head).cast(), node);
+        store(thread, &raw mut (*root).count, count + 1);
+        unlock(root);
+    }
+}
+
+/// One region alone, as where what is overwritten was read in front of its record.
+pub unsafe fn push_in_one(root: *mut Root, node: *mut Node, value: u64) {
+    unsafe {
+        lock(root);
+        let thread = __durum_ido_thread();
+        record(
+            thread,
+            &SET_REGIONS[0],
+            [address(root), address(node), value],
+        );
+        store(thread, &raw mut (*node).value, value);
+        store(thread, (&raw mut (*node).next).cast(), 0);
+        store(thread, (&raw mut (*root).head).cast(), address(node));
+        unlock(root);
+    }
+}
+
+unsafe extern "C" fn resume_push(place: *const c_void, region: u32, _: *mut c_void) {
+    unsafe {
+        match region {
+            1 => push_node(words(place)),
+            _ => push_link(words(place)),
+        }
+    }
+}
+
+pub unsafe fn pop(root: *mut Root) -> u64 {
+    unsafe {
+        lock(root);
+        let (thread, head) = (__durum_ido_thread(), (*root).head);
+        if head.is_null() {
+            unlock(root);
+            return 0;
+        }
+        let (value, next) = ((*head).value, address((*head).next));
+        let words = [address(root), next, (*root).count, (*root).popped, value];
+        record(thread, &POP_REGIONS[0], words);
+        pop_node(words);
+        nv_free(head.cast());
+        value
+    }
+}
+
+unsafe fn pop_node([root, next, count, popped, value]: [u64; 5]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        store(thread, (&raw mut (*root).head).cast(), next);
+        store(thread, &raw mut (*root).count, count - 1);
+        store(thread, &raw mut (*root).popped, popped + value);
+        unlock(root);
+    }
+}
+
+unsafe extern "C" fn resume_pop(place: *const c_void, _: u32, _: *mut c_void) {
+    unsafe { pop_node(words(place)) }
+}
+
+/// A local that has an address, a call in the section, and its result.
+unsafe fn fill(root: *mut Root, first: u64) {
+    unsafe {
+        let thread = __durum_ido_thread();
+        let local: *mut u64 = __durum_ido_locals(thread, 64).cast();
+        for index in 0..8 {
+            store(thread, local.add(index), first + index as u64);
+        }
+        lock(root);
+        assert!(__durum_ido_record_call(thread, &FILL_REGIONS[0]).is_null());
+        let frame = __durum_ido_call(thread, &FILL_REGIONS[0]);
+        put_words(frame, [address(root), address(local)]);
+        __durum_ido_called(thread, &FILL_REGIONS[0]);
+        let sum = add(root, local);
+        __durum_ido_returned(thread, frame);
+        fill_sum(root, local, sum);
+        __durum_ido_leave(thread, local.cast());
+    }
+}
+
+unsafe fn fill_sum(root: *mut Root, local: *mut u64, sum: u64) {
+    unsafe {
+        let words = [address(root), address(local), sum];
+        record(__durum_ido_thread(), &FILL_REGIONS[1], words);
+        fill_local(words);
+    }
+}
+
+unsafe fn fill_local([root, local, sum]: [u64; 3]) {
+    unsafe {
+        let thread = __durum_ido_thread();
+        store(thread, &raw mut (*at::<Root>(root)).sum, sum);
+        store(thread, at(local), sum);
+        record(thread, &FILL_REGIONS[2], [root, local]);
+        fill_seen([root, local]);
+    }
+}
+
+unsafe fn fill_seen([root, local]: [u64; 2]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        store(thread, &raw mut (*root).seen, at::<u64>(local).read());
+        unlock(root);
+    }
+}
+
+unsafe extern "C" fn resume_fill(place: *const c_void, region: u32, result: *mut c_void) {
+    unsafe {
+        match region {
+            1 => {
+                let [root, local] = words(place);
+                fill_sum(at(root), at(local), result.cast::<u64>().read());
+            }
+            2 => fill_local(words(place)),
+            _ => fill_seen(words(place)),
+        }
+    }
+}
+
+unsafe fn add(root: *mut Root, row: *mut u64) -> u64 {
+    unsafe {
+        let words = [address(root), address(row)];
+        record(__durum_ido_thread(), &ADD_REGIONS[0], words);
+        add_row(words)
+    }
+}
+
+unsafe fn add_row([root, row]: [u64; 2]) -> u64 {
+    unsafe {
+        let (thread, root, row) = (__durum_ido_thread(), at::<Root>(root), at::<u64>(row));
+        let mut sum = 0;
+        for index in 0..8 {
+            let value = row.add(index).read();
+            store(
+                thread,
+                (&raw mut (*root).row).cast::<u64>().add(index),
+                value,
+            );
+            sum += value;
+        }
+        sum
+    }
+}
+
+unsafe extern "C" fn resume_add(place: *const c_void, _: u32, result: *mut c_void) {
+    unsafe { result.cast::<u64>().write(add_row(words(place))) }
+}
+
+/// One word, as where the value of a map is replaced.
+pub unsafe fn set(root: *mut Root, index: u64, value: u64) {
+    unsafe {
+        lock(root);
+        let words = [address(root), index, value];
+        record(__durum_ido_thread(), &SET_REGIONS[0], words);
+        set_value(words);
+    }
+}
+
+unsafe fn set_value([root, index, value]: [u64; 3]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        let values = (&raw mut (*root).values).cast::<u64>();
+        store(thread, values.add(index as usize), value);
+        unlock(root);
+    }
+}
+
+unsafe extern "C" fn resume_set(place: *const c_void, _: u32, _: *mut c_void) {
+    unsafe { set_value(words(place)) }
+}
+
+pub unsafe fn node() -> *mut Node {
+    nv_malloc(size_of::<Node>()).cast()
+}
