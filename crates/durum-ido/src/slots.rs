@@ -77,6 +77,8 @@ struct Slots {
     idle: Vec<Slot>,
     /// The puddle that was made last, and its first slot that nobody has had.
     fresh: Option<(SectionPuddle, Head, u32)>,
+    /// Those before, whose slots threads have.
+    full: Vec<SectionPuddle>,
 }
 
 static SLOTS: Mutex<Option<Slots>> = Mutex::new(None);
@@ -88,6 +90,7 @@ pub(crate) fn open(store: Store, opening: u64) {
         opening,
         idle: Vec::new(),
         fresh: None,
+        full: Vec::new(),
     });
 }
 
@@ -125,7 +128,8 @@ impl Slots {
         let is_full = |(_, head, next): &(_, Head, u32)| *next == head.slots;
         if self.fresh.as_ref().is_none_or(is_full) {
             let (puddle, head) = make(&self.store)?;
-            self.fresh = Some((puddle, head, 0));
+            let before = self.fresh.replace((puddle, head, 0));
+            self.full.extend(before.map(|(puddle, ..)| puddle));
         }
         match &mut self.fresh {
             Some((puddle, head, next)) => {

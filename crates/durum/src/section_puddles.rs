@@ -15,7 +15,8 @@ use crate::options::PoolOptions;
 use crate::primitive::locked;
 use crate::store::enter;
 
-/// A puddle of sections of an open store, mapped at its address. It stays mapped until the store is closed.
+/// A puddle of sections of an open store, mapped at its address: as long as any of these is there, and the store is
+/// open.
 #[derive(Clone, Debug)]
 pub struct SectionPuddle(Arc<Puddle>);
 
@@ -109,7 +110,7 @@ impl SectionPuddle {
         self.0.uuid
     }
 
-    /// Where its heap begins, and how many bytes it has. For whoever knows that the store is open.
+    /// Where its heap begins, and how many bytes it has.
     pub fn heap(&self) -> (NonNull<u8>, usize) {
         let size = self.0.size as u64;
         (

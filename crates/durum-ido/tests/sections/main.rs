@@ -7,6 +7,8 @@
 
 mod costs;
 mod crash;
+mod ends;
 mod locks;
 mod program;
+mod resumption;
 mod support;

@@ -24,7 +24,7 @@ pub struct Root {
     row: [u64; 8],
     sum: u64,
     seen: u64,
-    pub values: [u64; 32],
+    pub values: [u64; 64],
 }
 
 /// What is there.
@@ -109,7 +109,7 @@ static PUSH_REGIONS: [Region; 2] = [region(PUSH, 1, 3), region(PUSH, 2, 3)];
 static POP_REGIONS: [Region; 1] = [region(POP, 1, 5)];
 static FILL_REGIONS: [Region; 3] = [region(FILL, 1, 2), region(FILL, 2, 3), region(FILL, 3, 2)];
 static ADD_REGIONS: [Region; 1] = [region(ADD, 1, 2)];
-static SET_REGIONS: [Region; 1] = [region(SET, 1, 3)];
+static SET_REGIONS: [Region; 1] = [region(SET, 1, 5)];
 
 type Resume = unsafe extern "C" fn(*const c_void, u32, *mut c_void);
 
@@ -182,7 +182,7 @@ unsafe fn lock(root: *mut Root) {
     );
 }
 
-unsafe fn unlock(root: *mut Root) {
+pub unsafe fn unlock(root: *mut Root) {
     assert_eq!(
         unsafe { __durum_ido_pthread_mutex_unlock(&raw mut (*root).lock) },
         0
@@ -229,7 +229,7 @@ pub unsafe fn push_in_one(root: *mut Root, node: *mut Node, value: u64) {
         let thread = __durum_ido_thread();
         record(
             thread,
-            &SET_REGIONS[0],
+            &PUSH_REGIONS[0],
             [address(root), address(node), value],
         );
         store(thread, &raw mut (*node).value, value);
@@ -367,22 +367,42 @@ unsafe extern "C" fn resume_add(place: *const c_void, _: u32, result: *mut c_voi
     unsafe { result.cast::<u64>().write(add_row(words(place))) }
 }
 
+/// A lock of either kind.
+#[derive(Clone, Copy)]
+pub enum Lock {
+    Mutex(*mut libc::pthread_mutex_t),
+    ReadWrite(*mut libc::pthread_rwlock_t),
+}
+
 /// One word, as where the value of a map is replaced.
 pub unsafe fn set(root: *mut Root, index: u64, value: u64) {
     unsafe {
         lock(root);
-        let words = [address(root), index, value];
-        record(__durum_ido_thread(), &SET_REGIONS[0], words);
-        set_value(words);
+        let lock = Lock::Mutex(&raw mut (*root).lock);
+        set_value(begin_set(root, lock, index, value));
     }
 }
 
-unsafe fn set_value([root, index, value]: [u64; 3]) {
+/// What comes in front of the store: the lock is held.
+pub unsafe fn begin_set(root: *mut Root, lock: Lock, index: u64, value: u64) -> [u64; 5] {
+    let (lock, is_read_write) = match lock {
+        Lock::Mutex(lock) => (address(lock), 0),
+        Lock::ReadWrite(lock) => (address(lock), 1),
+    };
+    let words = [address(root), index, value, lock, is_read_write];
+    unsafe { record(__durum_ido_thread(), &SET_REGIONS[0], words) };
+    words
+}
+
+pub unsafe fn set_value([root, index, value, lock, is_read_write]: [u64; 5]) {
     unsafe {
         let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
         let values = (&raw mut (*root).values).cast::<u64>();
         store(thread, values.add(index as usize), value);
-        unlock(root);
+        match is_read_write {
+            0 => __durum_ido_pthread_mutex_unlock(at(lock)),
+            _ => __durum_ido_pthread_rwlock_unlock(at(lock)),
+        };
     }
 }
 
