@@ -5,22 +5,25 @@
 //! and behind the record that a section has ended. The canaries leave out one write-back or fence each.
 
 use std::path::Path;
+use std::sync::Barrier;
 
 use durum_persist::Site;
 use durum_persist::record::{self, Recorder, RecorderOptions, Trace};
 use durum_persist::simulate::{Plan, Report, Rules, explore_with_recovery};
 use durum_service::{CheckOptions, Severity};
 
-use crate::program::{State, Step, run};
+use crate::program::{State, Step, run, set};
 use crate::support::{alone, on_a_thread, open, scratch};
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 10] = [
     Step::Push(1),
+    Step::Move,
     Step::Fill(3),
     Step::Push(2),
     Step::Pop,
     Step::Fill(50),
     Step::Push(4),
+    Step::Move,
     Step::Pop,
     Step::Pop,
 ];
@@ -113,6 +116,79 @@ fn every_crash_leaves_whole_operations() {
     let _alone = alone();
     let report = explore(&record(None), Some(80)).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{} points, {} images", report.points, report.images);
+}
+
+/// Two threads replace one value in turn, so many times each.
+const TURNS: u64 = 3;
+
+fn record_turns(skip: Option<Site>) -> Trace {
+    let directory = scratch();
+    let path = directory.path().join("heap");
+    on_a_thread(|| {
+        let root = open(&path)?.expose_provenance();
+        let options = RecorderOptions {
+            skip,
+            ..RecorderOptions::default()
+        };
+        let recorder = Recorder::start(&path, options);
+        let turn = Barrier::new(2);
+        std::thread::scope(|scope| {
+            for number in 0..2 {
+                let turn = &turn;
+                scope.spawn(move || {
+                    record::join_thread();
+                    let root = std::ptr::with_exposed_provenance_mut(root);
+                    for value in 1..=2 * TURNS {
+                        if value % 2 == number {
+                            unsafe { set(root, 0, value) };
+                            record::note("acknowledged", value);
+                        }
+                        turn.wait();
+                    }
+                });
+            }
+        });
+        let trace = recorder.stop();
+        durum_ido::close().map_err(|error| error.to_string())?;
+        Ok(trace)
+    })
+    .unwrap()
+}
+
+fn explore_turns(trace: &Trace) -> Result<Report, String> {
+    let mut plan = Plan::new(Rules::Lines, 2);
+    plan.random_images = 2;
+    plan.single_units_max = 3;
+    plan.nested_one_in = 40;
+    plan.nested_points_max = Some(6);
+    explore_with_recovery(trace, &plan, recover, |image, point| {
+        let last = point.last_note("acknowledged").unwrap_or(0);
+        on_a_thread(|| {
+            let root = open(image)?;
+            let found = unsafe { (&raw const (*root).values[0]).read() };
+            durum_ido::close().map_err(|error| error.to_string())?;
+            match found == last || found == last + 1 {
+                true => Ok(()),
+                false => Err(format!("{found}, after {last}")),
+            }
+        })
+        .inspect_err(|_| drop(durum_ido::close()))
+    })
+    .map_err(|failure| failure.to_string())
+}
+
+/// Else a section that has ended goes on after a crash, over what the next holder of its lock has stored.
+#[test]
+fn that_a_section_has_ended_is_durable_before_its_lock_is_free() {
+    let _alone = alone();
+    let report = explore_turns(&record_turns(None)).unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{} points, {} images", report.points, report.images);
+    for part in ["fence after it has ended", "write back that it has ended"] {
+        let sites = durum_ido::sites();
+        let site = sites.iter().find(|site| site.0.contains(part)).unwrap();
+        let failure = explore_turns(&record_turns(Some(*site))).expect_err("nothing is noticed");
+        println!("{part}: {}", failure.lines().next().unwrap_or_default());
+    }
 }
 
 /// Without it a crash has to be noticed.

@@ -24,6 +24,9 @@ pub struct Root {
     row: [u64; 8],
     sum: u64,
     seen: u64,
+    other: libc::pthread_mutex_t,
+    given: u64,
+    taken: u64,
     pub values: [u64; 64],
 }
 
@@ -34,6 +37,8 @@ pub struct State {
     pub popped: u64,
     pub row: [u64; 8],
     pub sum: u64,
+    /// As often as something was moved.
+    pub moved: u64,
 }
 
 impl State {
@@ -48,11 +53,13 @@ impl State {
             }
             assert_eq!(list.len() as u64, (*root).count, "the count");
             assert_eq!((*root).seen, (*root).sum, "what was seen of the sum");
+            assert_eq!((*root).given, (*root).taken, "what was given and taken");
             Self {
                 list,
                 popped: (*root).popped,
                 row: (*root).row,
                 sum: (*root).sum,
+                moved: (*root).taken,
             }
         }
     }
@@ -61,6 +68,7 @@ impl State {
         match step {
             Step::Push(value) => self.list.insert(0, value),
             Step::Pop => self.popped += self.list.remove(0),
+            Step::Move => self.moved += 1,
             Step::Fill(first) => {
                 self.row = std::array::from_fn(|at| first + at as u64);
                 self.sum = self.row.iter().sum();
@@ -75,6 +83,7 @@ pub enum Step {
     Push(u64),
     Pop,
     Fill(u64),
+    Move,
 }
 
 pub unsafe fn run(root: *mut Root, step: Step) {
@@ -83,6 +92,7 @@ pub unsafe fn run(root: *mut Root, step: Step) {
             Step::Push(value) => push(root, nv_malloc(size_of::<Node>()).cast(), value),
             Step::Pop => _ = pop(root),
             Step::Fill(first) => fill(root, first),
+            Step::Move => give(root),
         }
     }
 }
@@ -92,6 +102,7 @@ const POP: u64 = 0x4444_5555_6666;
 const FILL: u64 = 0x7777_8888_9999;
 const ADD: u64 = 0xaaaa_bbbb_cccc;
 const SET: u64 = 0xdddd_eeee_ffff;
+const GIVE: u64 = 0x1234_5678_9abc;
 
 const fn region(hash: u64, number: u64, words: u16) -> Region {
     Region {
@@ -102,7 +113,7 @@ const fn region(hash: u64, number: u64, words: u16) -> Region {
     }
 }
 
-struct Functions([Function; 5]);
+struct Functions([Function; 6]);
 unsafe impl Sync for Functions {}
 
 static PUSH_REGIONS: [Region; 2] = [region(PUSH, 1, 3), region(PUSH, 2, 3)];
@@ -110,6 +121,8 @@ static POP_REGIONS: [Region; 1] = [region(POP, 1, 5)];
 static FILL_REGIONS: [Region; 3] = [region(FILL, 1, 2), region(FILL, 2, 3), region(FILL, 3, 2)];
 static ADD_REGIONS: [Region; 1] = [region(ADD, 1, 2)];
 static SET_REGIONS: [Region; 1] = [region(SET, 1, 5)];
+
+static GIVE_REGIONS: [Region; 2] = [region(GIVE, 1, 3), region(GIVE, 2, 2)];
 
 type Resume = unsafe extern "C" fn(*const c_void, u32, *mut c_void);
 
@@ -135,11 +148,12 @@ static FUNCTIONS: Functions = Functions([
     function(FILL, c"fill", resume_fill, &FILL_REGIONS),
     function(ADD, c"add", resume_add, &ADD_REGIONS),
     function(SET, c"set", resume_set, &SET_REGIONS),
+    function(GIVE, c"give", resume_give, &GIVE_REGIONS),
 ]);
 
 pub fn register() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 5) });
+    ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 6) });
 }
 
 unsafe fn store(thread: *mut Thread, place: *mut u64, value: u64) {
@@ -412,4 +426,46 @@ unsafe extern "C" fn resume_set(place: *const c_void, _: u32, _: *mut c_void) {
 
 pub unsafe fn node() -> *mut Node {
     nv_malloc(size_of::<Node>()).cast()
+}
+
+/// Under two locks, of which the one that was taken first goes first.
+unsafe fn give(root: *mut Root) {
+    unsafe {
+        lock(root);
+        __durum_ido_pthread_mutex_lock(&raw mut (*root).other);
+        let words = [address(root), (*root).given, (*root).taken];
+        record(__durum_ido_thread(), &GIVE_REGIONS[0], words);
+        give_one(words);
+    }
+}
+
+unsafe fn give_one([root, given, taken]: [u64; 3]) {
+    unsafe {
+        let thread = __durum_ido_thread();
+        store(thread, &raw mut (*at::<Root>(root)).given, given + 1);
+        let lock = (&raw const (*at::<Root>(root)).lock).cast();
+        let words = __durum_ido_record_release(thread, &GIVE_REGIONS[1], lock);
+        put_words(words, [root, taken]);
+        __durum_ido_recorded(thread, &GIVE_REGIONS[1]);
+        take_one([root, taken]);
+    }
+}
+
+unsafe fn take_one([root, taken]: [u64; 2]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        unlock(root);
+        record(thread, &GIVE_REGIONS[1], [address(root), taken]);
+        store(thread, &raw mut (*root).taken, taken + 1);
+        __durum_ido_pthread_mutex_unlock(&raw mut (*root).other);
+    }
+}
+
+unsafe extern "C" fn resume_give(place: *const c_void, region: u32, _: *mut c_void) {
+    unsafe {
+        match region {
+            1 => give_one(words(place)),
+            _ => take_one(words(place)),
+        }
+    }
 }
