@@ -53,6 +53,8 @@ mod slots;
 mod stack;
 mod thread;
 
+use durum::primitive;
+
 pub use heap::close;
 pub use open::open;
 pub use open_error::OpenError;

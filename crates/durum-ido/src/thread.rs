@@ -1,10 +1,10 @@
 //! What is known of each thread: how many locks it holds, what it has recorded, what it has to make durable.
 
-use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr;
 
 use durum_format::section::STACK_SIZE_DEFAULT;
+use durum_persist::line::LINE;
 
 use crate::fatal::OrFatal;
 use crate::held::Held;
@@ -32,6 +32,8 @@ pub struct Thread {
     pub(crate) stack: Stack,
     /// Where it records; none while it has recorded nothing.
     pub(crate) slot: Option<Slot>,
+    /// Its stack while no heap is open.
+    volatile: Vec<VolatileLine>,
     /// Objects that it has freed in its section, to be freed when that has ended.
     pub(crate) freed: Vec<usize>,
 }
@@ -69,31 +71,20 @@ impl Thread {
     /// Sees to it that it has a stack, also while no heap is open.
     pub(crate) fn ensure_stack(&mut self) {
         if !self.ensure_slot() && self.stack.is_empty() {
-            self.stack = volatile_stack();
+            let size = STACK_SIZE_DEFAULT as usize;
+            if self.volatile.is_empty() {
+                self.volatile = vec![VolatileLine([0; LINE]); size / LINE];
+            }
+            let base = self.volatile.as_mut_ptr().expose_provenance();
+            self.stack = Stack::new(base, size);
         }
     }
 }
 
-/// A stack of a thread that has none which lasts. Of these there is one for each thread at most, and it is used
-/// again.
-fn volatile_stack() -> Stack {
-    thread_local!(static MADE: Cell<usize> = const { Cell::new(0) });
-    let size = STACK_SIZE_DEFAULT as usize;
-    let mut base = MADE.get();
-    if base == 0 {
-        let Ok(layout) = Layout::from_size_align(size, 64) else {
-            return Stack::default();
-        };
-        // SAFETY: the size is not 0.
-        let made = unsafe { alloc_zeroed(layout) };
-        if made.is_null() {
-            handle_alloc_error(layout);
-        }
-        base = made.expose_provenance();
-        MADE.set(base);
-    }
-    Stack::new(base, size)
-}
+/// Memory of a stack that does not last.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct VolatileLine(#[expect(dead_code, reason = "bytes of a program's")] [u8; LINE]);
 
 thread_local! {
     // Without a destructor, so that finding it is one load.

@@ -14,6 +14,7 @@ use libc::{clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, times
 use super::deadline::Deadline;
 use super::taking::{self, is_ours, this_thread};
 use super::{mutex, native};
+use crate::alloc;
 use crate::fatal::fatal;
 use crate::held::Mode;
 use crate::section::{self, Release};
@@ -188,6 +189,7 @@ unsafe fn wait_in_system(
     let Release::Free(_) = section::release(this_thread(), address) else {
         return taking::not_held(address);
     };
+    alloc::free_what_was_freed(this_thread());
     // SAFETY: as the caller promises.
     let result = unsafe {
         match until {

@@ -19,3 +19,5 @@ pub(crate) mod rwlock;
 pub(crate) mod spin;
 mod taking;
 mod word;
+#[cfg(test)]
+mod word_tests;

@@ -7,16 +7,18 @@ use libc::{clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 
 use super::deadline::Deadline;
 use super::native;
-use super::read_write::ReadWriteWord;
+use super::read_write::ReadWriteLock;
 use super::taking::{self, Wish, is_ours, this_thread};
 use crate::fatal::fatal;
 use crate::held::Mode;
 use crate::section;
 
-/// The word of a lock in the heap.
-fn word<'a>(lock: *mut pthread_rwlock_t) -> &'a ReadWriteWord {
+const _: () = assert!(size_of::<ReadWriteLock>() <= size_of::<pthread_rwlock_t>());
+
+/// What a lock in the heap begins with.
+fn word<'a>(lock: *mut pthread_rwlock_t) -> &'a ReadWriteLock {
     let address = lock.expose_provenance();
-    if !address.is_multiple_of(align_of::<ReadWriteWord>()) {
+    if !address.is_multiple_of(align_of::<ReadWriteLock>()) {
         fatal!("the lock at {address:#x} does not lie at a multiple of 8");
     }
     // SAFETY: any aligned bytes in the heap are a word, and locks are used by these functions only.

@@ -5,11 +5,8 @@
 //! epoch     0 free, 1 taken, 2 taken and somebody waits
 //! ```
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use durum::primitive::{Patience, futex_wait, futex_wait_for, futex_wake};
-
 use super::deadline::Deadline;
+use crate::primitive::{AtomicU32, Ordering, Patience, futex_wait, futex_wait_for, futex_wake};
 use crate::reach;
 
 const EPOCH_SHIFT: u32 = 2;
@@ -22,7 +19,7 @@ const _: () = assert!(reach::EPOCH_END <= 1 << (32 - EPOCH_SHIFT));
 /// Such a word. Any bytes are one.
 #[repr(transparent)]
 #[derive(Debug)]
-pub(super) struct LockWord(AtomicU32);
+pub(crate) struct LockWord(AtomicU32);
 
 fn in_this_opening(state: u32) -> u32 {
     reach::epoch() << EPOCH_SHIFT | state
@@ -33,8 +30,14 @@ fn is_taken(word: u32) -> bool {
 }
 
 impl LockWord {
+    /// One that a crash has left so.
+    #[cfg(test)]
+    pub(crate) fn left(word: u32) -> Self {
+        Self(AtomicU32::new(word))
+    }
+
     /// Takes it if it is free.
-    pub(super) fn try_lock(&self) -> bool {
+    pub(crate) fn try_lock(&self) -> bool {
         let found = self.0.load(Ordering::Relaxed);
         let taken = in_this_opening(TAKEN);
         let order = (Ordering::Acquire, Ordering::Relaxed);
@@ -46,7 +49,7 @@ impl LockWord {
     }
 
     /// Waits until it is free, and takes it. Whether that was before the deadline.
-    pub(super) fn lock(&self, deadline: Option<&Deadline>) -> bool {
+    pub(crate) fn lock(&self, deadline: Option<&Deadline>) -> bool {
         if self.try_lock() {
             return true;
         }
@@ -64,48 +67,18 @@ impl LockWord {
     }
 
     /// As [`LockWord::lock`], awake.
-    pub(super) fn lock_awake(&self) {
+    pub(crate) fn lock_awake(&self) {
         let patience = Patience::new();
         while !self.try_lock() {
             patience.wait();
         }
     }
 
-    pub(super) fn unlock(&self) {
+    pub(crate) fn unlock(&self) {
         // ORDER (of threads): whoever takes it next sees what the owner did.
         let found = self.0.swap(in_this_opening(0), Ordering::Release);
         if found & STATE == AWAITED {
             futex_wake(&self.0);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_another_opening_has_left_is_free() {
-        reach::open(0, 0, 7);
-        for left in [0, TAKEN, AWAITED, u32::MAX, 6 << EPOCH_SHIFT | TAKEN] {
-            let word = LockWord(AtomicU32::new(left));
-            assert!(word.try_lock(), "{left:#x}");
-            assert!(!word.try_lock(), "{left:#x}");
-            word.unlock();
-            assert!(word.lock(None), "{left:#x}");
-        }
-    }
-
-    #[test]
-    fn a_deadline_that_has_passed_is_not_waited_for() {
-        reach::open(0, 0, 7);
-        let word = LockWord(AtomicU32::new(0));
-        assert!(word.try_lock());
-        let past = libc::timespec {
-            tv_sec: 1,
-            tv_nsec: 0,
-        };
-        let past = Deadline::new(libc::CLOCK_REALTIME, past).unwrap();
-        assert!(!word.lock(Some(&past)));
     }
 }
