@@ -118,7 +118,13 @@ unsafe impl Sync for Functions {}
 
 static PUSH_REGIONS: [Region; 2] = [region(PUSH, 1, 3), region(PUSH, 2, 3)];
 static POP_REGIONS: [Region; 1] = [region(POP, 1, 5)];
-static FILL_REGIONS: [Region; 3] = [region(FILL, 1, 2), region(FILL, 2, 3), region(FILL, 3, 2)];
+static FILL_REGIONS: [Region; 5] = [
+    region(FILL, 1, 2),
+    region(FILL, 2, 2),
+    region(FILL, 3, 2),
+    region(FILL, 4, 3),
+    region(FILL, 5, 2),
+];
 static ADD_REGIONS: [Region; 1] = [region(ADD, 1, 2)];
 static SET_REGIONS: [Region; 1] = [region(SET, 1, 5)];
 
@@ -293,7 +299,8 @@ unsafe extern "C" fn resume_pop(place: *const c_void, _: u32, _: *mut c_void) {
     unsafe { pop_node(words(place)) }
 }
 
-/// A local that has an address, a call in the section, and its result.
+/// A local that has an address, and two calls in the section. The second one would overwrite the frame that the record
+/// of the first one leads to.
 unsafe fn fill(root: *mut Root, first: u64) {
     unsafe {
         let thread = __durum_ido_thread();
@@ -303,21 +310,45 @@ unsafe fn fill(root: *mut Root, first: u64) {
         }
         lock(root);
         assert!(__durum_ido_record_call(thread, &FILL_REGIONS[0]).is_null());
-        let frame = __durum_ido_call(thread, &FILL_REGIONS[0]);
-        put_words(frame, [address(root), address(local)]);
-        __durum_ido_called(thread, &FILL_REGIONS[0]);
-        let sum = add(root, local);
-        __durum_ido_returned(thread, frame);
-        fill_sum(root, local, sum);
+        call_add([address(root), address(local)], &FILL_REGIONS[0]);
+        fill_again([address(root), address(local)]);
         __durum_ido_leave(thread, local.cast());
     }
 }
 
-unsafe fn fill_sum(root: *mut Root, local: *mut u64, sum: u64) {
+/// With a frame that goes on at this region.
+unsafe fn call_add(words: [u64; 2], region: &Region) -> u64 {
     unsafe {
-        let words = [address(root), address(local), sum];
-        record(__durum_ido_thread(), &FILL_REGIONS[1], words);
-        fill_local(words);
+        let (thread, [root, local]) = (__durum_ido_thread(), words);
+        let frame = __durum_ido_call(thread, region);
+        put_words(frame, words);
+        __durum_ido_called(thread, region);
+        let sum = add(at(root), at(local));
+        __durum_ido_returned(thread, frame);
+        sum
+    }
+}
+
+unsafe fn fill_again(words: [u64; 2]) {
+    unsafe {
+        let thread = __durum_ido_thread();
+        put_words(__durum_ido_record_call(thread, &FILL_REGIONS[1]), words);
+        __durum_ido_recorded(thread, &FILL_REGIONS[1]);
+        fill_sum(words);
+    }
+}
+
+unsafe fn fill_sum(words: [u64; 2]) {
+    unsafe {
+        let sum = call_add(words, &FILL_REGIONS[2]);
+        fill_record(words, sum);
+    }
+}
+
+unsafe fn fill_record([root, local]: [u64; 2], sum: u64) {
+    unsafe {
+        record(__durum_ido_thread(), &FILL_REGIONS[3], [root, local, sum]);
+        fill_local([root, local, sum]);
     }
 }
 
@@ -326,7 +357,7 @@ unsafe fn fill_local([root, local, sum]: [u64; 3]) {
         let thread = __durum_ido_thread();
         store(thread, &raw mut (*at::<Root>(root)).sum, sum);
         store(thread, at(local), sum);
-        record(thread, &FILL_REGIONS[2], [root, local]);
+        record(thread, &FILL_REGIONS[4], [root, local]);
         fill_seen([root, local]);
     }
 }
@@ -342,11 +373,10 @@ unsafe fn fill_seen([root, local]: [u64; 2]) {
 unsafe extern "C" fn resume_fill(place: *const c_void, region: u32, result: *mut c_void) {
     unsafe {
         match region {
-            1 => {
-                let [root, local] = words(place);
-                fill_sum(at(root), at(local), result.cast::<u64>().read());
-            }
-            2 => fill_local(words(place)),
+            1 => fill_again(words(place)),
+            2 => fill_sum(words(place)),
+            3 => fill_record(words(place), result.cast::<u64>().read()),
+            4 => fill_local(words(place)),
             _ => fill_seen(words(place)),
         }
     }

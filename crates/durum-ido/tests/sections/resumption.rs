@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
+use durum::{Delays, Domain};
 use durum_ido::abi::{
     __durum_ido_record, __durum_ido_recorded, __durum_ido_thread, Region, nv_calloc,
 };
 use durum_ido::abi_locks::*;
 
 use crate::program::{Lock, Root, begin_set, set, set_value, unlock};
-use crate::support::{alone, on_a_thread, open, scratch};
+use crate::support::{self, alone, on_a_thread, open, scratch};
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
@@ -177,6 +178,20 @@ fn a_heap_is_opened_once_and_where_memory_lasts() {
         close()
     })
     .unwrap();
+    let delays = Delays {
+        write_back_ns: 1,
+        fence_ns: 1,
+        sync_ns: 1,
+    };
+    for (name, domain) in [("dram", Domain::Dram), ("slow", Domain::Emulated(delays))] {
+        let path = directory.path().join(name);
+        let options = support::options().domain(domain);
+        on_a_thread(|| {
+            durum_ido::open(&path, &options).map_err(|error| error.to_string())?;
+            close()
+        })
+        .unwrap();
+    }
     let refused = on_a_thread(|| open(Path::new("durum+unix:/nowhere")).map(drop)).unwrap_err();
     assert!(
         refused.contains("make the heap in a directory of its own"),
