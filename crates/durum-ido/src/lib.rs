@@ -53,7 +53,7 @@ mod slots;
 mod stack;
 mod thread;
 
-use durum::primitive;
+use durum::{futex_lock, primitive};
 
 pub use heap::close;
 pub use open::open;

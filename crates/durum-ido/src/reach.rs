@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+/// As many openings locks can tell apart.
+pub(crate) use crate::futex_lock::EPOCH_END;
+
 static BASE: AtomicUsize = AtomicUsize::new(0);
 /// 0 while no heap is open.
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 /// 0 while no heap is open.
 static OPENING: AtomicU64 = AtomicU64::new(0);
-
-/// How many openings the words of locks can tell apart ([`crate::locks`]).
-pub(crate) const EPOCH_END: u32 = 1 << 30;
 
 /// A heap is open: its store has `size` bytes from `base` on, and this is the epoch of its locks.
 pub(crate) fn open(base: u64, size: u64, epoch: u32) {

@@ -60,6 +60,8 @@ mod described;
 mod engine;
 mod error;
 mod fault;
+#[doc(hidden)]
+pub mod futex_lock;
 mod gate;
 #[cfg(test)]
 mod gate_tests;

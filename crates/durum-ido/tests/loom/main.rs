@@ -3,6 +3,8 @@
 
 #[path = "../../src/locks/deadline.rs"]
 mod deadline;
+#[path = "../../../durum/src/futex_lock.rs"]
+mod futex_lock;
 #[path = "../../../durum/tests/loom/primitive.rs"]
 mod primitive;
 #[path = "../../src/locks/read_write.rs"]
@@ -20,8 +22,6 @@ use word::LockWord;
 
 /// What the files name of the crate.
 mod reach {
-    pub(crate) const EPOCH_END: u32 = 1 << 30;
-
     pub(crate) fn epoch() -> u32 {
         7
     }
