@@ -22,6 +22,8 @@ std::string name_of(const Language &language, StringRef name) {
 // Modules that were linked before they came here have several, with numbers behind the name.
 bool is_named(const Constant *constant, StringRef name) {
     StringRef own = constant->getName();
+    // As C++ calls a variable of one file.
+    own.consume_front("_ZL" + std::to_string(name.size()));
     return own == name || (own.starts_with(name) && own[name.size()] == '.');
 }
 

@@ -38,13 +38,13 @@ struct Call {
 
 using Calls = DenseMap<Function *, SmallVector<Call, 4>>;
 
-Calls calls_of(Module &module, const Language &language) {
+Calls calls_of(Module &module, const Levels &levels) {
     Calls calls;
     for (Function &function : module) {
         if (function.isDeclaration())
             continue;
         SmallVector<Call, 4> &own = calls[&function];
-        const Depths depths(function, language);
+        const Depths depths(function, levels);
         depths.each(function, [&](Instruction &instruction, std::optional<Depth> depth) {
             const auto *call = dyn_cast<CallBase>(&instruction);
             Function *callee = call ? call->getCalledFunction() : nullptr;
@@ -62,8 +62,8 @@ Entry entry_at(Entry entry, Depth depth) {
 
 // How functions are entered: those that others may call in any way, and those that only callers
 // here call in theirs. Without an entry is what nobody calls.
-DenseMap<Function *, Entry> entries_of(Module &module, const Language &language) {
-    const Calls calls = calls_of(module, language);
+DenseMap<Function *, Entry> entries_of(Module &module, const Levels &levels) {
+    const Calls calls = calls_of(module, levels);
     DenseMap<Function *, Entry> entries;
     SmallVector<Function *, 32> to_do;
     auto enter = [&](Function *function, Entry entry) {
@@ -90,22 +90,6 @@ DenseMap<Function *, Entry> entries_of(Module &module, const Language &language)
             enter(call.callee, entry_at(entry, call.depth));
     }
     return entries;
-}
-
-// Whether it pays to know in loops where the function was called: one stores where only it can
-// tell.
-bool asks_in_loops(Function &function, const Language &language, const TargetLibraryInfo &library) {
-    SmallVector<Write, 16> depending;
-    const Depths depths(function, language);
-    depths.each(function, [&](Instruction &instruction, std::optional<Depth> depth) {
-        if (depth == Depth{})
-            if (std::optional<Write> write = write_of(instruction, language))
-                depending.push_back(*write);
-    });
-    if (depending.empty())
-        return false;
-    Loops loops(function, library);
-    return !loops.are_ranges(depending, Side::Before) || !loops.are_ranges(depending, Side::Behind);
 }
 
 // A struct that the caller has copied to the stack.
@@ -153,6 +137,7 @@ Function *move_out(Function &function, StringRef suffix) {
 
 void dispatch(Function &function, const Language &language, const Versions &versions) {
     LLVMContext &context = function.getContext();
+    function.addFnAttr(dispatches);
     auto *entry = BasicBlock::Create(context, "", &function);
     auto *inside = BasicBlock::Create(context, "inside", &function);
     auto *outside = BasicBlock::Create(context, "outside", &function);
@@ -181,8 +166,8 @@ void dispatch(Function &function, const Language &language, const Versions &vers
 using Table = MapVector<Function *, Versions>;
 
 // Calls in a function go to the version that they need.
-void redirect(Function &function, const Language &language, Entry entry, const Table &table) {
-    const Depths depths(function, language);
+void redirect(Function &function, const Levels &levels, Entry entry, const Table &table) {
+    const Depths depths(function, levels);
     depths.each(function, [&](Instruction &instruction, std::optional<Depth> depth) {
         auto *call = dyn_cast<CallBase>(&instruction);
         Function *callee = call ? call->getCalledFunction() : nullptr;
@@ -225,14 +210,28 @@ void remove_unused(const Table &table, DenseMap<Function *, Entry> &entries) {
 
 } // namespace
 
-DenseMap<Function *, Entry>
-make_versions(Module &module, const Language &language,
-              function_ref<const TargetLibraryInfo &(Function &)> library_of) {
+bool asks_in_loops(Function &function, const Language &language, const TargetLibraryInfo &library) {
+    SmallVector<Write, 16> depending;
+    const Depths depths(function, language);
+    depths.each(function, [&](Instruction &instruction, std::optional<Depth> depth) {
+        if (depth == Depth{})
+            if (std::optional<Write> write = write_of(instruction, language))
+                depending.push_back(*write);
+    });
+    if (depending.empty())
+        return false;
+    Loops loops(function, library);
+    return !loops.are_ranges(depending, Side::Before) || !loops.are_ranges(depending, Side::Behind);
+}
+
+DenseMap<Function *, Entry> make_versions(Module &module, const Language &language,
+                                          const Levels &levels,
+                                          function_ref<bool(Function &)> wants_two) {
     Table table;
-    DenseMap<Function *, Entry> entries = entries_of(module, language);
+    DenseMap<Function *, Entry> entries = entries_of(module, levels);
     for (Function &function : module)
         if (!function.isDeclaration() && entries.lookup(&function) == Entry::Unknown &&
-            can_be_copied(function) && asks_in_loops(function, language, library_of(function)))
+            can_be_copied(function) && wants_two(function))
             table[&function] = {};
     for (auto &[function, versions] : table) {
         versions.outside = move_out(*function, language.suffix_outside());
@@ -247,7 +246,7 @@ make_versions(Module &module, const Language &language,
     }
     for (auto [function, entry] : entries)
         if (!table.contains(function))
-            redirect(*function, language, entry, table);
+            redirect(*function, levels, entry, table);
     remove_unused(table, entries);
     return entries;
 }

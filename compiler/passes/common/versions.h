@@ -12,9 +12,17 @@ namespace durumcc {
 // How control comes to the begin of a function: outside of all levels, inside of one, or both.
 enum class Entry { Unknown, Outside, Inside };
 
-// How each function of the module is entered when it is done.
+// An attribute of functions that only ask, and call the one version or the other.
+constexpr const char dispatches[] = "durum-dispatches";
+
+// How each function of the module is entered when it is done. `wants_two`: whether it pays to know
+// in a function how it was entered.
 llvm::DenseMap<llvm::Function *, Entry>
-make_versions(llvm::Module &module, const Language &language,
-              llvm::function_ref<const llvm::TargetLibraryInfo &(llvm::Function &)> library_of);
+make_versions(llvm::Module &module, const Language &language, const Levels &levels,
+              llvm::function_ref<bool(llvm::Function &)> wants_two);
+
+// Whether a function stores in loops where only the way in which it was entered tells how.
+bool asks_in_loops(llvm::Function &function, const Language &language,
+                   const llvm::TargetLibraryInfo &library);
 
 } // namespace durumcc

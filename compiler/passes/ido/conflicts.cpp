@@ -1,11 +1,15 @@
 #include "ido/regions.h"
 
+#include "ido/runtime.h"
+
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 
 namespace durumcc::ido {
@@ -18,10 +22,11 @@ bool is_one_copy(const MemIntrinsic &intrinsic) {
     return !intrinsic.isVolatile() && !isa<MemMoveInst>(intrinsic);
 }
 
-// Neither writes nor comes back in another way, nor is it seen by anybody.
-bool only_reads(const CallBase &call) {
+// Neither writes nor comes back in another way, nor is it seen by anybody. Nothing has a place
+// between a `musttail` and its return.
+bool only_reads(const CallInst &call) {
     return !call.isInlineAsm() && call.onlyReadsMemory() && call.doesNotThrow() &&
-           call.hasFnAttr(Attribute::WillReturn) && !call.isConvergent();
+           call.hasFnAttr(Attribute::WillReturn) && !call.isConvergent() && !call.isMustTailCall();
 }
 
 MemoryLocation written_by(const Instruction &writer) {
@@ -49,30 +54,66 @@ class Finder {
         SmallVector<Conflict, 16> found;
         BasicBlock &entry = function.getEntryBlock();
         if (is_inside(entry.front()))
-            for (Instruction *writer : writers_from(entry.begin()))
-                found.push_back({nullptr, writer});
+            add_conflicts(nullptr, writers_from(entry.begin()).getArrayRef(), found);
         for (BasicBlock &block : function)
-            for (Instruction &first : block) {
-                const bool is_done_once = !may_be_repeated(first);
-                if (!is_done_once && !(is_inside(first) && is_reader(first)))
-                    continue;
-                for (Instruction *writer : writers_behind(first))
-                    if (is_done_once || (may_overwrite(first, *writer) && !is_omitted()))
-                        found.push_back({&first, writer});
-            }
-        return found;
+            for (Instruction &first : block)
+                if (!may_be_repeated(first) || (is_inside(first) && is_reader(first)))
+                    add_conflicts(&first, writers_behind(first).getArrayRef(), found);
+        return without_implied(found);
     }
 
   private:
-    bool is_omitted() {
-        return omitted.overwrites && ++omitted.overwrites_seen % omitted.overwrites == 0;
-    }
-
     // What comes from a place on to the end of its block, or of the region.
     struct Piece {
         SmallVector<Instruction *, 4> writers;
         bool reaches_end = true;
     };
+
+    // What parts the first from a writer parts it from those behind as well, unless a way to them
+    // does not pass that writer.
+    void add_conflicts(Instruction *first, ArrayRef<Instruction *> writers,
+                       SmallVectorImpl<Conflict> &found) {
+        SmallVector<Instruction *, 4> own;
+        for (Instruction *writer : writers) {
+            auto is_before = [&](const Instruction *one) {
+                return dominators.dominates(one, writer) &&
+                       !(first && dominators.dominates(one, first));
+            };
+            if (none_of(own, is_before) && conflicts(first, *writer))
+                own.push_back(writer);
+        }
+        for (Instruction *writer : own)
+            found.push_back({first, writer});
+    }
+
+    bool conflicts(Instruction *first, Instruction &writer) {
+        if (!first || !may_be_repeated(*first))
+            return true;
+        return may_overwrite(*first, writer) && !is_omitted();
+    }
+
+    // What parts a writer from a later place parts it from an earlier one, which is on each way to
+    // the later.
+    SmallVector<Conflict, 16> without_implied(ArrayRef<Conflict> found) const {
+        MapVector<Instruction *, SmallVector<Instruction *, 4>> firsts;
+        for (const Conflict &conflict : found)
+            firsts[conflict.writer].push_back(conflict.first);
+        SmallVector<Conflict, 16> kept;
+        for (const auto &[writer, of_writer] : firsts)
+            for (Instruction *first : of_writer) {
+                auto is_later = [&, first = first](const Instruction *other) {
+                    return other && other != first &&
+                           (!first || dominators.dominates(first, other));
+                };
+                if (none_of(of_writer, is_later))
+                    kept.push_back({first, writer});
+            }
+        return kept;
+    }
+
+    bool is_omitted() {
+        return omitted.overwrites && ++omitted.overwrites_seen % omitted.overwrites == 0;
+    }
 
     bool is_of_region(const Instruction &instruction) const {
         return is_inside(instruction) && may_be_repeated(instruction);
@@ -124,14 +165,22 @@ class Finder {
         return found;
     }
 
+    // What scopes tell (`restrict` of a function that was inlined) is told of one turn of a loop.
+    // What types tell does not hold here: memory that was read as one may be written as another.
     bool may_overwrite(Instruction &reader, Instruction &writer) {
         MemoryLocation written = written_by(writer);
-        if (!isPotentiallyReachable(&writer, &reader, nullptr, &dominators, &loops))
-            return isRefSet(aliases.getModRefInfo(&reader, written));
-        // They may belong to different turns of a loop. What is told by scopes (`restrict` of a
-        // function that was inlined there) is told of one turn only.
-        written.AATags.Scope = written.AATags.NoAlias = nullptr;
-        return isRefSet(aliases_of_turns.getModRefInfo(&reader, written));
+        written.AATags = AAMDNodes();
+        // Else a reader and a writer behind the loop have values of different turns.
+        BatchAAResults &asked = is_in_loop(reader) ? aliases_of_turns : aliases;
+        return isRefSet(asked.getModRefInfo(&reader, written));
+    }
+
+    // Also in one that has several entries.
+    bool is_in_loop(const Instruction &instruction) const {
+        return any_of(successors(instruction.getParent()), [&](const BasicBlock *next) {
+            return isPotentiallyReachable(&next->front(), &instruction, nullptr, &dominators,
+                                          &loops);
+        });
     }
 
     Function &function;
@@ -144,6 +193,14 @@ class Finder {
     BatchAAResults aliases_of_turns;
     DenseMap<const BasicBlock *, Piece> beginnings;
 };
+
+// That two objects are apart is told of one turn of a loop, and would be believed for all.
+void forget_hints(Function &function) {
+    for (Instruction &instruction : make_early_inc_range(instructions(function)))
+        if (auto *assumption = dyn_cast<AssumeInst>(&instruction))
+            if (assumption->getOperandBundle("separate_storage"))
+                assumption->eraseFromParent();
+}
 
 } // namespace
 
@@ -160,7 +217,7 @@ bool may_be_repeated(const Instruction &instruction) {
         if (intrinsic->isAssumeLikeIntrinsic())
             return !intrinsic->isLifetimeStartOrEnd();
     if (const auto *call = dyn_cast<CallInst>(&instruction))
-        return only_reads(*call);
+        return only_reads(*call) || runtime::is_check(*call);
     if (instruction.isTerminator())
         return isa<BranchInst, SwitchInst>(instruction);
     return !instruction.mayReadOrWriteMemory() && !isa<CallBase>(instruction);
@@ -168,6 +225,7 @@ bool may_be_repeated(const Instruction &instruction) {
 
 SmallVector<Conflict, 16> conflicts_in(Function &function, IsInside is_inside,
                                        FunctionAnalysisManager &analyses, Omitted &omitted) {
+    forget_hints(function);
     return Finder(function, is_inside, analyses, omitted).find();
 }
 

@@ -8,11 +8,14 @@
 //                                 __durum_ido_wrote(thread, &p->value, 8);
 #include "ido/instrument.h"
 
-#include "common/writes.h"
+#include "common/groups.h"
 #include "ido/language.h"
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -24,11 +27,13 @@ using namespace llvm;
 
 constexpr uint64_t word = 8;
 
-// struct __durum_ido_region: where the code goes on, a line, words of live-ins, flags.
+// struct __durum_ido_region: where the code goes on, a line, words of live-ins, flags, and a bit
+// for each word that is an address.
 StructType *region_type(LLVMContext &context) {
+    Type *word = Type::getInt64Ty(context);
     Type *number = Type::getInt32Ty(context);
     Type *half = Type::getInt16Ty(context);
-    return StructType::get(context, {Type::getInt64Ty(context), number, half, half});
+    return StructType::get(context, {word, number, half, half, word, word});
 }
 
 // A call that may come back with more locks: it needs its frame outside of sections, too.
@@ -40,33 +45,23 @@ class Instrumenter {
         : module(*function.getParent()), function(function), sites(sites), thread(thread),
           table(table) {}
 
-    void run(const Inside &inside) {
-        SmallVector<Write, 16> writes;
-        for (BasicBlock &block : function)
-            for (Instruction &instruction : block)
-                if (inside(instruction))
-                    if (std::optional<Write> write = write_of(instruction, language))
-                        writes.push_back(*write);
-        for (const Write &write : writes)
-            announce(write);
+    void run() {
         for (const auto &[i, site] : enumerate(sites))
             site.kind == Site::Return ? push_frame(site, region(i)) : record(site, region(i));
+        for (const auto &[pad, frames] : unwound)
+            pop_frames(*pad, frames);
     }
 
   private:
+    // The words of frames, by the invokes that they are around.
+    using FramesOf = DenseMap<const Instruction *, Value *>;
+
     Constant *region(size_t number) {
         LLVMContext &context = function.getContext();
         Type *index = Type::getInt64Ty(context);
         return ConstantExpr::getInBoundsGetElementPtr(
             table.getValueType(), &table,
             ArrayRef<Constant *>{ConstantInt::get(index, 0), ConstantInt::get(index, number)});
-    }
-
-    void announce(const Write &write) {
-        IRBuilder<> builder(write.instruction->getNextNode());
-        builder.SetCurrentDebugLocation(write.instruction->getDebugLoc());
-        builder.CreateCall(runtime::declare(module, runtime::wrote),
-                           {thread, write.bytes.first(builder), write.bytes.size(builder)});
     }
 
     void record(const Site &site, Constant *region) {
@@ -85,13 +80,16 @@ class Instrumenter {
         switch (site.kind) {
         case Site::Store:
             return builder.CreateCall(runtime::declare(module, runtime::record), {thread, region});
+        case Site::Word:
+            return builder.CreateCall(runtime::declare(module, runtime::record_word),
+                                      {thread, region});
         case Site::Release: {
             const auto &release = cast<CallBase>(*site.place);
             Value *lock = const_cast<Value *>(locks::lock_of(release));
             if (!lock)
                 lock = ConstantPointerNull::get(builder.getPtrTy());
             return builder.CreateCall(runtime::declare(module, runtime::record_release),
-                                      {thread, region, lock});
+                                      {thread, region, in_front(*lock, *site.head, builder)});
         }
         case Site::Call:
             return builder.CreateCall(runtime::declare(module, runtime::record_call),
@@ -100,6 +98,17 @@ class Instrumenter {
             break;
         }
         llvm_unreachable("frames are no records");
+    }
+
+    // What a block derives for itself (sites.cpp), in front of it.
+    static Value *in_front(Value &value, const BasicBlock &block, IRBuilder<> &builder) {
+        auto *instruction = dyn_cast<Instruction>(&value);
+        if (!instruction || instruction->getParent() != &block)
+            return &value;
+        Instruction *again = instruction->clone();
+        for (Use &operand : again->operands())
+            operand.set(in_front(*operand, block, builder));
+        return builder.Insert(again);
     }
 
     void push_frame(const Site &site, Constant *region) {
@@ -115,6 +124,20 @@ class Instrumenter {
         IRBuilder<> popping(behind->getTerminator());
         popping.SetCurrentDebugLocation(site.place->getDebugLoc());
         popping.CreateCall(runtime::declare(module, runtime::returned), {thread, words});
+        if (auto *invoke = dyn_cast<InvokeInst>(site.place))
+            unwound[invoke->getUnwindDest()][invoke] = words;
+    }
+
+    // An exception leaves the frame of its call, and all above.
+    void pop_frames(BasicBlock &pad, const FramesOf &frames) {
+        IRBuilder<> builder(&pad, pad.begin());
+        PHINode *words = builder.CreatePHI(builder.getPtrTy(), pred_size(&pad), "words");
+        for (BasicBlock *from : predecessors(&pad)) {
+            Value *own = frames.lookup(from->getTerminator());
+            words->addIncoming(own ? own : ConstantPointerNull::get(builder.getPtrTy()), from);
+        }
+        builder.SetInsertPoint(&pad, pad.getFirstInsertionPt());
+        builder.CreateCall(runtime::declare(module, runtime::returned), {thread, words});
     }
 
     void save(const Site &site, Constant *region, Value *words, const char *done,
@@ -122,10 +145,10 @@ class Instrumenter {
         IRBuilder<> builder(&before);
         builder.SetCurrentDebugLocation(site.place->getDebugLoc());
         uint64_t offset = 0;
-        for (Value *value : site.live_ins) {
+        for (const auto &[value, size] : zip(site.live_ins, site.sizes)) {
             builder.CreateAlignedStore(value, builder.CreatePtrAdd(words, builder.getInt64(offset)),
                                        Align(word));
-            offset += size_in_words(*value);
+            offset += size;
         }
         builder.CreateCall(runtime::declare(module, done), {thread, region});
     }
@@ -135,17 +158,11 @@ class Instrumenter {
     const ArrayRef<Site> sites;
     Value *thread;
     GlobalVariable &table;
+    // By the blocks where exceptions of these calls come to.
+    MapVector<BasicBlock *, FramesOf> unwound;
 };
 
 } // namespace
-
-uint64_t size_in_words(const Value &value) {
-    const auto *instruction = dyn_cast<Instruction>(&value);
-    const Function *function =
-        instruction ? instruction->getFunction() : cast<Argument>(value).getParent();
-    return alignTo(function->getDataLayout().getTypeStoreSize(value.getType()).getFixedValue(),
-                   word);
-}
 
 GlobalVariable *declare_regions(Function &function, size_t count) {
     Type *type = ArrayType::get(region_type(function.getContext()), count);
@@ -159,22 +176,45 @@ void define_regions(GlobalVariable &table, ArrayRef<Site> sites, uint64_t hash) 
     SmallVector<Constant *, 16> regions;
     for (const auto &[i, site] : enumerate(sites)) {
         uint64_t words = 0;
-        for (const Value *value : site.live_ins)
-            words += size_in_words(*value) / word;
+        uint64_t addresses[2] = {0, 0};
+        for (const auto &[value, size] : zip(site.live_ins, site.sizes)) {
+            if (value->getType()->isPointerTy() && words < 128)
+                addresses[words / 64] |= uint64_t(1) << words % 64;
+            words += size / word;
+        }
         const DILocation *location = site.place->getDebugLoc().get();
         const unsigned flags = site.begins_section ? begins_section : 0;
         regions.push_back(ConstantStruct::get(
             type, {ConstantInt::get(type->getElementType(0), hash << 16 | (i + 1)),
                    ConstantInt::get(type->getElementType(1), location ? location->getLine() : 0),
                    ConstantInt::get(type->getElementType(2), words),
-                   ConstantInt::get(type->getElementType(3), flags)}));
+                   ConstantInt::get(type->getElementType(3), flags),
+                   ConstantInt::get(type->getElementType(4), addresses[0]),
+                   ConstantInt::get(type->getElementType(5), addresses[1])}));
     }
     table.setInitializer(ConstantArray::get(cast<ArrayType>(table.getValueType()), regions));
 }
 
-void instrument(Function &function, ArrayRef<Site> sites, const Inside &inside, Value *thread,
-                GlobalVariable &table) {
-    Instrumenter(function, sites, thread, table).run(inside);
+void announce_stores(Function &function, const Inside &inside, Value *thread) {
+    SmallVector<Write, 16> writes;
+    for (BasicBlock &block : function)
+        for (Instruction &instruction : block)
+            if (inside(instruction))
+                if (std::optional<Write> write = write_of(instruction, language))
+                    writes.push_back(*write);
+    Module &module = *function.getParent();
+    for (const Group &group : group(function, writes)) {
+        IRBuilder<> builder(group.last->getNextNode());
+        for (const Span &span : group.spans) {
+            builder.SetCurrentDebugLocation(span.first->getDebugLoc());
+            builder.CreateCall(runtime::declare(module, runtime::wrote),
+                               {thread, span.bytes.first(builder), span.bytes.size(builder)});
+        }
+    }
+}
+
+void instrument(Function &function, ArrayRef<Site> sites, Value *thread, GlobalVariable &table) {
+    Instrumenter(function, sites, thread, table).run();
 }
 
 } // namespace durumcc::ido

@@ -10,11 +10,12 @@ namespace durumcc::ido {
 llvm::GlobalVariable *declare_regions(llvm::Function &function, size_t count);
 void define_regions(llvm::GlobalVariable &table, llvm::ArrayRef<Site> sites, uint64_t hash);
 
-// Puts records, frames, and announcements of stores into the function.
-void instrument(llvm::Function &function, llvm::ArrayRef<Site> sites, const Inside &inside,
-                llvm::Value *thread, llvm::GlobalVariable &table);
+// Tells the runtime what is stored in sections. Stores of a block that follow each other are told
+// of together.
+void announce_stores(llvm::Function &function, const Inside &inside, llvm::Value *thread);
 
-// Bytes of a live-in's words.
-uint64_t size_in_words(const llvm::Value &value);
+// Puts records and frames into the function.
+void instrument(llvm::Function &function, llvm::ArrayRef<Site> sites, llvm::Value *thread,
+                llvm::GlobalVariable &table);
 
 } // namespace durumcc::ido

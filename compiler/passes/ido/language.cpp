@@ -11,6 +11,7 @@ namespace {
 using namespace llvm;
 
 class Ido final : public Language {
+  public:
     StringRef prefix() const override { return runtime::prefix; }
 
     // Any memory may be: the runtime knows the addresses of the store.
@@ -36,5 +37,12 @@ constexpr Ido ido_language;
 } // namespace
 
 const Language &language = ido_language;
+
+StringRef name_of(const Function &function) {
+    StringRef name = function.getName();
+    if (!name.consume_back(ido_language.suffix_inside()))
+        name.consume_back(ido_language.suffix_outside());
+    return name;
+}
 
 } // namespace durumcc::ido

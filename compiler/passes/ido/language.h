@@ -7,4 +7,7 @@ namespace durumcc::ido {
 
 extern const Language &language;
 
+// As the program calls it, if it has two versions.
+llvm::StringRef name_of(const llvm::Function &function);
+
 } // namespace durumcc::ido

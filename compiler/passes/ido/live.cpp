@@ -35,7 +35,7 @@ Live::Live(Function &function, IsInside is_inside) {
         spread(argument, nullptr);
     for (BasicBlock &block : function)
         for (Instruction &instruction : block)
-            if (!isa<AllocaInst>(instruction) && runtime::called_by(instruction) != runtime::thread)
+            if (!isa<AllocaInst>(instruction) && !runtime::is_asked_again(instruction))
                 spread(instruction, &block);
 }
 

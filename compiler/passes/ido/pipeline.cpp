@@ -2,17 +2,24 @@
 
 #include "common/effects.h"
 #include "common/mark.h"
+#include "common/versions.h"
 #include "ido/code.h"
+#include "ido/early_reads.h"
+#include "ido/elsewhere.h"
+#include "ido/globals.h"
 #include "ido/instrument.h"
 #include "ido/language.h"
 #include "ido/locals.h"
 #include "ido/lock_calls.h"
+#include "ido/lock_names.h"
 #include "ido/moves.h"
+#include "ido/refused.h"
 #include "ido/resume.h"
 #include "ido/runtime.h"
 
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/Transforms/Utils/ModuleUtils.h"
+#include "llvm/IR/InstIterator.h"
 
 namespace durumcc::ido {
 namespace {
@@ -27,30 +34,84 @@ struct Code {
     GlobalVariable *regions;
 };
 
-std::optional<Code> make_code(Function &function, const locks::Held &held,
-                              FunctionAnalysisManager &analyses, Omitted &omitted) {
+struct Prepared {
+    Function *function;
+    Value *thread;
+};
+
+// Locals move, and what sections may not do is refused. Nothing, if the function has no sections.
+std::optional<Prepared> prepare(Function &function, const locks::Held &held,
+                                FunctionAnalysisManager &analyses) {
+    if (function.isDeclaration())
+        return std::nullopt;
+    refuse_locks(function, held);
     if (Inside(function, held).is_empty())
         return std::nullopt;
     IRBuilder<> builder(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
-    Value *thread =
+    CallInst *thread =
         builder.CreateCall(runtime::declare(*function.getParent(), runtime::thread), {});
+    if (!refuse(function, Inside(function, held), thread)) {
+        if (thread->use_empty())
+            thread->eraseFromParent();
+        return std::nullopt;
+    }
     move_locals(function, thread, analyses);
-    analyses.invalidate(function, PreservedAnalyses::none());
-    replace_moves(function, Inside(function, held), thread, analyses);
-    analyses.invalidate(function, PreservedAnalyses::none());
+    return Prepared{&function, thread};
+}
 
-    const Inside inside(function, held);
-    const auto sites = make_sites(function, inside, held, analyses, omitted);
-    GlobalVariable *regions = declare_regions(function, sites.size());
-    instrument(function, sites, inside, thread, *regions);
-    const uint64_t hash = hash_of(function);
+// What only reads its caller's memory has stores, too, where it has locals that last, and records.
+bool writes(const Function &function) {
+    return any_of(instructions(function),
+                  [](const Instruction &one) { return one.mayWriteToMemory(); });
+}
+
+void forget_reading(Function &function) {
+    function.removeFnAttr(Attribute::Memory);
+    for (User *user : function.users())
+        if (auto *call = dyn_cast<CallBase>(user); call && call->getCalledFunction() == &function)
+            call->removeFnAttr(Attribute::Memory);
+}
+
+// Whoever declares that a function of another file only reads says nothing of its locals.
+void forget_reading(Module &module, FunctionAnalysisManager &analyses) {
+    for (Function &function : module) {
+        LibFunc library;
+        if (function.isDeclaration() && !function.isIntrinsic() &&
+            !runtime::has(function.getName()) && function.onlyReadsMemory() &&
+            !analyses.getResult<TargetLibraryAnalysis>(function).getLibFunc(function, library))
+            forget_reading(function);
+    }
+    bool has_changed = true;
+    while (has_changed) {
+        has_changed = false;
+        for (Function &function : module)
+            if (!function.isDeclaration() && function.onlyReadsMemory() && writes(function)) {
+                forget_reading(function);
+                has_changed = true;
+            }
+    }
+}
+
+std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
+                              FunctionAnalysisManager &analyses, Omitted &omitted) {
+    auto [function, thread] = prepared;
+    replace_moves(*function, Inside(*function, held), thread, analyses);
+    analyses.invalidate(*function, PreservedAnalyses::none());
+
+    const Inside inside(*function, held);
+    read_early(*function, inside, analyses);
+    auto sites = make_sites(*function, inside, held, analyses, omitted);
+    if (sites.empty())
+        return std::nullopt;
+    announce_stores(*function, inside, thread);
+    ask_for_memory(*function, sites, inside, thread);
+    add_live_ins(*function, sites, held);
+    refuse_live_ins(sites);
+    GlobalVariable *regions = declare_regions(*function, sites.size());
+    instrument(*function, sites, thread, *regions);
+    const uint64_t hash = hash_of(*function);
     define_regions(*regions, sites, hash);
-    Function *resume = sites.empty() ? nullptr : make_resume(function, sites, inside, thread);
-    analyses.invalidate(function, PreservedAnalyses::none());
-    if (!sites.empty())
-        return Code{&function, hash, resume, regions};
-    regions->eraseFromParent();
-    return std::nullopt;
+    return Code{function, hash, make_resume(*function, sites, inside, thread), regions};
 }
 
 // The runtime finds functions by their hashes.
@@ -73,23 +134,34 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
     for (const Code &code : codes)
         table.push_back(ConstantStruct::get(
             type,
-            {builder.getInt64(code.hash), string(code.function->getName()), file, code.resume,
+            {builder.getInt64(code.hash), string(name_of(*code.function)), file, code.resume,
              code.regions, builder.getInt64(code.regions->getValueType()->getArrayNumElements())}));
     auto *array = ArrayType::get(type, table.size());
     auto *functions = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
                                          ConstantArray::get(array, table), "__durum_ido_functions");
-    auto *constructor = Function::Create(FunctionType::get(builder.getVoidTy(), false),
-                                         GlobalValue::InternalLinkage, "__durum_ido_begin", module);
-    builder.SetInsertPoint(BasicBlock::Create(context, "", constructor));
-    builder.CreateCall(runtime::declare(module, runtime::register_functions),
-                       {functions, builder.getInt64(table.size())});
-    builder.CreateRetVoid();
-    appendToGlobalCtors(module, constructor, 0);
+    runtime::call_at_start(module, runtime::register_functions, *functions, table.size());
+}
+
+// Outside of sections code is as fast as any, and inside nothing needs to be asked.
+void make_two_versions(Module &module) {
+    const locks::Held held(module);
+    auto wants_two = [&](Function &function) {
+        const Depth entry = held.entry(function);
+        return !entry.is_inside() && entry.may_be_inside() && !has_obstacle(function) &&
+               writes(function);
+    };
+    const DenseMap<Function *, Entry> entries = make_versions(module, language, held, wants_two);
+    for (auto [function, entry] : entries)
+        if (name_of(*function) != function->getName())
+            function->addFnAttr(entry == Entry::Inside ? locks::entered_inside
+                                                       : locks::entered_outside);
 }
 
 } // namespace
 
-void begin(Module &, ModuleAnalysisManager &) {}
+void begin(Module &module, ModuleAnalysisManager &) {
+    move_globals(module);
+}
 
 void end(Module &module, ModuleAnalysisManager &analyses) {
     end_with(module, analyses, {});
@@ -110,16 +182,22 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     FunctionAnalysisManager &of_functions =
         analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     replace_lock_calls(module);
+    name_locks(module);
+    make_two_versions(module);
     const locks::Held held(module);
-    SmallVector<Function *, 32> functions;
+    SmallVector<Prepared, 32> functions;
     for (Function &function : module)
-        if (!function.isDeclaration() && can_be_split(function))
-            functions.push_back(&function);
+        if (std::optional<Prepared> prepared = prepare(function, held, of_functions))
+            functions.push_back(*prepared);
+    forget_reading(module, of_functions);
+    for (const Prepared &prepared : functions)
+        of_functions.invalidate(*prepared.function, PreservedAnalyses::none());
     SmallVector<Code, 16> codes;
-    for (Function *function : functions)
-        if (std::optional<Code> code = make_code(*function, held, of_functions, omitted))
+    for (const Prepared &prepared : functions)
+        if (std::optional<Code> code = make_code(prepared, held, of_functions, omitted))
             codes.push_back(*code);
     register_functions(module, codes);
+    tell_callers(module);
     forget_effects(module, language);
     strip_lines(module);
     remove_mark(module, language);

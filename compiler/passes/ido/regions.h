@@ -73,8 +73,8 @@ bool can_be_split(const llvm::Function &function);
 void make_blocks(llvm::Function &function, llvm::ArrayRef<llvm::Instruction *> begins);
 
 // The values that are used where a block begins or later, and were made before. Locals are always
-// there, and so is what is known of the thread. Where a block begins outside of sections nothing is
-// live: no section goes on from there.
+// there, and so is what the runtime is asked for. Where a block begins outside of sections nothing
+// is live: no section goes on from there.
 class Live {
   public:
     Live(llvm::Function &function, IsInside is_inside);

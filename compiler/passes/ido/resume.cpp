@@ -4,13 +4,14 @@
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/IR/AttributeMask.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
-#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/PromoteMemToReg.h"
 
@@ -19,72 +20,103 @@ namespace {
 
 using namespace llvm;
 
+// Who resumes has no arguments, and gets no result where the section ends. How an argument is
+// passed in memory stays.
+void forget_promises(Function &function) {
+    AttributeMask promises;
+    for (Attribute::AttrKind kind :
+         {Attribute::NoUndef, Attribute::NonNull, Attribute::Dereferenceable,
+          Attribute::DereferenceableOrNull, Attribute::Alignment, Attribute::Range,
+          Attribute::NoAlias, Attribute::Returned, Attribute::NoFPClass, Attribute::AllocSize})
+        promises.addAttribute(kind);
+    function.removeRetAttrs(promises);
+    AttributeMask in_memory;
+    in_memory.addAttribute(Attribute::NoUndef);
+    for (Argument &argument : function.args())
+        function.removeParamAttrs(argument.getArgNo(),
+                                  argument.getPointeeInMemoryValueType() ? in_memory : promises);
+}
+
 class Resumer {
   public:
-    Resumer(Function &function, ArrayRef<Site> sites, const Inside &inside)
-        : module(*function.getParent()), function(function), sites(sites), inside(inside) {}
+    Resumer(Function &function, ArrayRef<Site> sites, const Inside &inside, Value *thread)
+        : module(*function.getParent()), function(function), sites(sites), inside(inside),
+          thread(cast<Instruction>(thread)) {}
 
-    Function *make(Value *thread) {
-        clone_function();
-        replace_thread(thread);
-        IRBuilder<> builder(entry);
-        BasicBlock *none = BasicBlock::Create(module.getContext(), "none", clone);
-        new UnreachableInst(module.getContext(), none);
-        SwitchInst *ways = builder.CreateSwitch(clone->getArg(1), none, sites.size());
+    Function *make() {
+        forget_promises(function);
+        end_sections();
+        make_entry();
+        name_arguments();
         make_slots();
         for (const auto &[i, site] : enumerate(sites))
-            ways->addCase(builder.getInt32(i + 1), reload(site));
-        end_sections();
-        return_results();
-        removeUnreachableBlocks(*clone);
-        DominatorTree dominators(*clone);
-        SmallVector<AllocaInst *, 16> promotable;
-        for (Instruction &instruction : *entry)
-            if (auto *slot = dyn_cast<AllocaInst>(&instruction))
-                if (isAllocaPromotable(slot))
-                    promotable.push_back(slot);
-        PromoteMemToReg(promotable, dominators);
-        return clone;
+            ways->addCase(
+                cast<ConstantInt>(ConstantInt::get(ways->getCondition()->getType(), i + 1)),
+                reload(site));
+        promote();
+        return make_caller();
     }
 
   private:
-    template <typename T> T *in_clone(const T *value) const { return cast<T>(map.lookup(value)); }
-
-    // The blocks of the function, behind an entry of its own, from where they are not reached yet.
-    void clone_function() {
+    // In front of the old one, with what code behind any entry asks the runtime for.
+    void make_entry() {
         LLVMContext &context = module.getContext();
-        Type *pointer = PointerType::get(context, 0);
-        auto *type = FunctionType::get(Type::getVoidTy(context),
-                                       {pointer, Type::getInt32Ty(context), pointer}, false);
-        clone = Function::Create(type, GlobalValue::InternalLinkage, function.getAddressSpace(),
-                                 function.getName() + ".resume", &module);
-        entry = BasicBlock::Create(context, "", clone);
-        BasicBlock *before = BasicBlock::Create(context, "", clone);
-        IRBuilder<> builder(before);
-        for (Argument &argument : function.args())
-            map[&argument] = builder.CreateFreeze(PoisonValue::get(argument.getType()));
-        SmallVector<ReturnInst *, 4> returns;
-        CloneFunctionInto(clone, &function, map, CloneFunctionChangeType::LocalChangesOnly,
-                          returns);
-        builder.CreateBr(cast<BasicBlock>(map[&function.getEntryBlock()]));
-        clone->setAttributes(
-            AttributeList::get(context, AttributeList::FunctionIndex,
-                               AttrBuilder(context, function.getAttributes().getFnAttrs())));
-        clone->setCallingConv(CallingConv::C);
-        clone->setVisibility(GlobalValue::DefaultVisibility);
-        clone->setDLLStorageClass(GlobalValue::DefaultStorageClass);
-        clone->setDSOLocal(true);
-        clone->setComdat(nullptr);
-        clone->setPrefixData(nullptr);
-        clone->setPrologueData(nullptr);
+        BasicBlock *first = &function.getEntryBlock();
+        entry = BasicBlock::Create(context, "", &function, first);
+        resumed = BasicBlock::Create(context, "resumed", &function);
+        thread->moveBefore(*entry, entry->end());
+        ask_early();
+        IRBuilder<> builder(entry);
+        Value *region = runtime::region(builder, thread);
+        MDNode *unlikely = MDBuilder(context).createBranchWeights(1, 1000);
+        builder.CreateCondBr(builder.CreateIsNotNull(region), resumed, first, unlikely);
+        builder.SetInsertPoint(resumed);
+        words = runtime::words(builder, thread);
+        result = runtime::result(builder, thread);
+        runtime::forget_region(builder, thread);
+        BasicBlock *none = BasicBlock::Create(context, "none", &function);
+        new UnreachableInst(context, none);
+        ways = builder.CreateSwitch(region, none, sites.size());
     }
 
-    void replace_thread(Value *thread) {
-        auto *cloned = cast<Instruction>(map.lookup(thread));
-        IRBuilder<> builder(entry);
-        this->thread = builder.CreateCall(runtime::declare(module, runtime::thread), {});
-        cloned->replaceAllUsesWith(this->thread);
-        cloned->eraseFromParent();
+    // Where global variables are: once for each.
+    void ask_early() {
+        DenseMap<Value *, Instruction *> known;
+        for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+            if (runtime::called_by(instruction) != runtime::global)
+                continue;
+            Instruction *&first = known[cast<CallBase>(instruction).getArgOperand(0)];
+            if (first) {
+                instruction.replaceAllUsesWith(first);
+                instruction.eraseFromParent();
+                continue;
+            }
+            first = &instruction;
+            instruction.moveBefore(*entry, entry->end());
+        }
+    }
+
+    // An argument is a value like others, that a region may bring along.
+    void name_arguments() {
+        IRBuilder<> builder(&*entry->getTerminator()->getSuccessor(1)->getFirstInsertionPt());
+        for (Argument &argument : function.args()) {
+            if (!is_live_in(argument))
+                continue;
+            auto *named = cast<Instruction>(builder.CreateFreeze(&argument));
+            argument.replaceUsesWithIf(named,
+                                       [&](const Use &use) { return use.getUser() != named; });
+            names[&argument] = named;
+        }
+    }
+
+    bool is_live_in(const Value &value) const {
+        return any_of(sites, [&](const Site &site) { return is_contained(site.live_ins, &value); });
+    }
+
+    Instruction *named(const Value *value) const {
+        if (const auto *argument = dyn_cast<Argument>(value))
+            return names.lookup(argument);
+        return const_cast<Instruction *>(cast<Instruction>(value));
     }
 
     // What a region needs is put where its code finds it, and where a way that came from elsewhere
@@ -93,52 +125,56 @@ class Resumer {
         auto make = [&](const Value *value) {
             if (slots.contains(value))
                 return;
-            auto *cloned = cast<Instruction>(map.lookup(value));
+            Instruction *one = named(value);
             // A result that nobody uses is live nowhere.
-            slots[value] =
-                cloned->use_empty()
-                    ? nullptr
-                    : DemoteRegToStack(*cloned, false, entry->getTerminator()->getIterator());
+            slots[value] = one->use_empty()
+                               ? nullptr
+                               : DemoteRegToStack(*one, false, entry->getFirstInsertionPt());
         };
         for (const Site &site : sites) {
             for (const Value *value : site.live_ins)
                 make(value);
-            if (site.kind == Site::Return && !site.place->getType()->isVoidTy())
+            if (has_result(site))
                 make(site.place);
         }
     }
 
+    static bool has_result(const Site &site) {
+        return site.kind == Site::Return && !site.place->getType()->isVoidTy();
+    }
+
     BasicBlock *reload(const Site &site) {
-        BasicBlock *block = BasicBlock::Create(module.getContext(), "resume", clone);
+        BasicBlock *block = BasicBlock::Create(module.getContext(), "resume", &function);
         IRBuilder<> builder(block);
         uint64_t offset = 0;
-        for (const Value *value : site.live_ins) {
-            Value *place = builder.CreatePtrAdd(clone->getArg(0), builder.getInt64(offset));
-            put(value, place, builder);
-            offset += size_in_words(*value);
+        for (const auto &[value, size] : zip(site.live_ins, site.sizes)) {
+            put(value, builder.CreatePtrAdd(words, builder.getInt64(offset)), builder);
+            offset += size;
         }
-        if (site.kind == Site::Return && !site.place->getType()->isVoidTy())
-            put(site.place, clone->getArg(2), builder);
-        builder.CreateBr(in_clone(site.head));
+        if (has_result(site))
+            put(site.place, result, builder);
+        builder.CreateBr(site.head);
         return block;
     }
 
     void put(const Value *value, Value *place, IRBuilder<> &builder) {
         if (AllocaInst *slot = slots.lookup(value))
-            builder.CreateStore(builder.CreateAlignedLoad(value->getType(), place, Align(8)), slot);
+            builder.CreateStore(
+                builder.CreateAlignedLoad(slot->getAllocatedType(), place, Align(8)), slot);
     }
 
     // Behind the last release there is nothing to complete.
     void end_sections() {
-        for (const Instruction &instruction : instructions(function)) {
+        SmallVector<CallBase *, 4> releases;
+        for (Instruction &instruction : instructions(function)) {
             std::optional<locks::Action> action = locks::action_of(instruction);
-            if (!inside(instruction) || !action)
-                continue;
-            const bool is_release =
-                action == locks::Action::Release || action == locks::Action::End;
-            if (is_release || action == locks::Action::Wait)
-                end_behind(*in_clone(cast<CallBase>(&instruction)));
+            if (inside(instruction) &&
+                (action == locks::Action::Release || action == locks::Action::End ||
+                 action == locks::Action::Wait))
+                releases.push_back(cast<CallBase>(&instruction));
         }
+        for (CallBase *release : releases)
+            end_behind(*release);
     }
 
     void end_behind(CallBase &call) {
@@ -146,33 +182,72 @@ class Resumer {
                                 ? &*cast<InvokeInst>(call).getNormalDest()->getFirstInsertionPt()
                                 : call.getNextNode();
         IRBuilder<> builder(next);
-        Value *is_outside =
-            builder.CreateICmpEQ(runtime::depth(builder, thread), builder.getInt32(0));
-        Instruction *end = SplitBlockAndInsertIfThen(is_outside, next, true);
-        IRBuilder<>(end).CreateRetVoid();
+        MDNode *unlikely = MDBuilder(module.getContext()).createBranchWeights(1, 1000);
+        Value *has_ended = runtime::has_completed(builder, thread);
+        Instruction *end = SplitBlockAndInsertIfThen(has_ended, next, true, unlikely);
+        Type *type = function.getReturnType();
+        ReturnInst::Create(module.getContext(),
+                           type->isVoidTy() ? nullptr : Constant::getNullValue(type),
+                           end->getIterator());
         end->eraseFromParent();
     }
 
-    void return_results() {
-        for (BasicBlock &block : *clone) {
-            auto *end = dyn_cast<ReturnInst>(block.getTerminator());
-            if (!end || !end->getReturnValue())
-                continue;
-            IRBuilder<> builder(end);
-            builder.CreateAlignedStore(end->getReturnValue(), clone->getArg(2), Align(8));
-            builder.CreateRetVoid();
-            end->eraseFromParent();
+    void promote() {
+        DominatorTree dominators(function);
+        SmallVector<AllocaInst *, 16> promotable;
+        for (Instruction &instruction : *entry)
+            if (auto *slot = dyn_cast<AllocaInst>(&instruction))
+                if (isAllocaPromotable(slot))
+                    promotable.push_back(slot);
+        PromoteMemToReg(promotable, dominators);
+    }
+
+    Function *make_caller() {
+        LLVMContext &context = module.getContext();
+        Type *pointer = PointerType::get(context, 0);
+        auto *type = FunctionType::get(Type::getVoidTy(context),
+                                       {pointer, Type::getInt32Ty(context), pointer}, false);
+        Function *caller =
+            Function::Create(type, GlobalValue::InternalLinkage, function.getAddressSpace(),
+                             function.getName() + ".resume", &module);
+        caller->addFnAttr(Attribute::NoInline);
+        caller->addFnAttr(Attribute::Cold);
+        IRBuilder<> builder(BasicBlock::Create(context, "", caller));
+        Value *of_caller = builder.CreateCall(runtime::declare(module, runtime::thread), {});
+        runtime::enter_at(builder, of_caller, caller->getArg(0), caller->getArg(1),
+                          caller->getArg(2));
+        SmallVector<Value *, 8> arguments;
+        for (Argument &argument : function.args()) {
+            Type *in_memory = argument.getPointeeInMemoryValueType();
+            arguments.push_back(in_memory
+                                    ? builder.CreateAlloca(in_memory)
+                                    : builder.CreateFreeze(PoisonValue::get(argument.getType())));
         }
+        CallInst *call = builder.CreateCall(&function, arguments);
+        call->setCallingConv(function.getCallingConv());
+        for (Argument &argument : function.args())
+            if (argument.getPointeeInMemoryValueType())
+                call->setAttributes(call->getAttributes().addParamAttributes(
+                    context, argument.getArgNo(),
+                    AttrBuilder(context,
+                                function.getAttributes().getParamAttrs(argument.getArgNo()))));
+        if (!call->getType()->isVoidTy())
+            builder.CreateAlignedStore(call, caller->getArg(2), Align(8));
+        builder.CreateRetVoid();
+        return caller;
     }
 
     Module &module;
     Function &function;
     const ArrayRef<Site> sites;
     const Inside &inside;
-    Function *clone = nullptr;
+    Instruction *thread;
     BasicBlock *entry = nullptr;
-    Value *thread = nullptr;
-    ValueToValueMapTy map;
+    BasicBlock *resumed = nullptr;
+    Value *words = nullptr;
+    Value *result = nullptr;
+    SwitchInst *ways = nullptr;
+    DenseMap<const Argument *, Instruction *> names;
     // Null for what has no use.
     MapVector<const Value *, AllocaInst *> slots;
 };
@@ -181,7 +256,7 @@ class Resumer {
 
 Function *make_resume(Function &function, ArrayRef<Site> sites, const Inside &inside,
                       Value *thread) {
-    return Resumer(function, sites, inside).make(thread);
+    return Resumer(function, sites, inside, thread).make();
 }
 
 } // namespace durumcc::ido

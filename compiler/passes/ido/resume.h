@@ -1,11 +1,20 @@
-// A function that goes on where a crash has interrupted another one (iDO, §III-C).
+// A second way into a function: where a crash has interrupted it (iDO, §III-C).
+//
+//   long f(long x) {                          long f(long x) {
+//       ...                                       if (thread->region)
+//                                                     x = thread->words[0], goto one of the
+//                                                     regions;
+//   }                                             ...
+//                                             }
+//                                             void f.resume(words, region, result)
 #pragma once
 
 #include "ido/sites.h"
 
 namespace durumcc::ido {
 
-// The function has been instrumented, and does not change any more.
+// The function has been instrumented. Its code gets an entry for each site, and a function by which
+// the runtime calls it:
 //
 //   void resume(const void *words, unsigned number, void *result)
 //

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/InstrTypes.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 namespace durumcc::ido::runtime {
 namespace {
@@ -11,14 +12,46 @@ namespace {
 using namespace llvm;
 
 constexpr Signature signatures[] = {
-    {thread, "p", Effects::None},           {record, "ppp", Effects::Any},
-    {record_release, "pppp", Effects::Any}, {record_call, "ppp", Effects::Any},
-    {recorded, "vpp", Effects::Any},        {call, "ppp", Effects::Any},
-    {called, "vpp", Effects::Any},          {returned, "vpp", Effects::Any},
-    {wrote, "vppl", Effects::Any},          {locals, "ppl", Effects::Any},
-    {leave, "vpp", Effects::Any},           {copy_argument, "vppl", Effects::Any},
-    {resolve, "ppplii", Effects::Any},      {register_functions, "vpl", Effects::Any},
+    {thread, "p", Effects::None},
+    {record, "ppp", Effects::Any},
+    {record_word, "ppp", Effects::Any},
+    {record_release, "pppp", Effects::Any},
+    {record_call, "ppp", Effects::Any},
+    {recorded, "vpp", Effects::Any},
+    {call, "ppp", Effects::Any},
+    {called, "vpp", Effects::Any},
+    {returned, "vpp", Effects::Any},
+    {wrote, "vppl", Effects::Any},
+    {locals, "ppl", Effects::Any},
+    {leave, "vpp", Effects::Any},
+    {copy_argument, "vppl", Effects::Any},
+    {refused, "vpp", Effects::Any},
+    {check_call, "vppp", Effects::Any},
+    {check_pointer, "vppp", Effects::Any},
+    {written_elsewhere, "ppp", Effects::Any},
+    {read_elsewhere, "vppp", Effects::Any},
+    {global, "pp", Effects::None},
+    {register_globals, "vpl", Effects::Any},
+    {register_locks, "vpl", Effects::Any},
+    {register_functions, "vpl", Effects::Any},
 };
+
+// What compiled code looks at of a thread, by offsets in bytes.
+constexpr uint64_t depth_at = 0;
+constexpr uint64_t resuming_at = 4;
+constexpr uint64_t store_begin_at = 8;
+constexpr uint64_t store_size_at = 16;
+constexpr uint64_t region_at = 24;
+constexpr uint64_t words_at = 32;
+constexpr uint64_t result_at = 40;
+
+Value *load(IRBuilderBase &builder, Type *type, Value *thread, uint64_t offset) {
+    return builder.CreateLoad(type, builder.CreatePtrAdd(thread, builder.getInt64(offset)));
+}
+
+void store(IRBuilderBase &builder, Value *value, Value *thread, uint64_t offset) {
+    builder.CreateStore(value, builder.CreatePtrAdd(thread, builder.getInt64(offset)));
+}
 
 } // namespace
 
@@ -40,9 +73,64 @@ StringRef called_by(const Instruction &instruction) {
     return callee->getName();
 }
 
-// It comes first there.
+bool is_asked_again(const Instruction &instruction) {
+    StringRef name = called_by(instruction);
+    return name == thread || name == global;
+}
+
+void call_at_start(Module &module, StringRef name, Constant &table, uint64_t count) {
+    LLVMContext &context = module.getContext();
+    auto *constructor = Function::Create(FunctionType::get(Type::getVoidTy(context), false),
+                                         GlobalValue::InternalLinkage, "__durum_ido_start", module);
+    IRBuilder<> builder(BasicBlock::Create(context, "", constructor));
+    builder.CreateCall(declare(module, name), {&table, builder.getInt64(count)});
+    builder.CreateRetVoid();
+    appendToGlobalCtors(module, constructor, 0);
+}
+
+bool is_check(const Instruction &instruction) {
+    StringRef name = called_by(instruction);
+    return name == refused || name == check_call || name == check_pointer;
+}
+
 Value *depth(IRBuilderBase &builder, Value *thread) {
-    return builder.CreateLoad(builder.getInt32Ty(), thread);
+    return load(builder, builder.getInt32Ty(), thread, depth_at);
+}
+
+Value *store_begin(IRBuilderBase &builder, Value *thread) {
+    return load(builder, builder.getInt64Ty(), thread, store_begin_at);
+}
+
+Value *store_size(IRBuilderBase &builder, Value *thread) {
+    return load(builder, builder.getInt64Ty(), thread, store_size_at);
+}
+
+Value *region(IRBuilderBase &builder, Value *thread) {
+    return load(builder, builder.getInt32Ty(), thread, region_at);
+}
+
+Value *words(IRBuilderBase &builder, Value *thread) {
+    return load(builder, builder.getPtrTy(), thread, words_at);
+}
+
+Value *result(IRBuilderBase &builder, Value *thread) {
+    return load(builder, builder.getPtrTy(), thread, result_at);
+}
+
+void enter_at(IRBuilderBase &builder, Value *thread, Value *words, Value *region, Value *result) {
+    store(builder, words, thread, words_at);
+    store(builder, result, thread, result_at);
+    store(builder, region, thread, region_at);
+}
+
+void forget_region(IRBuilderBase &builder, Value *thread) {
+    store(builder, builder.getInt32(0), thread, region_at);
+}
+
+Value *has_completed(IRBuilderBase &builder, Value *thread) {
+    Value *is_resuming = load(builder, builder.getInt32Ty(), thread, resuming_at);
+    Value *is_outside = builder.CreateICmpEQ(depth(builder, thread), builder.getInt32(0));
+    return builder.CreateAnd(builder.CreateIsNotNull(is_resuming), is_outside);
 }
 
 } // namespace durumcc::ido::runtime

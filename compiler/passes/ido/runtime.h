@@ -11,6 +11,7 @@ namespace durumcc::ido::runtime {
 constexpr const char thread[] = "__durum_ido_thread";
 // Each of these gives the place for live-ins, or null where nothing is to be recorded.
 constexpr const char record[] = "__durum_ido_record";
+constexpr const char record_word[] = "__durum_ido_record_word";
 constexpr const char record_release[] = "__durum_ido_record_release";
 constexpr const char record_call[] = "__durum_ido_record_call";
 constexpr const char call[] = "__durum_ido_call";
@@ -22,8 +23,22 @@ constexpr const char wrote[] = "__durum_ido_wrote";
 constexpr const char locals[] = "__durum_ido_locals";
 constexpr const char leave[] = "__durum_ido_leave";
 constexpr const char copy_argument[] = "__durum_ido_copy_argument";
-constexpr const char resolve[] = "__durum_ido_resolve";
+// Ends the program if it is called in a section.
+constexpr const char refused[] = "__durum_ido_refused";
+// The same, if the symbol is null, or if the function's code has nothing in front.
+constexpr const char check_call[] = "__durum_ido_check_call";
+constexpr const char check_pointer[] = "__durum_ido_check_pointer";
+constexpr const char written_elsewhere[] = "__durum_ido_written_elsewhere";
+constexpr const char read_elsewhere[] = "__durum_ido_read_elsewhere";
+// Where a variable is that lasts.
+constexpr const char global[] = "__durum_ido_global";
+constexpr const char register_globals[] = "__durum_ido_register_globals";
+constexpr const char register_locks[] = "__durum_ido_register_locks";
 constexpr const char register_functions[] = "__durum_ido_register";
+// In front of the names of functions: symbols that are there if they were compiled for sections.
+constexpr const char sections_of[] = "__durum_section.";
+// The 8 bytes in front of the code of such functions.
+constexpr uint64_t in_front_of_code = 0x6f64692e6d757264;
 // What the functions of the threads' library become.
 constexpr const char prefix[] = "__durum_ido_";
 
@@ -35,7 +50,31 @@ bool has(llvm::StringRef name);
 // The function of the runtime that an instruction calls, or an empty name.
 llvm::StringRef called_by(const llvm::Instruction &instruction);
 
-// How many locks the thread holds.
+// Whether code that resumes asks for it itself, so that it is no live-in.
+bool is_asked_again(const llvm::Instruction &instruction);
+
+// The program tells the runtime of a table when it starts.
+void call_at_start(llvm::Module &module, llvm::StringRef name, llvm::Constant &table,
+                   uint64_t count);
+
+// Whether it does nothing, or ends the program.
+bool is_check(const llvm::Instruction &instruction);
+
+// What compiled code knows of a thread: how many locks it holds, and where the store is.
 llvm::Value *depth(llvm::IRBuilderBase &builder, llvm::Value *thread);
+llvm::Value *store_begin(llvm::IRBuilderBase &builder, llvm::Value *thread);
+llvm::Value *store_size(llvm::IRBuilderBase &builder, llvm::Value *thread);
+
+// Where a function is entered that resumes: the region, or 0, its words, and the result of its
+// call.
+llvm::Value *region(llvm::IRBuilderBase &builder, llvm::Value *thread);
+llvm::Value *words(llvm::IRBuilderBase &builder, llvm::Value *thread);
+llvm::Value *result(llvm::IRBuilderBase &builder, llvm::Value *thread);
+void enter_at(llvm::IRBuilderBase &builder, llvm::Value *thread, llvm::Value *words,
+              llvm::Value *region, llvm::Value *result);
+void forget_region(llvm::IRBuilderBase &builder, llvm::Value *thread);
+
+// Whether the thread has completed a section that it resumed.
+llvm::Value *has_completed(llvm::IRBuilderBase &builder, llvm::Value *thread);
 
 } // namespace durumcc::ido::runtime

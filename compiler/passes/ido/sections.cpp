@@ -5,8 +5,9 @@ namespace durumcc::ido {
 using namespace llvm;
 
 Inside::Inside(const Function &function, const locks::Held &held) {
-    if (function.isDeclaration())
+    if (function.isDeclaration() || function.hasFnAttribute(dispatches))
         return;
+    is_version = function.hasFnAttribute(locks::entered_inside);
     const Depth entry = held.entry(function);
     const Depths depths(function, held);
     depths.each(function, [&](const Instruction &instruction, std::optional<Depth> depth) {

@@ -22,10 +22,17 @@ class Inside {
     // How many locks are held in front of it: none, if control does not come there.
     Depth depth(const llvm::Instruction &instruction) const { return places.lookup(&instruction); }
 
+    // Whether it is in a section for certain, if it is reached. A version of a function for
+    // sections may never be called.
+    bool is_certain(const llvm::Instruction &instruction) const {
+        return depth(instruction).is_inside() && !is_version;
+    }
+
   private:
     Inside() = default;
 
     llvm::DenseMap<const llvm::Instruction *, Depth> places;
+    bool is_version = false;
 };
 
 } // namespace durumcc::ido

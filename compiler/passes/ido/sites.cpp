@@ -3,7 +3,9 @@
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 namespace durumcc::ido {
@@ -11,12 +13,7 @@ namespace {
 
 using namespace llvm;
 
-// They end the program in the middle of a section, which goes on when the store is opened again.
-bool ends_program(StringRef name) {
-    return StringSwitch<bool>(name)
-        .Cases("abort", "exit", "_exit", "_Exit", "quick_exit", "__assert_fail", true)
-        .Default(false);
-}
+constexpr uint64_t word = 8;
 
 class Maker {
   public:
@@ -26,19 +23,50 @@ class Maker {
     SmallVector<Site, 16> make(FunctionAnalysisManager &analyses, Omitted &omitted) {
         const auto conflicts = conflicts_in(function, inside, analyses, omitted);
         for (const Cut &cut : cuts_for(conflicts, function, analyses))
-            add(Site::Store, *cut.place);
+            add(is_last_word(*cut.place) ? Site::Word : Site::Store, *cut.place);
         for (BasicBlock &block : function)
             for (Instruction &instruction : block)
                 if (auto *call = dyn_cast<CallBase>(&instruction))
                     look_at(*call);
         make_blocks_of_sites();
-        add_live_ins();
         return std::move(sites);
     }
 
   private:
+    // Whether nothing but this store of a word comes before a lock is let go, on each way.
+    bool is_last_word(const Instruction &place) const {
+        const auto *store = dyn_cast<StoreInst>(&place);
+        if (!store)
+            return false;
+        const uint64_t size =
+            function.getDataLayout().getTypeStoreSize(store->getValueOperand()->getType());
+        if (size > 8 || !isPowerOf2_64(size) || store->getAlign() < size)
+            return false;
+        SmallSetVector<const BasicBlock *, 8> blocks;
+        auto only_reads_from = [&](BasicBlock::const_iterator one) {
+            for (;; ++one) {
+                std::optional<locks::Action> action = locks::action_of(*one);
+                if (action == locks::Action::Release || action == locks::Action::End)
+                    return true;
+                if (!inside(*one) || !may_be_repeated(*one) || one->mayWriteToMemory())
+                    return false;
+                if (one->isTerminator())
+                    return blocks.insert(succ_begin(one->getParent()), succ_end(one->getParent())),
+                           true;
+            }
+        };
+        if (!only_reads_from(std::next(store->getIterator())))
+            return false;
+        for (unsigned i = 0; i < blocks.size(); i++)
+            if (!only_reads_from(blocks[i]->begin()))
+                return false;
+        return true;
+    }
+
     void look_at(CallBase &call) {
-        if (std::optional<locks::Action> action = locks::action_of(call)) {
+        std::optional<locks::Action> action = locks::action_of(call);
+        // std::lock is code of the module's, which takes its locks one after the other.
+        if (action && action != locks::Action::TakeAll) {
             const bool lets_go = action == locks::Action::Release || action == locks::Action::End;
             if (lets_go && inside.depth(call).max > 1)
                 add(Site::Release, call);
@@ -90,16 +118,6 @@ class Maker {
             SplitBlock(next->getParent(), next);
     }
 
-    void add_live_ins() {
-        // With the branches that are new.
-        const Inside inside(function, held);
-        const Live live(function, inside);
-        for (Site &site : sites)
-            for (Value *value : live.at(*site.head))
-                if (value != site.place)
-                    site.live_ins.push_back(value);
-    }
-
     Function &function;
     const Inside &inside;
     const locks::Held &held;
@@ -107,6 +125,34 @@ class Maker {
     // What comes behind the last release: it has live-ins that nobody needs.
     SmallVector<Instruction *, 4> section_ends;
 };
+
+// What is derived from one other value costs nothing to be derived where it is used; so it is no
+// live-in beside that one.
+bool is_derived(const Instruction &instruction) {
+    if (const auto *place = dyn_cast<GetElementPtrInst>(&instruction))
+        return place->hasAllConstantIndices();
+    return isa<CastInst>(instruction) && !isa<Constant>(instruction.getOperand(0));
+}
+
+void derive_late(Function &function) {
+    SmallVector<Instruction *, 16> derived;
+    for (Instruction &instruction : instructions(function))
+        if (is_derived(instruction))
+            derived.push_back(&instruction);
+    // What is derived from another one comes behind it.
+    for (Instruction *instruction : reverse(derived)) {
+        for (Use &use : make_early_inc_range(instruction->uses())) {
+            auto *user = cast<Instruction>(use.getUser());
+            if (user->getParent() == instruction->getParent() || isa<PHINode>(user))
+                continue;
+            Instruction *again = instruction->clone();
+            again->insertBefore(user);
+            use.set(again);
+        }
+        if (instruction->use_empty())
+            instruction->eraseFromParent();
+    }
+}
 
 } // namespace
 
@@ -116,7 +162,25 @@ bool leads_to_code(const CallBase &call) {
     const Function *callee = call.getCalledFunction();
     if (!callee || !callee->isDeclaration())
         return true;
-    return !runtime::has(callee->getName()) && !ends_program(callee->getName());
+    // What does not return ends the program, in the middle of a section, which goes on when the
+    // store is opened again.
+    return !runtime::has(callee->getName()) && !call.doesNotReturn();
+}
+
+void add_live_ins(Function &function, MutableArrayRef<Site> sites, const locks::Held &held) {
+    derive_late(function);
+    // With the blocks that are new.
+    const Inside inside(function, held);
+    const Live live(function, inside);
+    const DataLayout &layout = function.getDataLayout();
+    for (Site &site : sites)
+        for (Value *value : live.at(*site.head)) {
+            if (value == site.place)
+                continue;
+            site.live_ins.push_back(value);
+            site.sizes.push_back(
+                alignTo(layout.getTypeStoreSize(value->getType()).getFixedValue(), word));
+        }
 }
 
 SmallVector<Site, 16> make_sites(Function &function, const Inside &inside, const locks::Held &held,

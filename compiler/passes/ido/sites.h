@@ -10,6 +10,10 @@ struct Site {
     enum Kind {
         // In front of a store, or of a loop with stores: a record.
         Store,
+        // In front of the only store of an aligned word, behind which the lock is let go: if it is
+        // all
+        // that the section stores, it needs no record, as it is done or not.
+        Word,
         // In front of a release that may leave other locks: a record without that lock.
         Release,
         // In front of a call of what may have sections or stores: a record, where the last one was
@@ -30,6 +34,8 @@ struct Site {
     llvm::BasicBlock *head = nullptr;
     // What it needs, in the order of its words, without the result of the call.
     llvm::SmallVector<llvm::Value *, 8> live_ins = {};
+    // Bytes of each, in words.
+    llvm::SmallVector<uint64_t, 8> sizes = {};
 };
 
 // Whether a call leads to code that may have sections or stores of its own.
@@ -39,5 +45,9 @@ bool leads_to_code(const llvm::CallBase &call);
 llvm::SmallVector<Site, 16> make_sites(llvm::Function &function, const Inside &inside,
                                        const locks::Held &held,
                                        llvm::FunctionAnalysisManager &analyses, Omitted &omitted);
+
+// When all is in the function that a region does.
+void add_live_ins(llvm::Function &function, llvm::MutableArrayRef<Site> sites,
+                  const locks::Held &held);
 
 } // namespace durumcc::ido

@@ -25,7 +25,9 @@ bool can_be_split(const Function &function) {
             return false;
         for (const Instruction &instruction : block) {
             const auto *call = dyn_cast<CallBase>(&instruction);
-            if ((call && call->hasFnAttr(Attribute::ReturnsTwice)) ||
+            const auto *local = dyn_cast<AllocaInst>(&instruction);
+            if ((local && !local->isStaticAlloca()) ||
+                (call && call->hasFnAttr(Attribute::ReturnsTwice)) ||
                 instruction.getType()->isTokenTy() ||
                 (instruction.isEHPad() && !isa<LandingPadInst>(instruction)))
                 return false;

@@ -1,5 +1,6 @@
 #include "ido/twice.h"
 
+#include "ido/early_reads.h"
 #include "ido/regions.h"
 #include "ido/sections.h"
 
@@ -210,6 +211,7 @@ void do_twice(Module &module, ModuleAnalysisManager &analyses, Twice options) {
             options.is_everywhere ? Inside::everywhere(function) : Inside(function, held);
         if (!can_be_split(function))
             continue;
+        read_early(function, inside, of_functions);
         const auto conflicts = conflicts_in(function, inside, of_functions, options.omitted);
         SmallVector<Instruction *, 16> begins;
         for (const Cut &cut : cuts_for(conflicts, function, of_functions))

@@ -201,6 +201,11 @@ void Held::summarize(const Module &module) {
     }
 }
 
+// How it is entered is known, whatever its callers seem to hold.
+static bool is_version(const Function &function) {
+    return function.hasFnAttribute(entered_inside) || function.hasFnAttribute(entered_outside);
+}
+
 void Held::enter(const Module &module) {
     SetVector<const Function *> to_do;
     auto come = [&](const Function &function, Depth depth) {
@@ -215,7 +220,10 @@ void Held::enter(const Module &module) {
     for (const Function &function : module) {
         if (function.isDeclaration())
             continue;
-        if (function.getName() == "main" && function.use_empty())
+        if (function.hasFnAttribute(entered_inside))
+            come(function, {1, Depth::many});
+        else if (function.hasFnAttribute(entered_outside) ||
+                 (function.getName() == "main" && function.use_empty()))
             come(function, {});
         else if (!function.hasLocalLinkage() || has_address_taken(function))
             come(function, {0, Depth::many});
@@ -227,7 +235,7 @@ void Held::enter(const Module &module) {
         depths.each(*caller, [&](const Instruction &instruction, std::optional<Depth> depth) {
             const auto *call = dyn_cast<CallBase>(&instruction);
             const Function *callee = call ? callee_of(*call) : nullptr;
-            if (depth && callee && !callee->isDeclaration())
+            if (depth && callee && !callee->isDeclaration() && !is_version(*callee))
                 come(*callee, entry + *depth);
         });
     }

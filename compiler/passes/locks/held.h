@@ -27,6 +27,10 @@ struct Summary {
     }
 };
 
+// Attributes of the two versions of a function (common/versions.h), which are entered in one way.
+constexpr const char entered_inside[] = "durum-entered-inside";
+constexpr const char entered_outside[] = "durum-entered-outside";
+
 class Held final : public Levels {
   public:
     explicit Held(const llvm::Module &module);

@@ -36,7 +36,11 @@ void end(Module &module, ModuleAnalysisManager &analyses) {
         return of_functions.getResult<TargetLibraryAnalysis>(function);
     };
     const Options options = options_of(module);
-    const DenseMap<Function *, Entry> entries = make_versions(module, language, library_of);
+    auto wants_two = [&](Function &function) {
+        return asks_in_loops(function, language, library_of(function));
+    };
+    const DenseMap<Function *, Entry> entries =
+        make_versions(module, language, language, wants_two);
     for (Function &function : module)
         if (!function.isDeclaration())
             make_durable(function, entries.lookup(&function), options, library_of(function));

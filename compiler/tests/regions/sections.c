@@ -107,6 +107,42 @@ static void smooth(double factor) {
     pthread_mutex_unlock(&lock);
 }
 
+// What the last turn of a loop reads is written behind it, by way of the number that one turn later has.
+static int search(long i, const char *restrict last) {
+    pthread_mutex_lock(&lock);
+    int sum = 0;
+    for (;;) {
+        sum += numbers[i];
+        if (last[i])
+            break;
+        i--;
+    }
+    numbers[i + 1] = sum;
+    pthread_mutex_unlock(&lock);
+    return sum;
+}
+
+// Memory may be read as one type and be written as another.
+static void to_float(void *place, int n) {
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < n; i++) {
+        int number = ((int *)place)[i];
+        ((float *)place)[i] = number;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+// That the two are apart is told of one turn.
+static void count_up(int **from, int **to, int n) {
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < n; i++) {
+        int *one = from[i], *other = to[i];
+        __builtin_assume_separate_storage(one, other);
+        *other = *one + 1;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 static unsigned seen;
 
 // A local array, a switch and a way out of the section in the middle.
@@ -166,6 +202,18 @@ int main(void) {
         smooth(0.5);
         for (int kind = 0; kind < 3; kind++)
             mix(collect(kind));
+        char last[32] = {[3] = 1};
+        mix(search(9, last));
+        int *floats = malloc(10 * sizeof *floats);
+        for (int i = 0; i < 10; i++)
+            floats[i] = i + round;
+        to_float(floats, 10);
+        for (int i = 0; i < 10; i++)
+            mix(((float *)floats)[i]);
+        free(floats);
+        int one = 1, two = 2;
+        count_up((int *[]){&one, &two}, (int *[]){&two, &one}, 2);
+        mix(100 * one + two);
     }
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)

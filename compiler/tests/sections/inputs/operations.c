@@ -127,6 +127,22 @@ __attribute__((noinline)) static void move(struct root *root, size_t by, size_t 
     pthread_mutex_unlock(&root->lock);
 }
 
+/* What a plain caller has on its stack, written in the middle of a section, also by who is called. */
+__attribute__((noinline)) static void tell(struct root *root, uint64_t *told) {
+    root->popped = 5 * root->popped + 1;
+    *told = root->popped;
+    root->pushed += 3;
+}
+__attribute__((noinline)) static void exchange(struct root *root, uint64_t *told, uint64_t *other) {
+    pthread_mutex_lock(&root->lock);
+    uint64_t before = *other;
+    root->sum += before;
+    *other = root->sum;
+    tell(root, told);
+    root->sum ^= root->pushed;
+    pthread_mutex_unlock(&root->lock);
+}
+
 /* A tree of calls in one section, which begins in one function and ends in another one. */
 __attribute__((noinline)) static void enter(struct root *root) {
     pthread_mutex_lock(&root->lock);
@@ -167,10 +183,10 @@ void init(struct root *root) {
         root->bytes[i] = 7 * i;
 }
 
-const int operations = 44;
+const int operations = 48;
 
 void operate(struct root *root, int number) {
-    switch (number % 11) {
+    switch (number % 12) {
     case 0:
     case 5:
         return push(root, number);
@@ -179,20 +195,24 @@ void operate(struct root *root, int number) {
     case 2:
         return put(root, number);
     case 3:
-        return shift(root, number / 11 + 1);
+        return shift(root, number / 12 + 1);
     case 4:
         return reverse(root);
     case 6:
         return smooth(root, 0.5);
     case 7:
-        collect(root, number / 11 + 1);
+        collect(root, number / 12 + 1);
         return;
     case 8:
-        return move(root, 1 + number / 11, 20 + number);
+        return move(root, 1 + number / 12, 20 + number);
     case 9:
         return grow(root, number);
     case 10:
         return shift_by_one(root);
+    case 11: {
+        uint64_t told = 0, other = number;
+        return exchange(root, &told, &other);
+    }
     }
 }
 

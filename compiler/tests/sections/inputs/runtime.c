@@ -13,6 +13,22 @@ struct region {
     uint64_t code;
     uint32_t line;
     uint16_t words, flags;
+    uint64_t addresses[2];
+};
+struct place {
+    const char *refusal, *subject, *function, *file;
+    uint64_t line;
+};
+struct global {
+    void *place;
+    const char *name;
+    const void *initial;
+    uint64_t size, align;
+};
+/* Of which the variable may be an array. */
+struct lock {
+    void *place;
+    uint64_t size, name;
 };
 struct function {
     uint64_t hash;
@@ -21,16 +37,19 @@ struct function {
     const struct region *regions;
     uint64_t count;
 };
-/* The first member is what compiled code looks at. */
+/* The first members are what compiled code looks at. */
 struct thread {
-    int32_t depth;
+    int32_t depth, is_resuming;
+    uint64_t store_begin, store_size;
+    uint32_t region;
+    const void *words, *result;
     struct slot *slot;
     char *stack;
     struct frame *frame;
     uint64_t sequence;
     const void *locks[LOCKS_MAX];
     const void *releasing;
-    int is_published, is_stale, is_resuming;
+    int is_published, is_stale, is_word;
     /* How far the stack is durable, and how far the record needs it. */
     char *durable, *recorded;
     int dirty_count;
@@ -40,11 +59,17 @@ struct thread {
 };
 
 static _Thread_local struct thread *current;
+extern char __executable_start[], __data_start[], _end[];
+long fences;
 static struct thread all_threads[THREADS_MAX];
 static int thread_count;
 static struct function *functions[64];
 static uint64_t function_counts[64];
 static int table_count;
+static const struct lock *locks[64];
+static int lock_count;
+static struct global *globals[64];
+static int global_count;
 static pthread_mutex_t turn = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 /* It is durable when the thread has passed a fence. */
@@ -53,6 +78,7 @@ static void write_back(struct thread *thread, const void *start, size_t size) {
         thread->written_back[thread->written_back_count++] = line;
 }
 static void fence(struct thread *thread) {
+    fences++;
     event();
     for (int i = 0; i < thread->written_back_count; i++)
         memcpy((char *)image + (thread->written_back[i] - BASE), (void *)thread->written_back[i], LINE);
@@ -64,6 +90,7 @@ struct thread *__durum_ido_thread(void) {
     if (!current) {
         pthread_mutex_lock(&turn);
         current = &all_threads[thread_count];
+        current->store_begin = BASE, current->store_size = sizeof *memory;
         current->slot = &memory->slots[thread_count++];
         current->stack = current->durable = current->slot->stack;
         pthread_mutex_unlock(&turn);
@@ -76,7 +103,7 @@ static int is_durable(const void *place) { return (uintptr_t)place - BASE < size
 void __durum_ido_wrote(struct thread *thread, const void *start, uint64_t size) {
     if (!thread->depth || !is_durable(start) || size == 0)
         return;
-    if (!thread->is_published || thread->is_stale)
+    if (!thread->is_word && (!thread->is_published || thread->is_stale))
         fail("a store has no record of its own");
     for (uintptr_t line = (uintptr_t)start & -LINE; line < (uintptr_t)start + size; line += LINE) {
         int i = 0;
@@ -103,6 +130,22 @@ static void make_stores_durable(struct thread *thread) {
         fence(thread);
 }
 
+/* Addresses in the program are others when it runs again. */
+enum { IN_PROGRAM = 63 };
+
+static void make_relative(const struct region *region, uint64_t *words) {
+    for (int i = 0; i < region->words; i++) {
+        uint64_t place = words[i] - (uint64_t)__executable_start;
+        if (region->addresses[i / 64] >> i % 64 & 1 && place < (uint64_t)(_end - __executable_start))
+            words[i] = 1ull << IN_PROGRAM | place;
+    }
+}
+static void make_absolute(const struct region *region, uint64_t *words) {
+    for (int i = 0; i < region->words; i++)
+        if (region->addresses[i / 64] >> i % 64 & words[i] >> IN_PROGRAM & 1)
+            words[i] = (words[i] & ~(1ull << IN_PROGRAM)) + (uint64_t)__executable_start;
+}
+
 static uint64_t checksum(const struct bank *bank) {
     uint64_t sum = 0x9e3779b97f4a7c15;
     const unsigned char *bytes = (const unsigned char *)bank;
@@ -114,6 +157,8 @@ static uint64_t checksum(const struct bank *bank) {
 
 static struct bank *next_bank(struct thread *thread) { return &thread->slot->banks[(thread->sequence + 1) % 2]; }
 
+static uint64_t name_of(const void *lock);
+
 static void finish(struct thread *thread, uint64_t code, uint32_t words) {
     struct bank *bank = next_bank(thread);
     bank->sequence = ++thread->sequence;
@@ -124,7 +169,7 @@ static void finish(struct thread *thread, uint64_t code, uint32_t words) {
     bank->locks = 0;
     for (int i = 0; i < thread->depth && code; i++)
         if (thread->locks[i] != thread->releasing)
-            bank->lock[bank->locks++] = (uint64_t)thread->locks[i];
+            bank->lock[bank->locks++] = name_of(thread->locks[i]);
     event();
     bank->checksum = checksum(bank);
     event();
@@ -142,6 +187,11 @@ void *__durum_ido_record(struct thread *thread, const struct region *region) {
     (void)region;
     return thread->depth ? begin(thread, NULL) : NULL;
 }
+void *__durum_ido_record_word(struct thread *thread, const struct region *region) {
+    (void)region;
+    thread->is_word = thread->depth == 1 && !thread->is_published;
+    return thread->depth && !thread->is_word ? begin(thread, NULL) : NULL;
+}
 void *__durum_ido_record_release(struct thread *thread, const struct region *region, const void *lock) {
     (void)region;
     return thread->depth > 1 && thread->is_published ? begin(thread, lock) : NULL;
@@ -153,6 +203,7 @@ void *__durum_ido_record_call(struct thread *thread, const struct region *region
 }
 
 void __durum_ido_recorded(struct thread *thread, const struct region *region) {
+    make_relative(region, next_bank(thread)->word);
     finish(thread, region->code, region->words);
     thread->is_published = 1;
     thread->is_stale = 0;
@@ -179,6 +230,7 @@ static struct frame *frame_of(const void *words) { return (struct frame *)((char
 void __durum_ido_called(struct thread *thread, const struct region *region) {
     char *stack = thread->stack - ((sizeof(struct frame) + 8 * region->words + LINE - 1) & -LINE);
     struct frame *frame = (struct frame *)stack;
+    make_relative(region, frame->word);
     frame->code = region->code;
     frame->words = region->words;
     frame->before = thread->frame ? (char *)thread->frame - thread->slot->stack + 1 : 0;
@@ -205,9 +257,94 @@ void *__durum_ido_locals(struct thread *thread, uint64_t size) {
 void __durum_ido_copy_argument(void *place, const void *argument, uint64_t size) { memcpy(place, argument, size); }
 void __durum_ido_leave(struct thread *thread, void *base) { thread->stack = base; }
 
+static void refuse(const struct place *place) {
+    fprintf(stderr, "%s:%lu: in %s: %s%s%s\n", place->file, place->line, place->function,
+            place->subject ? place->subject : "", place->subject ? ": " : "", place->refusal);
+    exit(3);
+}
+void __durum_ido_refused(struct thread *thread, const struct place *place) {
+    if (thread->depth)
+        refuse(place);
+}
+
+/* Of who resumes, the memory is another one. */
+void *__durum_ido_written_elsewhere(struct thread *thread, void *object) {
+    static _Thread_local char nowhere[128 * 1024];
+    return thread->is_resuming && thread->depth ? nowhere + sizeof nowhere / 2 : object;
+}
+void __durum_ido_read_elsewhere(struct thread *thread, const void *object, const struct place *place) {
+    int is_constant = (char *)object >= __executable_start && (char *)object < __data_start;
+    if (thread->depth && thread->is_published && !is_constant)
+        refuse(place);
+}
+void __durum_ido_check_call(struct thread *thread, const void *symbol, const struct place *place) {
+    if (thread->depth && !symbol)
+        refuse(place);
+}
+void __durum_ido_check_pointer(struct thread *thread, const void *function, const struct place *place) {
+    if (thread->depth && ((const uint64_t *)function)[-1] != 0x6f64692e6d757264)
+        refuse(place);
+}
+
 void __durum_ido_register(struct function *table, uint64_t count) {
     functions[table_count] = table;
     function_counts[table_count++] = count;
+}
+
+/* Global variables, which the same program has in the same order. */
+void __durum_ido_register_globals(struct global **table, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        globals[global_count++] = table[i];
+}
+
+static void *place_of(const char *name) {
+    uintptr_t place = (uintptr_t)memory->globals;
+    for (int i = 0; i < global_count; i++) {
+        place = (place + globals[i]->align - 1) & -globals[i]->align;
+        if (!strcmp(globals[i]->name, name))
+            return (void *)place;
+        place += globals[i]->size;
+    }
+    fail(name);
+}
+
+void *__durum_ido_global(struct global *global) {
+    if (!global->place)
+        global->place = place_of(global->name);
+    return global->place;
+}
+
+void make_globals(void) {
+    for (int i = 0; i < global_count; i++)
+        memcpy(__durum_ido_global(globals[i]), globals[i]->initial, globals[i]->size);
+}
+
+/* Locks by names that last. */
+enum { PLACE_BITS = 20 };
+
+void __durum_ido_register_locks(const struct lock *table, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        locks[lock_count++] = &table[i];
+}
+
+static uint64_t name_of(const void *lock) {
+    if (is_durable(lock))
+        return (uint64_t)lock;
+    for (int i = 0; i < lock_count; i++) {
+        uint64_t place = (char *)lock - (char *)locks[i]->place;
+        if (place < locks[i]->size)
+            return 1ull << 63 | locks[i]->name << PLACE_BITS | place / 4;
+    }
+    fail("a lock has no name");
+}
+
+static void *lock_named(uint64_t name) {
+    if (!(name >> 63))
+        return (void *)name;
+    for (int i = 0; i < lock_count; i++)
+        if ((name << 1 >> 1) >> PLACE_BITS == locks[i]->name)
+            return (char *)locks[i]->place + 4 * (name & ((1 << PLACE_BITS) - 1));
+    fail("nobody knows a lock");
 }
 
 /* Locks, whose states are elsewhere. */
@@ -263,6 +400,9 @@ int __durum_ido_pthread_mutex_unlock(pthread_mutex_t *lock) {
         return 0;
     if (i < 0)
         fail("a lock is let go that is not held");
+    if (thread->is_word)
+        make_stores_durable(thread);
+    thread->is_word = 0;
     if (thread->depth == 1 && thread->is_published) {
         make_stores_durable(thread);
         thread->releasing = NULL;
@@ -298,6 +438,12 @@ static const struct function *function_of(uint64_t code) {
     return NULL;
 }
 
+static void resume(uint64_t code, uint64_t *words, void *result) {
+    const struct function *function = function_of(code);
+    make_absolute(&function->regions[(code & 0xffff) - 1], words);
+    function->resume(words, code & 0xffff, result);
+}
+
 static int is_valid(const struct bank *bank) {
     return bank->sequence && bank->words <= WORDS_MAX && bank->locks <= LOCKS_MAX && bank->checksum == checksum(bank);
 }
@@ -309,17 +455,18 @@ static void *go_on(void *argument) {
     struct bank *banks = thread->slot->banks;
     struct bank bank = banks[thread->sequence % 2];
     for (uint32_t i = 0; i < bank.locks; i++) {
-        thread->locks[i] = (void *)bank.lock[i];
+        thread->locks[i] = lock_named(bank.lock[i]);
         if (pthread_mutex_trylock(state_of(thread->locks[i])))
             fail("two sections hold one lock");
     }
+    thread->store_begin = BASE, thread->store_size = sizeof *memory;
     thread->depth = bank.locks;
     thread->stack = thread->durable = thread->recorded = thread->slot->stack + bank.stack;
     thread->frame = bank.frame ? (struct frame *)(thread->slot->stack + bank.frame - 1) : NULL;
     thread->is_published = thread->is_resuming = 1;
     pthread_barrier_wait(&all_locked);
     uint64_t result[64];
-    function_of(bank.code)->resume(bank.word, bank.code & 0xffff, result);
+    resume(bank.code, bank.word, result);
     while (thread->depth) {
         struct frame *frame = thread->frame;
         if (!frame)
@@ -328,7 +475,7 @@ static void *go_on(void *argument) {
         memcpy(words, frame->word, 8 * frame->words);
         pop(thread, frame);
         thread->is_stale = 1;
-        function_of(code)->resume(words, code & 0xffff, result);
+        resume(code, words, result);
     }
     return NULL;
 }

@@ -24,6 +24,7 @@ struct memory {
     _Alignas(LINE) char pool[POOL_SIZE];
     _Alignas(LINE) uint64_t taken;
     _Alignas(LINE) char heap[POOL_SIZE];
+    _Alignas(LINE) char globals[4096];
     struct slot slots[THREADS_MAX];
 };
 
@@ -34,9 +35,15 @@ extern struct memory *image;
 /* What is left out, that a test has to notice. */
 extern const char *fault;
 
+/* That were passed. */
+extern long fences;
+
 /* Something may crash here. */
 void event(void);
 _Noreturn void fail(const char *what);
+
+/* In new memory: gives global variables that last their values. */
+void make_globals(void);
 
 /* After a crash: completes the sections that it has interrupted. */
 void complete(void);

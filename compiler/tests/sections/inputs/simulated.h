@@ -21,5 +21,8 @@ extern const int operations;
 extern const int threads __attribute__((weak));
 const char *examine(const struct root *root, const int *is_done) __attribute__((weak));
 
+/* A global variable that lasts. The plain program keeps it where any other one is. */
+#define durum_durable __attribute__((annotate("durum_durable")))
+
 /* Memory that a section takes: again the same one, if it goes on after a crash. */
 void *nv_malloc(size_t size);

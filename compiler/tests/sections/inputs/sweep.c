@@ -2,6 +2,7 @@
  * when its sections are completed.
  *
  *   program digests IMAGE                       what is there after each operation, one a line
+ *   program fences IMAGE                        how many fences each operation has
  *   program sweep DIGESTS IMAGE STRIDE SEEDS    crashes it at every STRIDEth event, so many times with different lines,
  *                                               and completes what it left; DIGESTS are those of the plain program
  *
@@ -72,6 +73,8 @@ static void map(const char *path, int is_new) {
     if (image == MAP_FAILED || there != (void *)BASE)
         fail("no memory");
     memcpy(memory, image, sizeof *memory);
+    if (is_new)
+        make_globals();
     close(file);
 }
 
@@ -208,6 +211,16 @@ int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "sweep") && argc == 6)
         return sweep(argv[0], argv[2], argv[3], atol(argv[4]), atoi(argv[5]));
+    if (!strcmp(what, "fences") && argc == 3) {
+        map(argv[2], 1);
+        init((struct root *)BASE);
+        for (int i = 0; i < operations; i++) {
+            long before = fences;
+            operate((struct root *)BASE, i);
+            printf("%ld\n", fences - before);
+        }
+        return 0;
+    }
     if (!strcmp(what, "digests") && argc == 3) {
         map(argv[2], 1);
         init((struct root *)BASE);
@@ -233,6 +246,6 @@ int main(int argc, char **argv) {
             fail(wrong);
         return 0;
     }
-    fprintf(stderr, "%s digests IMAGE | sweep DIGESTS IMAGE STRIDE SEEDS\n", argv[0]);
+    fprintf(stderr, "%s digests IMAGE | fences IMAGE | sweep DIGESTS IMAGE STRIDE SEEDS\n", argv[0]);
     return 2;
 }

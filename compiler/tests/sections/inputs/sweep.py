@@ -39,20 +39,22 @@ def make(*command):
 def compile_source(arguments, level, directory):
     """The program with its sections, and the plain one."""
     clang, passes = arguments.clang, f"-fpass-plugin={arguments.passes}"
+    if arguments.source.suffix == ".cpp":
+        clang += "++"
     warnings = ("-Wall", "-Wextra", "-Werror", f"-I{INPUTS}")
     # What has been cut on purpose is cut in the code that the optimizer leaves.
     code, sections = directory / "code.bc", directory / "sections.o"
     marked = (clang, *level.split(), *warnings, "-include", INPUTS / "mark.h", "-c", arguments.source)
     if arguments.omit:
         make(*marked, "-emit-llvm", "-o", code)
-        opt = pathlib.Path(clang).with_name("opt")
+        opt = pathlib.Path(arguments.clang).with_name("opt")
         make(opt, f"-load-pass-plugin={arguments.passes}", f"-passes=ido-end<{arguments.omit}>,verify", code, "-o", code)
         make(clang, level.split()[0], "-c", code, "-o", sections)
     else:
         make(*marked, passes, "-o", sections)
     others = [directory / f"{name}.o" for name in ("runtime", "sweep")]
     for other in others:
-        make(clang, "-O2", *warnings, "-c", INPUTS / f"{other.stem}.c", "-o", other)
+        make(arguments.clang, "-O2", *warnings, "-c", INPUTS / f"{other.stem}.c", "-o", other)
     make(clang, sections, *others, "-o", directory / "sections", "-lpthread")
     make(clang, *level.split(), *warnings, arguments.source, *others, "-o", directory / "plain", "-lpthread")
     return directory / "sections", directory / "plain"

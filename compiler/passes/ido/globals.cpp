@@ -1,0 +1,148 @@
+//   static int count = 7;                     static const int initial = 7;
+//                                             static struct global count = {&initial, ...};
+//   count++;                                  int *place = __durum_ido_global(&count);
+//                                             (*place)++;
+//
+// Before the optimizer, which knows nothing of a value that was there before the program.
+#include "ido/globals.h"
+
+#include "ido/refused.h"
+#include "ido/runtime.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/ReplaceConstant.h"
+#include "llvm/Support/Path.h"
+
+namespace durumcc::ido {
+namespace {
+
+using namespace llvm;
+
+constexpr const char annotation[] = "durum_durable";
+
+// struct __durum_ido_global: the place, once it is known; the name; the bytes of a new one, or null
+// if another file defines it; their number; what the place is a multiple of.
+StructType *descriptor_type(LLVMContext &context) {
+    Type *pointer = PointerType::get(context, 0);
+    Type *number = Type::getInt64Ty(context);
+    return StructType::get(context, {pointer, pointer, pointer, number, number});
+}
+
+// What an entry of the list of annotations is about, if it says that it lasts.
+GlobalVariable *durable_in(const Constant &entry) {
+    auto *variable = dyn_cast<GlobalVariable>(entry.getOperand(0)->stripPointerCasts());
+    const auto *text = dyn_cast<GlobalVariable>(entry.getOperand(1)->stripPointerCasts());
+    const auto *name = text ? dyn_cast<ConstantDataArray>(text->getInitializer()) : nullptr;
+    return name && name->isCString() && name->getAsCString() == annotation ? variable : nullptr;
+}
+
+// Takes them from the list.
+SmallSetVector<GlobalVariable *, 8> take_durable(Module &module) {
+    SmallSetVector<GlobalVariable *, 8> found;
+    GlobalVariable *all = module.getNamedGlobal("llvm.global.annotations");
+    const auto *entries = all ? dyn_cast<ConstantArray>(all->getInitializer()) : nullptr;
+    if (!entries)
+        return found;
+    SmallVector<Constant *, 8> others;
+    for (const Use &entry : entries->operands()) {
+        if (GlobalVariable *variable = durable_in(*cast<Constant>(entry)))
+            found.insert(variable);
+        else
+            others.push_back(cast<Constant>(entry));
+    }
+    if (found.empty())
+        return found;
+    if (!others.empty()) {
+        auto *type = ArrayType::get(others.front()->getType(), others.size());
+        auto *rest = new GlobalVariable(module, type, all->isConstant(), all->getLinkage(),
+                                        ConstantArray::get(type, others));
+        rest->takeName(all);
+        rest->setSection(all->getSection());
+    }
+    all->eraseFromParent();
+    return found;
+}
+
+Constant *string(Module &module, StringRef text) {
+    Constant *bytes = ConstantDataArray::getString(module.getContext(), text);
+    return new GlobalVariable(module, bytes->getType(), true, GlobalValue::PrivateLinkage, bytes,
+                              "__durum_ido_name");
+}
+
+GlobalVariable *describe(GlobalVariable &variable) {
+    Module &module = *variable.getParent();
+    LLVMContext &context = module.getContext();
+    const DataLayout &layout = module.getDataLayout();
+    StructType *type = descriptor_type(context);
+    auto *none = ConstantPointerNull::get(PointerType::get(context, 0));
+    Constant *initial = none;
+    if (variable.hasInitializer())
+        initial =
+            new GlobalVariable(module, variable.getValueType(), true, GlobalValue::PrivateLinkage,
+                               variable.getInitializer(), variable.getName() + ".initial");
+    Type *number = type->getElementType(3);
+    const uint64_t size = layout.getTypeAllocSize(variable.getValueType());
+    const Align align = variable.getAlign().value_or(layout.getPreferredAlign(&variable));
+    return new GlobalVariable(
+        module, type, false, GlobalValue::InternalLinkage,
+        ConstantStruct::get(type, {none, string(module, lasting_name(variable)), initial,
+                                   ConstantInt::get(number, size),
+                                   ConstantInt::get(number, align.value())}),
+        variable.getName() + ".durable");
+}
+
+// Each function asks once, in front of all else.
+void replace(GlobalVariable &variable, GlobalVariable &descriptor) {
+    Module &module = *variable.getParent();
+    convertUsersOfConstantsToInstructions({&variable});
+    MapVector<Function *, SmallVector<Use *, 8>> uses;
+    for (Use &use : variable.uses())
+        if (auto *user = dyn_cast<Instruction>(use.getUser()))
+            uses[user->getFunction()].push_back(&use);
+    for (auto &[function, of_function] : uses) {
+        IRBuilder<> builder(&*function->getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
+        Value *place = builder.CreateCall(runtime::declare(module, runtime::global), {&descriptor});
+        for (Use *use : of_function)
+            use->set(place);
+    }
+}
+
+} // namespace
+
+std::string lasting_name(const GlobalVariable &variable) {
+    if (!variable.hasLocalLinkage())
+        return variable.getName().str();
+    return (sys::path::filename(variable.getParent()->getSourceFileName()) + ":" +
+            variable.getName())
+        .str();
+}
+
+void move_globals(Module &module) {
+    SmallVector<Constant *, 8> defined;
+    for (GlobalVariable *variable : take_durable(module)) {
+        variable->removeDeadConstantUsers();
+        GlobalVariable *descriptor = describe(*variable);
+        if (variable->hasInitializer())
+            defined.push_back(descriptor);
+        replace(*variable, *descriptor);
+        variable->removeDeadConstantUsers();
+        // An initializer with its address: that is known when the program runs.
+        if (!variable->use_empty())
+            refuse_address(*variable);
+        variable->replaceAllUsesWith(ConstantPointerNull::get(variable->getType()));
+        variable->eraseFromParent();
+    }
+    if (defined.empty())
+        return;
+    Type *pointer = PointerType::get(module.getContext(), 0);
+    auto *type = ArrayType::get(pointer, defined.size());
+    auto *table = new GlobalVariable(module, type, true, GlobalValue::PrivateLinkage,
+                                     ConstantArray::get(type, defined), "__durum_ido_globals");
+    runtime::call_at_start(module, runtime::register_globals, *table, defined.size());
+}
+
+} // namespace durumcc::ido

@@ -1,0 +1,17 @@
+// Global variables that last: they lie in the store, and the runtime knows where.
+#pragma once
+
+#include "llvm/IR/Module.h"
+
+#include <string>
+
+namespace durumcc::ido {
+
+// Of the variables that are declared durable each use becomes one of what the runtime gives for it.
+void move_globals(llvm::Module &module);
+
+// A name that the variable has in each run of the program: that of its file in front, if only the
+// file knows it.
+std::string lasting_name(const llvm::GlobalVariable &variable);
+
+} // namespace durumcc::ido

@@ -1,0 +1,349 @@
+// Where a place is in a section for certain, the module has an error. Where it may be, the program
+// ends if it is:
+//
+//   call void @__durum_ido_refused(ptr %thread, ptr @"stack.c:9: an atomic access in a section...")
+#include "ido/refused.h"
+
+#include "ido/language.h"
+#include "ido/runtime.h"
+#include "locks/calls.h"
+#include "locks/problems.h"
+
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+namespace durumcc::ido {
+namespace {
+
+using namespace llvm;
+
+constexpr uint64_t words_max = 128;
+
+struct Words {
+    const char *id;
+    const char *text;
+    const char *cure;
+};
+constexpr Words all_words[] = {
+#define DURUMCC_REFUSAL(name, id, text, cure) {id, text, cure},
+#include "ido/refusals.def"
+};
+
+std::string message_of(Refusal refusal, StringRef subject) {
+    const Words &words = all_words[static_cast<int>(refusal)];
+    std::string message = words.text;
+    if (!subject.empty())
+        message += (" (" + subject + ")").str();
+    return message + ": " + words.cure + " [" + words.id + "]";
+}
+
+void report(const Instruction &place, Refusal refusal, StringRef subject = {}) {
+    const Function &function = *place.getFunction();
+    function.getContext().diagnose(
+        DiagnosticInfoUnsupported(function, message_of(refusal, subject), place.getDebugLoc()));
+}
+
+bool is_global(const Value *pointer) {
+    SmallVector<const Value *, 4> objects;
+    getUnderlyingObjects(pointer, objects, nullptr, 0);
+    return any_of(objects, [](const Value *object) {
+        const auto *global = dyn_cast<GlobalVariable>(object);
+        return global && !global->isConstant();
+    });
+}
+
+bool is_thread_local(const Value *pointer) {
+    const auto *global = dyn_cast<GlobalVariable>(getUnderlyingObject(pointer));
+    return global && global->isThreadLocal();
+}
+
+// What std::mutex and its guards do where a program makes a mistake: it is in each of them, and
+// seldom happens.
+bool throws_for_library(const Instruction &instruction) {
+    const auto *call = dyn_cast<CallBase>(&instruction);
+    const Function *callee = call ? call->getCalledFunction() : nullptr;
+    return callee && callee->isDeclaration() && callee->getName().starts_with("_ZSt") &&
+           callee->getName().contains("__throw_");
+}
+
+std::optional<Refusal> refusal_of_call(const CallBase &call) {
+    if (call.isInlineAsm()) {
+        const auto &assembly = cast<InlineAsm>(*call.getCalledOperand());
+        if (assembly.hasSideEffects() || !call.doesNotAccessMemory())
+            return Refusal::Assembly;
+        return std::nullopt;
+    }
+    if (call.isMustTailCall())
+        return Refusal::TailCall;
+    switch (call.getIntrinsicID()) {
+    case Intrinsic::threadlocal_address:
+        return Refusal::ThreadLocal;
+    case Intrinsic::frameaddress:
+    case Intrinsic::returnaddress:
+    case Intrinsic::addressofreturnaddress:
+    case Intrinsic::sponentry:
+    case Intrinsic::read_register:
+    case Intrinsic::write_register:
+        return Refusal::Address;
+    default:
+        break;
+    }
+    const Function *callee = call.getCalledFunction();
+    if (!callee || !callee->isDeclaration())
+        return std::nullopt;
+    if (throws_for_library(call))
+        return Refusal::Exception;
+    return StringSwitch<std::optional<Refusal>>(callee->getName())
+        .Case("__errno_location", Refusal::ThreadLocal)
+        .Cases("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", Refusal::Jump)
+        .Cases("pthread_exit", "thrd_exit", "pthread_testcancel", "fork", "vfork", Refusal::Process)
+        .Cases("execv", "execve", "execvp", "execl", "execlp", "execle", Refusal::Process)
+        .Cases("__cxa_begin_catch", "__cxa_throw", "__cxa_rethrow", Refusal::Exception)
+        .Default(std::nullopt);
+}
+
+std::optional<Refusal> refusal_of(const Instruction &instruction) {
+    if (instruction.isVolatile())
+        return Refusal::Volatile;
+    if (instruction.isAtomic() && !isa<FenceInst>(instruction))
+        return Refusal::Atomic;
+    if (const auto *call = dyn_cast<CallBase>(&instruction))
+        if (std::optional<Refusal> refusal = refusal_of_call(*call))
+            return refusal;
+    // What goes on in the caller cannot be resumed.
+    if (isa<ResumeInst>(instruction))
+        return Refusal::Exception;
+    SmallVector<const Value *, 2> pointers;
+    if (const Value *pointer = getLoadStorePointerOperand(&instruction))
+        pointers.push_back(pointer);
+    if (const auto *intrinsic = dyn_cast<AnyMemIntrinsic>(&instruction)) {
+        pointers.push_back(intrinsic->getRawDest());
+        if (const auto *transfer = dyn_cast<AnyMemTransferInst>(&instruction))
+            pointers.push_back(transfer->getRawSource());
+    }
+    for (const Value *pointer : pointers)
+        if (is_thread_local(pointer))
+            return Refusal::ThreadLocal;
+    if (any_of(pointers, is_global))
+        return Refusal::Global;
+    return std::nullopt;
+}
+
+// Why the function cannot be entered somewhere in the middle.
+std::optional<std::pair<const Instruction *, Refusal>> obstacle_in(const Function &function) {
+    for (const Instruction &instruction : instructions(function)) {
+        const auto *call = dyn_cast<CallBase>(&instruction);
+        if (call && call->hasFnAttr(Attribute::ReturnsTwice))
+            return std::pair(&instruction, Refusal::Jump);
+        const auto *local = dyn_cast<AllocaInst>(&instruction);
+        if (local && !local->isStaticAlloca())
+            return std::pair(&instruction, Refusal::Array);
+        // They lie on a stack that does not last.
+        if (isa<VAStartInst>(instruction))
+            return std::pair(&instruction, Refusal::Arguments);
+    }
+    if (!can_be_split(function))
+        return std::pair(&function.getEntryBlock().front(), Refusal::Goto);
+    return std::nullopt;
+}
+
+class Refuser {
+  public:
+    Refuser(Function &function, const Inside &inside, Value *thread)
+        : module(*function.getParent()), function(function), inside(inside), thread(thread) {}
+
+    void refuse_places() {
+        SmallVector<std::pair<Instruction *, Refusal>, 8> doubtful;
+        for (Instruction &instruction : instructions(function)) {
+            std::optional<Refusal> refusal;
+            if (inside(instruction))
+                refusal = refusal_of(instruction);
+            if (!refusal)
+                continue;
+            if (!inside.is_certain(instruction) || throws_for_library(instruction))
+                doubtful.push_back({&instruction, *refusal});
+            else if (is_first(instruction, *refusal))
+                report(instruction, *refusal);
+        }
+        for (auto [instruction, refusal] : doubtful)
+            end_if_inside(*instruction, *instruction, refusal);
+    }
+
+    // The place is the program's, and tells the line; the check is put in front of the other one.
+    void end_if_inside(const Instruction &place, Instruction &before, Refusal refusal) {
+        IRBuilder<> builder(&before);
+        builder.CreateCall(runtime::declare(module, runtime::refused),
+                           {thread, place_of(place, refusal, {})});
+    }
+
+    // Who is called has to be compiled for it. Of another file the linker knows, if the call is in
+    // a section for certain; else the run does.
+    void check_calls() {
+        SmallVector<CallBase *, 8> calls;
+        for (Instruction &instruction : instructions(function))
+            if (auto *call = dyn_cast<CallBase>(&instruction))
+                if (inside(*call) && !locks::action_of(*call) && leads_to_code(*call))
+                    calls.push_back(call);
+        for (CallBase *call : calls) {
+            const Function *callee = call->getCalledFunction();
+            if (!callee)
+                check_pointer(*call);
+            else if (callee->isDeclaration())
+                check_other_file(*call, callee->getName());
+        }
+    }
+
+  private:
+    void check_other_file(CallBase &call, StringRef callee) {
+        IRBuilder<> builder(&call);
+        auto *symbol = cast<GlobalVariable>(
+            module.getOrInsertGlobal((runtime::sections_of + callee).str(), builder.getInt8Ty()));
+        if (!inside.is_certain(call) && symbol->use_empty())
+            symbol->setLinkage(GlobalValue::ExternalWeakLinkage);
+        if (inside.is_certain(call))
+            symbol->setLinkage(GlobalValue::ExternalLinkage);
+        builder.CreateCall(runtime::declare(module, runtime::check_call),
+                           {thread, symbol, place_of(call, Refusal::Call, callee)});
+    }
+
+    void check_pointer(CallBase &call) {
+        IRBuilder<> builder(&call);
+        builder.CreateCall(runtime::declare(module, runtime::check_pointer),
+                           {thread, call.getCalledOperand(), place_of(call, Refusal::Pointer, {})});
+    }
+
+    // A line may have several of them.
+    bool is_first(const Instruction &place, Refusal refusal) {
+        const DILocation *location = place.getDebugLoc().get();
+        return !location ||
+               reported.insert({location->getLine(), static_cast<int>(refusal)}).second;
+    }
+
+    Module &module;
+    Function &function;
+    const Inside &inside;
+    Value *thread;
+    SmallSet<std::pair<unsigned, int>, 4> reported;
+};
+
+bool takes_locks(const Function &function) {
+    return any_of(instructions(function), [](const Instruction &instruction) {
+        return locks::action_of(instruction).has_value();
+    });
+}
+
+Refusal refusal_of(locks::Kind kind) {
+    switch (kind) {
+    case locks::Kind::Release:
+        return Refusal::Release;
+    case locks::Kind::Wait:
+        return Refusal::Wait;
+    case locks::Kind::WaitWithout:
+        return Refusal::WaitWithout;
+    }
+    llvm_unreachable("all kinds are there");
+}
+
+} // namespace
+
+// Each once in a module.
+static GlobalVariable *constant_named(Module &module, const Twine &name, Constant *value) {
+    SmallString<64> known;
+    if (GlobalVariable *variable = module.getNamedGlobal(name.toStringRef(known)))
+        return variable;
+    return new GlobalVariable(module, value->getType(), true, GlobalValue::PrivateLinkage, value,
+                              name);
+}
+
+static GlobalVariable *text_named(Module &module, StringRef kind, StringRef text) {
+    return constant_named(module, "__durum_ido_" + kind + "." + text,
+                          ConstantDataArray::getString(module.getContext(), text));
+}
+
+Constant *place_of(const Instruction &instruction, Refusal refusal, StringRef subject) {
+    const Function &function = *instruction.getFunction();
+    Module &module = *const_cast<Module *>(function.getParent());
+    LLVMContext &context = module.getContext();
+    Type *pointer = PointerType::get(context, 0);
+    Type *number = Type::getInt64Ty(context);
+    auto *type = StructType::get(context, {pointer, pointer, pointer, pointer, number});
+    const DILocation *location = instruction.getDebugLoc().get();
+    const unsigned line = location ? location->getLine() : 0;
+    Constant *none = ConstantPointerNull::get(PointerType::get(context, 0));
+    Constant *place = ConstantStruct::get(
+        type, {text_named(module, "refusal", message_of(refusal, {})),
+               subject.empty() ? none : text_named(module, "text", subject),
+               text_named(module, "text", name_of(function)),
+               location ? text_named(module, "text", location->getFilename()) : none,
+               ConstantInt::get(number, line)});
+    const char *id = all_words[static_cast<int>(refusal)].id;
+    return constant_named(module,
+                          "__durum_ido_place." + name_of(function) + "." + Twine(line) + "." + id +
+                              "." + subject,
+                          place);
+}
+
+bool has_obstacle(const Function &function) {
+    return obstacle_in(function).has_value();
+}
+
+void refuse_locks(const Function &function, const locks::Held &held) {
+    for (const locks::Problem &problem : locks::problems_in(function, held))
+        report(*problem.call, refusal_of(problem.kind));
+}
+
+bool refuse(Function &function, const Inside &inside, Value *thread) {
+    Refuser refuser(function, inside, thread);
+    if (auto obstacle = obstacle_in(function)) {
+        auto [place, refusal] = *obstacle;
+        Instruction &entry = *cast<Instruction>(thread)->getNextNode();
+        if (takes_locks(function) || inside.is_certain(entry))
+            report(*place, refusal);
+        else
+            refuser.end_if_inside(*place, entry, refusal);
+        return false;
+    }
+    refuser.refuse_places();
+    refuser.check_calls();
+    return true;
+}
+
+void tell_callers(Module &module) {
+    for (Function &function : module) {
+        if (function.isDeclarationForLinker())
+            continue;
+        if (function.hasAddressTaken() || !function.hasLocalLinkage())
+            function.setPrefixData(
+                ConstantInt::get(Type::getInt64Ty(module.getContext()), runtime::in_front_of_code));
+        if (function.hasLocalLinkage())
+            continue;
+        const std::string name = (runtime::sections_of + function.getName()).str();
+        auto *alias = GlobalAlias::create(Type::getInt8Ty(module.getContext()), 0,
+                                          function.getLinkage(), name, &function, &module);
+        alias->setVisibility(function.getVisibility());
+    }
+}
+
+void refuse_address(const GlobalVariable &variable) {
+    variable.getContext().emitError(message_of(Refusal::Initializer, variable.getName()));
+}
+
+void refuse_live_ins(ArrayRef<Site> sites) {
+    for (const Site &site : sites) {
+        uint64_t bytes = 0;
+        for (uint64_t size : site.sizes)
+            bytes += size;
+        if (bytes > 8 * words_max)
+            report(*site.place, Refusal::Words);
+    }
+}
+
+} // namespace durumcc::ido

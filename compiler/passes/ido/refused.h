@@ -1,0 +1,39 @@
+// What sections may not do (refusals.def).
+#pragma once
+
+#include "ido/sites.h"
+
+#include "llvm/IR/IRBuilder.h"
+
+namespace durumcc::ido {
+
+enum class Refusal {
+#define DURUMCC_REFUSAL(name, id, text, cure) name,
+#include "ido/refusals.def"
+};
+
+// Whether something in it makes it impossible to enter it where a crash has left it.
+bool has_obstacle(const llvm::Function &function);
+
+// What a function does with locks, in sections or not.
+void refuse_locks(const llvm::Function &function, const locks::Held &held);
+
+// What the runtime says of a place where the program ends: struct __durum_ido_place, of which a
+// line has one for each.
+llvm::Constant *place_of(const llvm::Instruction &instruction, Refusal refusal,
+                         llvm::StringRef subject);
+
+// Before the function is changed. Whether sections of it can be made durable: false, if it cannot
+// be entered where a crash has left it. Then it has none, or was refused.
+bool refuse(llvm::Function &function, const Inside &inside, llvm::Value *thread);
+
+// Callers of other files learn that the functions of this one were compiled for sections.
+void tell_callers(llvm::Module &module);
+
+// A durable variable whose address is in the initializer of another one.
+void refuse_address(const llvm::GlobalVariable &variable);
+
+// What is known when the regions are.
+void refuse_live_ins(llvm::ArrayRef<Site> sites);
+
+} // namespace durumcc::ido

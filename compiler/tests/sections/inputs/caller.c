@@ -1,0 +1,58 @@
+/* Calls of another file in sections: where that is certain, where it may be, and by a pointer. */
+#include "simulated.h"
+
+#include <stdlib.h>
+
+struct root {
+    pthread_mutex_t lock;
+    uint64_t number;
+};
+
+void callee_of_certain(uint64_t *number);
+void callee_of_maybe(uint64_t *number);
+
+void certain(struct root *root) {
+    pthread_mutex_lock(&root->lock);
+    callee_of_certain(&root->number);
+    pthread_mutex_unlock(&root->lock);
+}
+
+__attribute__((noinline)) void maybe(struct root *root) { callee_of_maybe(&root->number); }
+
+__attribute__((noinline)) void by_pointer(struct root *root, void (*callee)(uint64_t *)) { callee(&root->number); }
+
+/* What variables of the program hold is gone after a crash. */
+__attribute__((noinline)) void elsewhere(struct root *root, const uint64_t *first, const uint64_t *second) {
+    pthread_mutex_lock(&root->lock);
+    root->number += *first;
+    callee_of_certain(&root->number);
+    root->number ^= *second;
+    pthread_mutex_unlock(&root->lock);
+}
+
+__attribute__((noinline)) void in_section(struct root *root, void (*pointer)(uint64_t *)) {
+    pthread_mutex_lock(&root->lock);
+    if (pointer)
+        by_pointer(root, pointer);
+    else
+        maybe(root);
+    pthread_mutex_unlock(&root->lock);
+}
+
+const int operations = 4;
+
+void init(struct root *root) { root->number = 0; }
+
+void operate(struct root *root, int number) {
+    static uint64_t numbers[2] = {7, 8};
+    if (getenv("ELSEWHERE"))
+        return elsewhere(root, &numbers[0], &numbers[1]);
+    /* Outside of sections each may be called. */
+    maybe(root);
+    if (number == 0)
+        certain(root);
+    else
+        in_section(root, getenv("POINTER") || number % 2 == 0 ? callee_of_maybe : NULL);
+}
+
+uint64_t digest(const struct root *root) { return root->number; }
