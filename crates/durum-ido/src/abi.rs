@@ -6,10 +6,13 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
 pub use crate::code::{Function, Region};
+pub use crate::globals::Global;
+pub use crate::names::GlobalLock;
+pub use crate::refusals::Place;
 pub use crate::thread::Thread;
 
 use crate::alloc::{self, Contents};
-use crate::{code, heap, record, section, thread};
+use crate::{code, globals, heap, names, record, refusals, section, thread};
 
 /// What is known of the calling thread. The first 32 bits are how many locks it holds.
 #[unsafe(no_mangle)]
@@ -27,6 +30,36 @@ pub unsafe extern "C" fn __durum_ido_register(functions: *const Function, count:
     unsafe { code::register(functions, count) };
 }
 
+/// Enters the variables of a module that may be or hold locks.
+///
+/// # Safety
+/// As for [`__durum_ido_register`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_register_locks(locks: *const GlobalLock, count: u64) {
+    // SAFETY: as the caller promises.
+    unsafe { names::register(locks, count) };
+}
+
+/// Enters the variables that last and that a module defines.
+///
+/// # Safety
+/// `count` pointers to variables, which stay as long as the program runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_register_globals(table: *const *const Global, count: u64) {
+    // SAFETY: as the caller promises.
+    unsafe { globals::register(table, count) };
+}
+
+/// Where a variable lies that lasts. It exists durably when this returns, with its initial bytes if it is new.
+///
+/// # Safety
+/// A variable, which stays as long as the program runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_global(global: *const Global) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    globals::place(unsafe { &*global })
+}
+
 /// Begins a record in front of a store: what the section has stored is durable, and its live-ins go to what this
 /// returns. Null outside of sections.
 ///
@@ -42,6 +75,25 @@ pub unsafe extern "C" fn __durum_ido_record(
     match thread.depth {
         0 => ptr::null_mut(),
         _ => record::begin(thread, 0).cast(),
+    }
+}
+
+/// The same in front of the store of one aligned word, behind which the section stores nothing before it lets a lock
+/// go. Null outside of sections, and where it is all that the section stores: that needs no record.
+///
+/// # Safety
+/// As for [`__durum_ido_record`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_record_word(
+    thread: *mut Thread,
+    _region: *const Region,
+) -> *mut c_void {
+    // SAFETY: the calling thread.
+    let thread = unsafe { &mut *thread };
+    thread.is_word = thread.depth == 1 && !thread.is_published;
+    match thread.depth == 0 || thread.is_word {
+        true => ptr::null_mut(),
+        false => record::begin(thread, 0).cast(),
     }
 }
 
@@ -187,6 +239,75 @@ pub unsafe extern "C" fn __durum_ido_returned(thread: *mut Thread, words: *mut c
         thread.stack.end_call(words.addr());
         thread.is_stale = true;
     }
+}
+
+/// Ends the program if it is in a section, and tells the place.
+///
+/// # Safety
+/// The calling thread; a place with strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_refused(thread: *mut Thread, place: *const Place) {
+    // SAFETY: as the caller promises.
+    unsafe { refusals::refused(&*thread, &*place) };
+}
+
+/// The same where the symbol is null: the function that is called next was not compiled for sections.
+///
+/// # Safety
+/// As for [`__durum_ido_refused`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_check_call(
+    thread: *mut Thread,
+    symbol: *const c_void,
+    place: *const Place,
+) {
+    if symbol.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { refusals::refused(&*thread, &*place) };
+    }
+}
+
+/// The same where the code at a pointer was not compiled for sections.
+///
+/// # Safety
+/// As for [`__durum_ido_refused`]; a function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_check_pointer(
+    thread: *mut Thread,
+    function: *const c_void,
+    place: *const Place,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { refusals::check_pointer(&*thread, function, &*place) };
+}
+
+/// The same where a section reads memory that does not last, and has recorded something. Constants of the program are
+/// the same when it goes on.
+///
+/// # Safety
+/// As for [`__durum_ido_refused`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_read_elsewhere(
+    thread: *mut Thread,
+    object: *const c_void,
+    place: *const Place,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { refusals::read_elsewhere(&*thread, object, &*place) };
+}
+
+/// Where to write instead of an object in memory that does not last: the object itself, or, where nobody is left to
+/// read it, memory that nobody reads.
+///
+/// # Safety
+/// The calling thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_written_elsewhere(
+    thread: *mut Thread,
+    object: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    refusals::written_elsewhere(unsafe { &*thread }, object)
 }
 
 /// The program's root: `size` bytes, of zeros when it is first called for. It is there durably when this returns.

@@ -19,6 +19,8 @@ pub struct Region {
     pub words: u16,
     /// 1: the call may come back with more locks than it was made with.
     pub flags: u16,
+    /// Bit i of word i / 64: word i of the live-ins is a pointer.
+    pub addresses: [u64; 2],
 }
 
 /// The only flag of a region.
@@ -65,6 +67,17 @@ pub(crate) unsafe fn register(functions: *const Function, count: u64) {
         // SAFETY: as the caller promises.
         let table = unsafe { std::slice::from_raw_parts(functions, count as usize) };
         locked(&TABLES).push(table);
+    }
+}
+
+impl Function {
+    /// Its region with this number.
+    pub(crate) fn region(&self, number: u16) -> Option<&Region> {
+        let index = u64::from(number)
+            .checked_sub(1)
+            .filter(|index| *index < self.count)?;
+        // SAFETY: as many regions there are.
+        Some(unsafe { &*self.regions.add(index as usize) })
     }
 }
 

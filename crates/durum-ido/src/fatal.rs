@@ -15,7 +15,13 @@ pub(crate) use fatal;
 /// Ends the program.
 #[cold]
 pub(crate) fn end(message: fmt::Arguments<'_>) -> ! {
-    let text = format!("ido: {message}\n");
+    end_at(format_args!("ido: {message}"))
+}
+
+/// The same with a message that tells a place first.
+#[cold]
+pub(crate) fn end_at(message: fmt::Arguments<'_>) -> ! {
+    let text = format!("{message}\n");
     // One write, so that two threads' messages do not mix; where it fails there is nobody to tell.
     let _ = std::io::stderr().write_all(text.as_bytes());
     std::process::abort()

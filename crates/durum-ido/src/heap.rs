@@ -9,7 +9,7 @@ use durum::{Pool, Store};
 use durum_persist::line::LINE;
 
 use crate::fatal::fatal;
-use crate::{reach, slots};
+use crate::{reach, slots, thread};
 
 /// What this version makes and opens.
 pub(crate) const VERSION: u64 = 1;
@@ -25,9 +25,11 @@ pub(crate) struct HeapRoot {
     pub(crate) root: u64,
     /// How many bytes it has.
     pub(crate) size: u64,
+    /// The first of the variables that last, or 0 ([`crate::globals`]).
+    pub(crate) globals: u64,
 }
 
-durum::describe!(HeapRoot as "durum.ido.heap" { version, epoch, root, size });
+durum::describe!(HeapRoot as "durum.ido.heap" { version, epoch, root, size, globals });
 
 /// An open heap.
 #[derive(Debug)]
@@ -55,15 +57,15 @@ pub(crate) fn path() -> Option<PathBuf> {
     heap.as_ref().map(|heap| heap.store.info().path.clone())
 }
 
-/// Closes the heap, for tests: a program that ends leaves it as it is. No thread is in a section, and no other one
-/// uses the heap any more.
+/// Nobody uses it any more.
 ///
 /// # Errors
-/// What the store says. The next opener recovers.
-pub fn close() -> durum::Result<()> {
+/// What the store says.
+pub(crate) fn close() -> durum::Result<()> {
     let heap = HEAP.write().unwrap_or_else(PoisonError::into_inner).take();
     reach::close();
     slots::close();
+    thread::tell_of_store();
     match heap {
         Some(Heap { pool, store, .. }) => {
             drop(pool);

@@ -18,18 +18,19 @@
 //! | modules | what they are |
 //! | --- | --- |
 //! | `fatal`, `open_error`, `sites` | how a program ends, why a heap was not opened, every write-back and fence |
-//! | `code`, `reach` | the code that can go on, and which addresses are the heap's |
+//! | `code`, `names`, `program`, `reach` | code that can go on, the program's locks and addresses, and the heap's |
 //! | `lines`, `slots`, `stack`, `held` | stores that are not durable yet, places for records, stacks, locks |
 //! | `thread` | what is known of a thread: all of that |
 //! | `record`, `section` | records, and where sections begin and end |
-//! | `heap`, `alloc` | the heap that is open, and memory of it |
+//! | `refusals` | what sections may not do |
+//! | `heap`, `alloc`, `globals` | the heap that is open, memory of it, and variables in it |
 //! | `locks` | locks that know nothing of a crash, one file for each kind |
 //! | `resume`, `open` | what was interrupted goes on, when a heap is opened |
 //! | [`abi`], [`abi_locks`] | the functions that compiled code calls |
 //!
 //! Not yet: allocations that are a part of their section's record (a crash may leave memory taken that nothing leads
-//! to), stores that a record repeats, locks that have names, threads that have taken a lock several times when they
-//! record, and one that has opened its heap in a function with sections.
+//! to), stores that a record repeats, threads that have taken a lock several times when they record, and one that has
+//! opened its heap in a function with sections.
 
 #![warn(clippy::unwrap_used)]
 
@@ -38,14 +39,18 @@ pub mod abi_locks;
 mod alloc;
 mod code;
 mod fatal;
+mod globals;
 mod heap;
 mod held;
 mod lines;
 mod locks;
+mod names;
 mod open;
 mod open_error;
+mod program;
 mod reach;
 mod record;
+mod refusals;
 mod resume;
 mod section;
 mod sites;
@@ -55,7 +60,6 @@ mod thread;
 
 use durum::{futex_lock, primitive};
 
-pub use heap::close;
-pub use open::open;
+pub use open::{close, open};
 pub use open_error::OpenError;
 pub use sites::sites;

@@ -6,10 +6,11 @@ use std::sync::Mutex;
 use durum::primitive::locked;
 use durum::{Address, Domain, Engine, Pool, PoolOptions, Store, StoreOptions};
 
+use crate::globals;
 use crate::heap::{self, Heap, HeapRoot, VERSION};
 use crate::open_error::{OpenError, refuse};
 use crate::reach::{self, EPOCH_END};
-use crate::{resume, slots};
+use crate::{resume, slots, thread};
 
 /// The pool of the store.
 const POOL: &str = "heap";
@@ -49,6 +50,7 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
     let info = store.info();
     reach::open(info.base, info.space_size, epoch);
     slots::open(store.clone(), reach::opening());
+    thread::tell_of_store();
     let sections = resume::read(&interrupted, info.base..info.base + info.space_size);
     // Sections that go on use it.
     heap::publish(Heap { pool, root, store });
@@ -56,8 +58,18 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
     let ended = completed.and_then(|()| resume::done(interrupted));
     ended.inspect_err(|_| {
         // What is said is why it was not opened.
-        let _ = heap::close();
+        let _ = close();
     })
+}
+
+/// Closes the heap, for tests: a program that ends leaves it as it is. No thread is in a section, and no other one
+/// uses the heap any more.
+///
+/// # Errors
+/// What the store says. The next opener recovers.
+pub fn close() -> durum::Result<()> {
+    globals::forget();
+    heap::close()
 }
 
 fn not_memory(path: &Path) -> OpenError {

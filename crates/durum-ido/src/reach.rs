@@ -28,6 +28,11 @@ pub(crate) fn close() {
     SIZE.store(0, Ordering::Release);
 }
 
+/// Where the store's addresses begin, and how many there are.
+pub(crate) fn range() -> (usize, usize) {
+    (BASE.load(Ordering::Acquire), SIZE.load(Ordering::Acquire))
+}
+
 /// A number that no other opening in this process has; 0 while no heap is open.
 #[inline]
 pub(crate) fn opening() -> u64 {

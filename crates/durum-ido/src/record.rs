@@ -16,6 +16,8 @@ use durum_persist::{Site, line};
 use crate::code::Region;
 use crate::fatal::fatal;
 use crate::held::HeldLock;
+use crate::names;
+use crate::program;
 use crate::reach;
 use crate::sites::{IDLE_FENCE, IDLE_WRITE, RECORD_FENCE, RECORD_WRITE, STORES_FENCE};
 use crate::slots::Slot;
@@ -47,6 +49,8 @@ pub(crate) fn finish(thread: &mut Thread, region: &Region) {
     let mut bank = next_bank(slot);
     // SAFETY: the thread's own, and the record before lies in the other bank.
     let bank = unsafe { bank.as_mut() };
+    let live_ins = bank.get_mut(RECORD_HEAD_WORDS..RECORD_HEAD_WORDS + usize::from(region.words));
+    program::make_relative(region, live_ins.unwrap_or_default());
     let mut record =
         RecordWriter::new(bank, slot.sequence + 1, code).live_ins_in_place(region.words.into());
     for lock in thread.held.iter() {
@@ -72,11 +76,7 @@ pub(crate) fn finish(thread: &mut Thread, region: &Region) {
 /// The section has ended: what it has stored is durable, and that it is over.
 pub(crate) fn end(thread: &mut Thread) {
     if !thread.is_published {
-        if thread.lines.drain() {
-            // ORDER: a lock that was made there is durable before whoever takes the lock links it.
-            line::fence(STORES_FENCE);
-        }
-        return;
+        return end_word(thread);
     }
     make_stores_durable(thread);
     let Some(slot) = &thread.slot else {
@@ -92,6 +92,15 @@ pub(crate) fn end(thread: &mut Thread) {
     // since, and does again what that one builds upon.
     publish(thread, written, IDLE_WRITE, IDLE_FENCE);
     thread.is_published = false;
+}
+
+/// What a section has stored that has no record is durable when this returns: a word, or a lock that was made.
+pub(crate) fn end_word(thread: &mut Thread) {
+    thread.is_word = false;
+    if thread.lines.drain() {
+        // ORDER: durable before the lock is free; else whoever takes it next builds on what a crash takes back.
+        line::fence(STORES_FENCE);
+    }
 }
 
 /// Lines, locals and frames are durable when this returns.
@@ -130,10 +139,14 @@ fn named(lock: &HeldLock) -> Lock {
             lock.count
         );
     }
-    match Lock::at(address as u64).filter(|_| reach::holds(address)) {
+    let named = match reach::holds(address) {
+        true => Lock::at(address as u64),
+        false => names::name_of(address),
+    };
+    match named {
         Some(lock) => lock,
         None => fatal!(
-            "the lock at {address:#x} is held by a section that stores, and does not lie in the heap: nobody could take it again after a crash; put it into an object of nv_malloc or nv_root, beside what it guards"
+            "the lock at {address:#x} is held by a section that stores, and lies neither in the heap nor in a global variable: nobody could take it again after a crash; put it into an object of nv_malloc or nv_root, beside what it guards"
         ),
     }
 }

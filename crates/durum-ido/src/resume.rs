@@ -17,7 +17,9 @@ use durum_format::section::{
 use crate::code::{self, Function};
 use crate::fatal::fatal;
 use crate::locks::claims;
+use crate::names;
 use crate::open_error::OpenError;
+use crate::program;
 use crate::reach;
 use crate::slots::Slot;
 use crate::stack::Stack;
@@ -136,7 +138,11 @@ fn later(what: &str) -> OpenError {
 fn address_of(lock: Lock) -> Result<usize, OpenError> {
     match lock.kind() {
         LockKind::At(address) => Ok(address as usize),
-        LockKind::Named(_) => Err(later("a lock that has a name")),
+        LockKind::Named(name) => names::place_of(name).ok_or_else(|| {
+            OpenError::Refused(format!(
+                "a section holds a lock of the program by the name {name:#018x}, and this program has no such variable: it was changed since; run the one that was interrupted"
+            ))
+        }),
     }
 }
 
@@ -146,7 +152,10 @@ fn place(code: Code, words: impl Iterator<Item = u64>) -> Result<Place, OpenErro
             "a section goes on at {code}, and this program has no such code: it was changed since; run the one that was interrupted"
         )));
     };
-    let words = words.collect();
+    let mut words: Vec<u64> = words.collect();
+    if let Some(region) = function.region(code.region()) {
+        program::make_absolute(region, &mut words);
+    }
     Ok(Place {
         function,
         code,
@@ -198,7 +207,7 @@ impl Section {
         }
         thread.depth = self.locks.len() as u32;
         thread.is_published = true;
-        thread.is_resuming = true;
+        thread.is_resuming = 1;
         (self.place, self.frames)
     }
 }

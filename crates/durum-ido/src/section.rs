@@ -22,6 +22,7 @@ pub(crate) fn taken(thread: &mut Thread, address: usize, mode: Mode) {
     if thread.depth == 0 {
         thread.stack.begin_section();
         thread.is_published = false;
+        thread.is_word = false;
     }
     match thread.held.find(address) {
         Some(lock) => lock.count += 1,
@@ -45,6 +46,9 @@ pub(crate) fn release(thread: &mut Thread, address: usize) -> Release {
         return Release::Held;
     }
     let lock = *lock;
+    if thread.is_word {
+        record::end_word(thread);
+    }
     if is_last {
         record::end(thread);
     } else if thread.is_published && thread.releasing != address {
@@ -65,7 +69,8 @@ pub(crate) fn wrote(thread: &mut Thread, start: usize, size: usize) {
     if thread.depth == 0 || !reach::holds(start) {
         return;
     }
-    if cfg!(debug_assertions) && (!thread.is_published || thread.is_stale) {
+    let has_record = thread.is_published && !thread.is_stale || thread.is_word;
+    if cfg!(debug_assertions) && !has_record {
         fatal!("a store to {start:#x} has no record");
     }
     // SAFETY: compiled code has just stored there.

@@ -9,6 +9,7 @@ use durum_format::section::{
 use crate::code::Region;
 use crate::fatal::fatal;
 use crate::lines::Lines;
+use crate::program;
 use crate::sites::STACK_WRITE;
 
 /// Each part begins with a line: what writes back one thread's lines writes back no other's, and no other part's.
@@ -124,6 +125,10 @@ impl Stack {
             let start: *mut u64 = ptr::with_exposed_provenance_mut(place);
             std::slice::from_raw_parts_mut(start, FRAME_HEAD_WORDS + words)
         };
+        program::make_relative(
+            region,
+            bytes.get_mut(FRAME_HEAD_WORDS..).unwrap_or_default(),
+        );
         let frame = FrameWriter::new(bytes, code, below).live_ins_in_place(words);
         let Some(Written { checksum, .. }) = frame.finish(salt) else {
             fatal!("{code}: {words} words of live-ins are too many for a frame");

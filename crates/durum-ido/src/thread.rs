@@ -1,7 +1,12 @@
 //! What is known of each thread: how many locks it holds, what it has recorded, what it has to make durable.
 
 use std::cell::Cell;
+use std::mem::offset_of;
 use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use durum::primitive::locked;
 
 use durum_format::section::STACK_SIZE_DEFAULT;
 use durum_persist::line::LINE;
@@ -13,18 +18,26 @@ use crate::reach;
 use crate::slots::{self, Slot};
 use crate::stack::Stack;
 
-/// A thread. Compiled code reads its first member, and passes its address on.
+/// A thread. Compiled code reads the first members (docs/reference/ido-ir.md), and passes its address on.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Thread {
     /// How many locks it holds, each as often as it has taken it.
     pub(crate) depth: u32,
+    /// 1 while it goes on with what a crash has interrupted.
+    pub(crate) is_resuming: u32,
+    /// Where the addresses of the store begin.
+    store_base: AtomicU64,
+    /// How many there are; 0 while none is open.
+    store_size: AtomicU64,
+    /// Compiled code's: how a function is entered.
+    entry: [u64; 3],
     /// Its section has a record.
     pub(crate) is_published: bool,
     /// Something was done since the last record that no other record tells.
     pub(crate) is_stale: bool,
-    /// It goes on with what a crash has interrupted.
-    pub(crate) is_resuming: bool,
+    /// Its section has stored one word, which needs no record.
+    pub(crate) is_word: bool,
     /// The lock that the last record is without, which is held yet.
     pub(crate) releasing: usize,
     pub(crate) held: Held,
@@ -36,6 +49,38 @@ pub struct Thread {
     volatile: Vec<VolatileLine>,
     /// Objects that it has freed in its section, to be freed when that has ended.
     pub(crate) freed: Vec<usize>,
+}
+
+const _: () = assert!(offset_of!(Thread, is_resuming) == 4);
+const _: () = assert!(offset_of!(Thread, store_base) == 8 && offset_of!(Thread, store_size) == 16);
+const _: () = assert!(offset_of!(Thread, entry) == 24 && offset_of!(Thread, is_published) >= 48);
+
+/// The address of a thread that lives.
+#[derive(Debug)]
+struct Known(*mut Thread);
+
+// SAFETY: what other threads change of it is atomic.
+unsafe impl Send for Known {}
+
+/// All threads.
+static THREADS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+/// Tells all threads where the store lies that is open now, or that none is.
+pub(crate) fn tell_of_store() {
+    for thread in locked(&THREADS).iter() {
+        // SAFETY: it lives as long as it is listed; only atomic members are used.
+        unsafe { tell(thread.0) };
+    }
+}
+
+/// # Safety
+/// A thread that lives.
+unsafe fn tell(thread: *mut Thread) {
+    let (base, size) = reach::range();
+    // SAFETY: as the caller promises; both are atomic.
+    let (store_base, store_size) = unsafe { (&(*thread).store_base, &(*thread).store_size) };
+    store_base.store(base as u64, Ordering::Release);
+    store_size.store(size as u64, Ordering::Release);
 }
 
 impl Thread {
@@ -106,6 +151,11 @@ pub(crate) fn current() -> *mut Thread {
 fn make() -> *mut Thread {
     let thread = Box::into_raw(Box::<Thread>::default());
     CURRENT.set(thread);
+    let mut threads = locked(&THREADS);
+    // SAFETY: just made.
+    unsafe { tell(thread) };
+    threads.push(Known(thread));
+    drop(threads);
     // Where thread-locals are being destroyed, nobody gives it back.
     let _ = END.try_with(|_| ());
     thread
@@ -120,12 +170,13 @@ impl Drop for End {
         if thread.is_null() {
             return;
         }
+        locked(&THREADS).retain(|known| known.0 != thread);
         // SAFETY: made by `make`, and nobody else's.
         let mut thread = unsafe { Box::from_raw(thread) };
         // In a section it can never end now, and its locks stay taken. The next opening goes on with it. The slot of
         // an interrupted thread goes with its puddle.
         if thread.depth == 0
-            && !thread.is_resuming
+            && thread.is_resuming == 0
             && let Some(slot) = thread.slot.take()
         {
             slots::give_back(slot);

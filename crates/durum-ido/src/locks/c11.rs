@@ -64,7 +64,9 @@ pub(crate) unsafe fn mtx_lock(lock: *mut pthread_mutex_t) -> c_int {
     unsafe {
         match is_ours(lock) {
             true => result_of(mutex::lock(lock)),
-            false => taking::took(lock.addr(), Mode::Exclusive, native::mtx_lock(lock)),
+            false => taking::take_native(lock.addr(), Mode::Exclusive, None, || {
+                native::mtx_lock(lock)
+            }),
         }
     }
 }
@@ -78,7 +80,9 @@ pub(crate) unsafe fn mtx_trylock(lock: *mut pthread_mutex_t) -> c_int {
     unsafe {
         match is_ours(lock) {
             true => result_of(mutex::try_lock(lock)),
-            false => taking::took(lock.addr(), Mode::Exclusive, native::mtx_trylock(lock)),
+            false => taking::take_native(lock.addr(), Mode::Exclusive, Some(BUSY), || {
+                native::mtx_trylock(lock)
+            }),
         }
     }
 }
@@ -93,8 +97,9 @@ pub(crate) unsafe fn mtx_timedlock(lock: *mut pthread_mutex_t, at: *const timesp
         if is_ours(lock) {
             return result_of(mutex::lock_until(lock, libc::CLOCK_REALTIME, at));
         }
-        let result = native::mtx_timedlock(lock, at);
-        taking::took(lock.addr(), Mode::Exclusive, result)
+        taking::take_native(lock.addr(), Mode::Exclusive, None, || {
+            native::mtx_timedlock(lock, at)
+        })
     }
 }
 

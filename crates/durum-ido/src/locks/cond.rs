@@ -107,8 +107,8 @@ pub(crate) unsafe fn wait(
     let (thread, address) = (this_thread(), lock.addr());
     if thread.held.find(address).is_none() {
         return match thread.is_resuming {
-            true => 0,
-            false => taking::not_held(address),
+            0 => taking::not_held(address),
+            _ => 0,
         };
     }
     if thread.depth > 1 {
@@ -122,7 +122,7 @@ pub(crate) unsafe fn wait(
     let Ok(deadline) = deadline else {
         return libc::EINVAL;
     };
-    if thread.is_resuming {
+    if thread.is_resuming != 0 {
         // SAFETY: as the caller promises.
         return unsafe { mutex::unlock(lock) };
     }

@@ -121,7 +121,9 @@ pub(crate) unsafe fn lock(lock: *mut pthread_mutex_t) -> c_int {
     unsafe {
         match is_ours(lock) {
             true => take(lock, Wish::Wait),
-            false => taking::took(lock.addr(), Mode::Exclusive, libc::pthread_mutex_lock(lock)),
+            false => taking::take_native(lock.addr(), Mode::Exclusive, None, || {
+                libc::pthread_mutex_lock(lock)
+            }),
         }
     }
 }
@@ -135,11 +137,9 @@ pub(crate) unsafe fn try_lock(lock: *mut pthread_mutex_t) -> c_int {
     unsafe {
         match is_ours(lock) {
             true => take(lock, Wish::Try),
-            false => taking::took(
-                lock.addr(),
-                Mode::Exclusive,
-                libc::pthread_mutex_trylock(lock),
-            ),
+            false => taking::take_native(lock.addr(), Mode::Exclusive, Some(libc::EBUSY), || {
+                libc::pthread_mutex_trylock(lock)
+            }),
         }
     }
 }
@@ -156,8 +156,9 @@ pub(crate) unsafe fn lock_until(
     // SAFETY: as the caller promises.
     unsafe {
         if !is_ours(lock) {
-            let result = native::pthread_mutex_clocklock(lock, clock, at);
-            return taking::took(lock.addr(), Mode::Exclusive, result);
+            return taking::take_native(lock.addr(), Mode::Exclusive, None, || {
+                native::pthread_mutex_clocklock(lock, clock, at)
+            });
         }
         match Deadline::new(clock, *at) {
             Some(deadline) => take(lock, Wish::Until(&deadline)),

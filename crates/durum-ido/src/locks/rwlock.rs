@@ -92,13 +92,12 @@ pub(crate) unsafe fn lock(lock: *mut pthread_rwlock_t, mode: Mode) -> c_int {
         return take(lock, mode, Wish::Wait);
     }
     // SAFETY: as the caller promises.
-    let result = unsafe {
+    taking::take_native(lock.addr(), mode, None, || unsafe {
         match mode {
             Mode::Shared => libc::pthread_rwlock_rdlock(lock),
             Mode::Exclusive => libc::pthread_rwlock_wrlock(lock),
         }
-    };
-    taking::took(lock.addr(), mode, result)
+    })
 }
 
 /// As `pthread_rwlock_tryrdlock` and `pthread_rwlock_trywrlock`.
@@ -110,13 +109,12 @@ pub(crate) unsafe fn try_lock(lock: *mut pthread_rwlock_t, mode: Mode) -> c_int 
         return take(lock, mode, Wish::Try);
     }
     // SAFETY: as the caller promises.
-    let result = unsafe {
+    taking::take_native(lock.addr(), mode, Some(libc::EBUSY), || unsafe {
         match mode {
             Mode::Shared => libc::pthread_rwlock_tryrdlock(lock),
             Mode::Exclusive => libc::pthread_rwlock_trywrlock(lock),
         }
-    };
-    taking::took(lock.addr(), mode, result)
+    })
 }
 
 /// As `pthread_rwlock_clockrdlock` and `pthread_rwlock_clockwrlock`; with no clock as the ones with `timed`.
@@ -131,7 +129,7 @@ pub(crate) unsafe fn lock_until(
 ) -> c_int {
     if !is_ours(lock) {
         // SAFETY: as the caller promises.
-        let result = unsafe {
+        return taking::take_native(lock.addr(), mode, None, || unsafe {
             match (mode, clock) {
                 (Mode::Shared, None) => native::pthread_rwlock_timedrdlock(lock, at),
                 (Mode::Exclusive, None) => native::pthread_rwlock_timedwrlock(lock, at),
@@ -140,8 +138,7 @@ pub(crate) unsafe fn lock_until(
                     native::pthread_rwlock_clockwrlock(lock, clock, at)
                 }
             }
-        };
-        return taking::took(lock.addr(), mode, result);
+        });
     }
     // SAFETY: as the caller promises.
     let at = unsafe { *at };

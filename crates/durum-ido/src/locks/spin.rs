@@ -72,7 +72,7 @@ pub(crate) unsafe fn lock(lock: *mut pthread_spinlock_t) -> c_int {
     match is_ours(lock) {
         true => take(lock, Wish::Wait),
         // SAFETY: as the caller promises.
-        false => taking::took(lock.addr(), Mode::Exclusive, unsafe {
+        false => taking::take_native(lock.addr(), Mode::Exclusive, None, || unsafe {
             libc::pthread_spin_lock(lock)
         }),
     }
@@ -86,7 +86,7 @@ pub(crate) unsafe fn try_lock(lock: *mut pthread_spinlock_t) -> c_int {
     match is_ours(lock) {
         true => take(lock, Wish::Try),
         // SAFETY: as the caller promises.
-        false => taking::took(lock.addr(), Mode::Exclusive, unsafe {
+        false => taking::take_native(lock.addr(), Mode::Exclusive, Some(libc::EBUSY), || unsafe {
             libc::pthread_spin_trylock(lock)
         }),
     }

@@ -63,8 +63,20 @@ pub(super) fn take(
     }
 }
 
-/// Tells of a lock elsewhere that the system has given, or has not.
-pub(super) fn took(address: usize, mode: Mode, result: c_int) -> c_int {
+/// Takes a lock elsewhere, which the system has: by `take`. `busy` is what a function says that does not wait.
+pub(super) fn take_native(
+    address: usize,
+    mode: Mode,
+    busy: Option<c_int>,
+    take: impl FnOnce() -> c_int,
+) -> c_int {
+    let result = match busy {
+        Some(busy) if !claims::is_free(address, mode) => busy,
+        _ => {
+            claims::wait(address, mode, None);
+            take()
+        }
+    };
     if result == 0 {
         section::taken(this_thread(), address, mode);
     }
@@ -86,7 +98,7 @@ pub(super) fn release(
         }
         Release::Held => 0,
         // The record that the section goes on from may be without it.
-        Release::Unknown if thread.is_resuming => 0,
+        Release::Unknown if thread.is_resuming != 0 => 0,
         Release::Unknown => unknown(),
     }
 }

@@ -28,7 +28,7 @@ fn ends(test: &str, message: &str) {
 fn a_lock_elsewhere_is_in_no_record() {
     ends(
         "ends::stores_under_a_lock_elsewhere",
-        "does not lie in the heap",
+        "neither in the heap nor in a global variable",
     );
 }
 

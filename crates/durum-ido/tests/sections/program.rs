@@ -110,6 +110,7 @@ const fn region(hash: u64, number: u64, words: u16) -> Region {
         line: 0,
         words,
         flags: 0,
+        addresses: [0; 2],
     }
 }
 

@@ -144,6 +144,7 @@ fn a_section_whose_code_is_not_there_keeps_the_heap_from_being_opened() {
             line: 0,
             words: 0,
             flags: 0,
+            addresses: [0; 2],
         };
         __durum_ido_record(__durum_ido_thread(), &region);
         __durum_ido_recorded(__durum_ido_thread(), &region);
