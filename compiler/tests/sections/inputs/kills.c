@@ -24,7 +24,7 @@ void *nv_root(size_t size);
 void *nv_malloc(size_t size);
 void nv_free(void *object);
 
-enum { THREADS = 4, ACCOUNTS = 8, BUCKETS = 4, KEYS = 16, MONEY = 1000 };
+enum { THREADS = 4, ACCOUNTS = 8, BUCKETS = 4, KEYS = 16, MONEY = 1000, KINDS = 6 };
 
 struct node {
     struct node *next;
@@ -59,6 +59,10 @@ static void fail(const char *what, uint64_t found, uint64_t expected) {
     fprintf(stderr, "%s: %llu, and not %llu\n", what, (unsigned long long)found, (unsigned long long)expected);
     exit(3);
 }
+
+/* A lock of the program, and a variable that lasts. */
+static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
+__attribute__((annotate("durum_durable"))) static uint64_t counts[THREADS];
 
 static uint64_t value_of(unsigned thread, uint64_t number) { return number * THREADS + thread + 1; }
 
@@ -116,7 +120,7 @@ __attribute__((noinline)) static void put(struct root *root, unsigned thread, ui
     uint64_t values[KEYS];
     for (int i = 0; i < KEYS; i++)
         values[i] = number + (unsigned)i;
-    struct bucket *bucket = &root->buckets[number / 5 % BUCKETS];
+    struct bucket *bucket = &root->buckets[number / KINDS % BUCKETS];
     pthread_rwlock_wrlock(&bucket->lock);
     uint64_t sum = copy(bucket->values[thread], values);
     root->done[thread][1] = sum;
@@ -131,22 +135,30 @@ __attribute__((noinline)) static void spin(struct root *root, unsigned thread) {
     pthread_spin_unlock(&root->spin);
 }
 
+__attribute__((noinline)) static void count(struct root *root, unsigned thread) {
+    pthread_mutex_lock(&counting);
+    counts[thread]++;
+    root->done[thread][0]++;
+    pthread_mutex_unlock(&counting);
+}
+
 static void *work(void *argument) {
     unsigned thread = (unsigned)(intptr_t)argument;
     for (uint64_t number = root->done[thread][0];; number++) {
-        switch (number % 5) {
+        switch (number % KINDS) {
         case 0: push(root, thread, number); break;
         case 1: transfer(root, thread, number); break;
         case 2: put(root, thread, number); break;
         case 3: spin(root, thread); break;
         case 4: pop(root, thread); break;
+        case 5: count(root, thread); break;
         }
         told[thread] = number + 1;
     }
     return NULL;
 }
 
-static uint64_t how_many(uint64_t done, uint64_t kind) { return (done + 4 - kind) / 5; }
+static uint64_t how_many(uint64_t done, uint64_t kind) { return (done + KINDS - 1 - kind) / KINDS; }
 
 static void examine(void) {
     uint64_t pushed = 0, all = 0, found = 0, count = 0;
@@ -154,15 +166,17 @@ static void examine(void) {
         uint64_t done = root->done[thread][0];
         if (done != told[thread] && done != told[thread] + 1)
             fail("operations that are there", done, told[thread]);
-        for (uint64_t number = 0; number < done; number += 5)
+        for (uint64_t number = 0; number < done; number += KINDS)
             pushed++, all += value_of(thread, number);
         if (root->spun[thread] != how_many(done, 3))
             fail("turns", root->spun[thread], how_many(done, 3));
+        if (counts[thread] != how_many(done, 5))
+            fail("a variable that lasts", counts[thread], how_many(done, 5));
         for (uint64_t bucket = 0; bucket < BUCKETS; bucket++) {
             const uint64_t *values = root->buckets[bucket].values[thread];
             uint64_t last = 0;
-            for (uint64_t number = 2; number < done; number += 5)
-                last = number / 5 % BUCKETS == bucket ? number : last;
+            for (uint64_t number = 2; number < done; number += KINDS)
+                last = number / KINDS % BUCKETS == bucket ? number : last;
             for (unsigned i = 0; last && i < KEYS; i++)
                 if (values[i] != last + i)
                     fail("a value", values[i], last + i);

@@ -2,7 +2,7 @@
 
 use durum_persist::count;
 
-use crate::program::{Root, node, pop, push, push_in_one, set};
+use crate::program::{Root, node, pop, push, push_in_one, set, set_word};
 use crate::support::with_heap;
 
 /// Fences and lines written back of one operation.
@@ -29,6 +29,15 @@ fn a_section_of_one_region_takes_three_fences() {
         assert_eq!(cost(|| push_in_one(root, fresh, 7)), (3, 4));
         // Here the record takes two lines.
         assert_eq!(cost(|| set(root, 5, 7)), (3, 4));
+    });
+}
+
+#[test]
+fn a_section_of_one_word_takes_one_fence() {
+    counted(|root| unsafe {
+        assert_eq!(cost(|| set_word(root, 5, 7)), (1, 1));
+        // The next one has a record again.
+        assert_eq!(cost(|| set(root, 5, 7)).0, 3);
     });
 }
 

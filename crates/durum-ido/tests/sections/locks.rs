@@ -2,10 +2,10 @@
 
 use std::mem::zeroed;
 
-use durum_ido::abi::{__durum_ido_thread, nv_calloc};
+use durum_ido::abi::{__durum_ido_register_locks, __durum_ido_thread, GlobalLock, nv_calloc};
 use durum_ido::abi_locks::*;
 
-use crate::program::{Root, set};
+use crate::program::{Lock, Root, begin_set, set, set_value};
 use crate::support::{alone, on_a_thread, open, scratch, with_heap};
 
 fn depth() -> u32 {
@@ -127,6 +127,24 @@ fn a_lock_that_an_earlier_opening_has_left_taken_is_free() {
         })
         .unwrap();
     }
+}
+
+/// As where a variable of the program is one: a crash image names it, and whoever goes on takes that of this run.
+#[test]
+fn a_lock_of_the_program_is_recorded_by_its_name() {
+    static PLACE: GlobalLock = GlobalLock {
+        place: (&raw const LOCK) as *mut std::ffi::c_void,
+        size: 40,
+        name: 0x123_4567_89ab,
+    };
+    static mut LOCK: libc::pthread_mutex_t = libc::PTHREAD_MUTEX_INITIALIZER;
+    with_heap(|root| unsafe {
+        __durum_ido_register_locks(&raw const PLACE, 1);
+        let lock = &raw mut LOCK;
+        assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
+        set_value(begin_set(root, Lock::Mutex(lock), 3, 9));
+        assert_eq!((depth(), (*root).values[3]), (0, 9));
+    });
 }
 
 #[test]

@@ -500,3 +500,18 @@ unsafe extern "C" fn resume_give(place: *const c_void, region: u32, _: *mut c_vo
         }
     }
 }
+
+/// One word that nothing else is stored with: no record tells of it.
+pub unsafe fn set_word(root: *mut Root, index: usize, value: u64) {
+    unsafe {
+        lock(root);
+        let thread = __durum_ido_thread();
+        assert!(__durum_ido_record_word(thread, &SET_REGIONS[0]).is_null());
+        store(
+            thread,
+            (&raw mut (*root).values).cast::<u64>().add(index),
+            value,
+        );
+        unlock(root);
+    }
+}
