@@ -15,13 +15,15 @@ use durum_service::{CheckOptions, Severity};
 use crate::program::{State, Step, run, set};
 use crate::support::{alone, on_a_thread, open, scratch};
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 12] = [
     Step::Push(1),
     Step::Move,
+    Step::Word(5),
     Step::Fill(3),
     Step::Push(2),
     Step::Pop,
     Step::Fill(50),
+    Step::Word(6),
     Step::Push(4),
     Step::Move,
     Step::Pop,

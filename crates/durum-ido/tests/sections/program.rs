@@ -39,6 +39,7 @@ pub struct State {
     pub sum: u64,
     /// As often as something was moved.
     pub moved: u64,
+    pub word: u64,
 }
 
 impl State {
@@ -60,6 +61,7 @@ impl State {
                 row: (*root).row,
                 sum: (*root).sum,
                 moved: (*root).taken,
+                word: (*root).values[1],
             }
         }
     }
@@ -69,6 +71,7 @@ impl State {
             Step::Push(value) => self.list.insert(0, value),
             Step::Pop => self.popped += self.list.remove(0),
             Step::Move => self.moved += 1,
+            Step::Word(value) => self.word = value,
             Step::Fill(first) => {
                 self.row = std::array::from_fn(|at| first + at as u64);
                 self.sum = self.row.iter().sum();
@@ -84,6 +87,7 @@ pub enum Step {
     Pop,
     Fill(u64),
     Move,
+    Word(u64),
 }
 
 pub unsafe fn run(root: *mut Root, step: Step) {
@@ -93,6 +97,7 @@ pub unsafe fn run(root: *mut Root, step: Step) {
             Step::Pop => _ = pop(root),
             Step::Fill(first) => fill(root, first),
             Step::Move => give(root),
+            Step::Word(value) => set_word(root, 1, value),
         }
     }
 }
