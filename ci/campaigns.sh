@@ -21,6 +21,8 @@ DURUM_CRASH_ALL=1 cargo test --release -p durum-service --no-fail-fast --test st
 say "-- tools that read, and damaged bytes; NVL-C's heaps"
 DURUM_CRASH_ALL=1 cargo test --release -p durum-cli --no-fail-fast --test check -- flipped || failed=1
 DURUM_CRASH_ALL=1 cargo test --release -p durum-nvl --no-fail-fast --test crash || failed=1
+say "-- sections"
+DURUM_CRASH_ALL=1 cargo test --release -p durum-ido --no-fail-fast --test sections -- crash || failed=1
 say "-- the same of the key-value store"
 DURUM_CRASH_ALL=1 cargo test --release -p durum-kv --no-fail-fast --test crash -- --nocapture || failed=1
 say "-- the client's campaigns on Hybrid"

@@ -8,7 +8,8 @@
 //!
 //! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`ship`], [`object`] (what exists),
 //! [`level`], [`tx`] and [`block`] (transactions), [`shared`] (updates and reads of several threads), [`types`]
-//! (descriptors of C types), [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C).
+//! (descriptors of C types), [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C),
+//! [`ido`] (heaps of lock-based code).
 
 #![warn(clippy::unwrap_used)]
 #![allow(
@@ -20,6 +21,7 @@ mod begun;
 pub mod block;
 pub mod code;
 pub mod guard;
+pub mod ido;
 pub mod level;
 pub mod log;
 pub mod nvl;

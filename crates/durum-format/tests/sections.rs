@@ -8,9 +8,10 @@ use common::slots::{
 use common::{flips, hex, uuid};
 use durum_format::puddle::{PuddleHeader, PuddleKind, heap_size};
 use durum_format::section::{
-    BANK_WORDS, BITS_MAX, Bits, Code, FrameLink, Head, LIVE_INS_MAX, LOCKS_MAX, Lock,
-    RECORD_WORDS_MAX, REDO_MAX, RecordWriter, Redo, SEQUENCE_END, SLOTS_OFFSET, STACK_SIZE_DEFAULT,
-    STACK_SIZE_MAX, Sections, Slot, SlotSalt, StackTop, State, bank_of, idle, slot_size, slots_max,
+    BANK_WORDS, BITS_MAX, Bits, Code, FRAME_HEAD_WORDS, FrameLink, FrameWriter, Head, LIVE_INS_MAX,
+    LOCKS_MAX, Lock, RECORD_HEAD_WORDS, RECORD_WORDS_MAX, REDO_MAX, RecordWriter, Redo,
+    SEQUENCE_END, SLOTS_OFFSET, STACK_SIZE_DEFAULT, STACK_SIZE_MAX, Sections, Slot, SlotSalt,
+    StackTop, State, bank_of, idle, slot_size, slots_max,
 };
 use durum_format::{DEFAULT_BASE, Fault, FormatError, UNIT};
 use proptest::prelude::*;
@@ -83,7 +84,7 @@ fn the_images_of_version_1_are_read_and_written() {
         free: 2,
         frame: None,
     };
-    let writer = durum_format::section::FrameWriter::new(&mut image.stack[2..], inner, below);
+    let writer = FrameWriter::new(&mut image.stack[2..], inner, below);
     let frame = writer.live_ins(&[7, 8]).finish(&salt()).unwrap();
     assert_eq!(
         (frame.bytes, image.stack[2..7].to_vec()),
@@ -332,6 +333,31 @@ fn the_largest_record_fits_and_nothing_more_is_written() {
             assert_eq!(write(alone), None);
         }
     }
+}
+
+/// A program stores them there, and the record is made around them.
+#[test]
+fn live_ins_that_lie_in_their_places_are_as_if_they_were_written() {
+    let (given, lock) = ([3, 1, 4, 1, 5], Lock::at(DEFAULT_BASE + 0x40).unwrap());
+    let (mut written, mut placed) = ([0; BANK_WORDS], [0; BANK_WORDS]);
+    placed[RECORD_HEAD_WORDS..][..given.len()].copy_from_slice(&given);
+    let record = RecordWriter::new(&mut written, 1, code(1)).live_ins(&given);
+    let same = RecordWriter::new(&mut placed, 1, code(1)).live_ins_in_place(given.len());
+    let record = record.lock(lock).lock(Lock::named(1)).finish(&salt());
+    assert_eq!(record, same.lock(lock).lock(Lock::named(1)).finish(&salt()));
+    assert_eq!(written, placed);
+    let many = RecordWriter::new(&mut placed, 1, code(1)).live_ins_in_place(LIVE_INS_MAX + 1);
+    assert_eq!(many.finish(&salt()), None);
+
+    let below = StackTop::default();
+    let (mut written, mut placed) = ([0; 8], [0; 8]);
+    placed[FRAME_HEAD_WORDS..].copy_from_slice(&given);
+    let frame = FrameWriter::new(&mut written, code(1), below).live_ins(&given);
+    let same = FrameWriter::new(&mut placed, code(1), below).live_ins_in_place(given.len());
+    assert_eq!(frame.finish(&salt()), same.finish(&salt()));
+    assert_eq!(written, placed);
+    let many = FrameWriter::new(&mut placed, code(1), below).live_ins_in_place(given.len() + 1);
+    assert_eq!(many.finish(&salt()), None);
 }
 
 #[test]

@@ -41,7 +41,7 @@
 //! | `opened` | an open store, an open pool, what a transaction has gathered, and what an engine does about them |
 //! | `tx` | transactions: what a program announces, and how they end |
 //! | `engine` | in which order what was announced becomes durable: one folder for each engine |
-//! | `pool`, `store`, `updates`, `rawlog`, [`typed`], [`gc`] | what a program calls |
+//! | `pool`, `store`, `updates`, `rawlog`, `section_puddles`, [`typed`], [`gc`] | what a program calls |
 
 #![warn(clippy::unwrap_used)]
 
@@ -60,6 +60,8 @@ mod described;
 mod engine;
 mod error;
 mod fault;
+#[doc(hidden)]
+pub mod futex_lock;
 mod gate;
 #[cfg(test)]
 mod gate_tests;
@@ -84,6 +86,7 @@ mod reach;
 mod reading;
 mod saved;
 mod savepoint;
+mod section_puddles;
 mod services;
 mod shown;
 mod signals;
@@ -124,6 +127,8 @@ pub use options::{PoolOptions, StoreOptions, TwinMode};
 pub use pages::PageTracking;
 pub use pool::{Extent, Usage};
 pub use rawlog::{RawEntry, RawLog};
+#[doc(hidden)]
+pub use section_puddles::{InterruptedSections, SectionPuddle};
 pub use snapshot::SnapshotOptions;
 pub use tx::{Transaction, Tx};
 pub use updates::{OpenUpdate, Reading};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use durum_format::Uuid;
-use durum_format::puddle::heap_offset;
+use durum_format::puddle::{PuddleKind, heap_offset};
 use durum_persist::domain::Domain;
 use durum_persist::file::MediaFile;
 use durum_service::PuddleGrant;
@@ -140,6 +140,11 @@ fn map_file(
         .map_err(|error| Error::system("keeping a puddle out of forked children", error))
 }
 
+/// Whether programs store to such a puddle by themselves.
+fn is_stored_to(kind: PuddleKind) -> bool {
+    kind.holds_objects() || kind == PuddleKind::Sections
+}
+
 /// What a puddle belongs to.
 pub(crate) struct Owner {
     pub(crate) store_key: u64,
@@ -249,7 +254,7 @@ impl Mapping {
                     size,
                     &grant.file,
                     0,
-                    grant.kind.holds_objects() && home.is_none(),
+                    is_stored_to(grant.kind) && home.is_none(),
                 );
                 if let Some(back) = owner.back {
                     let start = (address + back) as *const u8;

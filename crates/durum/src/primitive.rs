@@ -119,6 +119,17 @@ pub fn futex_wake(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::PRIVATE, 1);
 }
 
+/// As [`futex_wait`], for so long at most.
+pub fn futex_wait_for(word: &AtomicU32, value: u32, time: Duration) {
+    let timeout = futex::Timespec::try_from(time).ok();
+    let _ = futex::wait(word, futex::Flags::PRIVATE, value, timeout.as_ref());
+}
+
+/// Wakes all who sleep on the word.
+pub fn futex_wake_all(word: &AtomicU32) {
+    let _ = futex::wake(word, futex::Flags::PRIVATE, i32::MAX as u32);
+}
+
 /// A number that no other thread has that is alive; not 0.
 pub fn this_thread() -> usize {
     thread_local!(static PLACE: u8 = const { 0 });

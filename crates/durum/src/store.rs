@@ -322,7 +322,7 @@ impl Store {
     }
 
     /// A handle of a pool that has just been opened, or was open.
-    fn prepared(&self, inner: Arc<PoolInner>) -> Pool {
+    pub(crate) fn prepared(&self, inner: Arc<PoolInner>) -> Pool {
         inner.engine.prepare_log(&self.inner);
         let tie = Some(self.tie.clone());
         Pool { inner, _tie: tie }
@@ -343,7 +343,7 @@ fn open(store: &Arc<StoreInner>, name: &str, options: &PoolOptions) -> Result<Ar
     enter(store, grant, options)
 }
 
-fn enter(
+pub(crate) fn enter(
     store: &Arc<StoreInner>,
     grant: durum_service::PoolGrant,
     options: &PoolOptions,

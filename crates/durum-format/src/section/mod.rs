@@ -27,4 +27,4 @@ pub use puddle::Sections;
 pub use record::Record;
 pub use slot::{Slot, State};
 pub use words::{Bits, Code, FrameLink, Lock, LockKind, Redo, StackTop};
-pub use write::{FrameWriter, RecordWriter, Written, idle};
+pub use write::{FRAME_HEAD_WORDS, FrameWriter, RECORD_HEAD_WORDS, RecordWriter, Written, idle};

@@ -11,8 +11,10 @@ use super::layout::{
 };
 use super::words::{Bits, Code, Lock, Redo, StackTop};
 
-const RECORD_HEAD_WORDS: usize = size_of::<RecordHead>() / 8;
-const FRAME_HEAD_WORDS: usize = size_of::<FrameHead>() / 8;
+/// Words of a record in front of its live-ins.
+pub const RECORD_HEAD_WORDS: usize = size_of::<RecordHead>() / 8;
+/// Words of a frame in front of its live-ins.
+pub const FRAME_HEAD_WORDS: usize = size_of::<FrameHead>() / 8;
 
 /// The parts of a record behind its head, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -43,6 +45,13 @@ impl Words<'_> {
         }
         self.used += words.len();
         true
+    }
+
+    /// Takes in words that lie there already.
+    #[inline]
+    fn skip(&mut self, count: usize) -> bool {
+        self.used += count;
+        self.used <= self.place.len()
     }
 
     /// Writes the head, with the checksum of all. Gives the bytes and the checksum.
@@ -120,6 +129,16 @@ impl<'a> RecordWriter<'a> {
         self.counts.live_ins += values.len();
         let is_room = self.counts.live_ins <= LIVE_INS_MAX;
         self.push(Part::LiveIns, is_room, values)
+    }
+
+    /// As many values that lie in their places already, as little-endian words: from word 4 of the bank on.
+    #[inline]
+    pub fn live_ins_in_place(mut self, count: usize) -> Self {
+        self.counts.live_ins += count;
+        let is_room = self.counts.live_ins <= LIVE_INS_MAX;
+        self = self.push(Part::LiveIns, is_room, &[]);
+        self.is_refused |= !self.words.skip(count);
+        self
     }
 
     /// A lock that the section holds. None may be named twice: nobody looks here.
@@ -248,6 +267,15 @@ impl<'a> FrameWriter<'a> {
         self.live_ins += values.len();
         let is_written = !self.is_refused && self.live_ins <= LIVE_INS_MAX;
         self.is_refused = !(is_written && self.words.push(values));
+        self
+    }
+
+    /// As many values that lie in their places already, as little-endian words: from word 3 of the frame on.
+    #[inline]
+    pub fn live_ins_in_place(mut self, count: usize) -> Self {
+        self.live_ins += count;
+        let is_room = !self.is_refused && self.live_ins <= LIVE_INS_MAX;
+        self.is_refused = !(is_room && self.words.skip(count));
         self
     }
 

@@ -39,10 +39,21 @@ impl StoreInner {
             // Nothing names it yet.
             let _ = self.service.remove_puddle(uuid);
         })?;
+        self.note_client_puddle(&puddle);
+        Ok(puddle)
+    }
+
+    /// Maps a puddle of another client's that this one goes on with.
+    pub(crate) fn map_client_puddle(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
+        let puddle = self.map_log(grant)?;
+        self.note_client_puddle(&puddle);
+        Ok(puddle)
+    }
+
+    fn note_client_puddle(&self, puddle: &Arc<Puddle>) {
         let mut known = self.logs.puddles();
         known.retain(|puddle| puddle.strong_count() > 0);
-        known.push(Arc::downgrade(&puddle));
-        Ok(puddle)
+        known.push(Arc::downgrade(puddle));
     }
 
     fn map_log(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {

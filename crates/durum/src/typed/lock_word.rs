@@ -7,8 +7,11 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::futex_lock::FutexLock;
 use super::volatile_words::VolatileWord;
+use crate::futex_lock::FutexLock;
+
+/// Of its lock: all words are zero when a pool is opened.
+pub(super) const NO_EPOCH: u32 = 0;
 
 /// The word of a [`PMutex`](super::PMutex).
 #[repr(transparent)]
@@ -34,6 +37,6 @@ impl LockWord {
     /// Unlocks a mutex that this thread has locked, when its transaction is over.
     pub(super) fn unlock(&self) {
         self.owner().store(0, Ordering::Relaxed);
-        self.lock().unlock();
+        self.lock().unlock(NO_EPOCH);
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! The files from the bottom to the top; each imports only from those before it:
 //!
-//! - parts that know no other: `pool_id`, `pointer_kind`, `waiting`, `futex_lock`, `reading`, `revocable`,
+//! - parts that know no other: `pool_id`, `pointer_kind`, `waiting`, `reading`, `revocable`,
 //!   `open_ranges`, the macros of `layout`, `as_target`, `handle_impls` and `cell_impls`, and the `derives`;
 //! - what is kept about cells while a program runs: `volatile_words`, `borrow_word`, `lock_word`, `count_word`;
 //! - what may live in a pool: `psafe`;
@@ -30,7 +30,6 @@ mod deferred_drops;
 mod derives;
 mod drop_glue;
 mod exports;
-mod futex_lock;
 mod handle_impls;
 mod journal;
 mod later;

@@ -14,7 +14,7 @@ use super::as_target::as_target;
 use super::cell_impls::cell;
 use super::journal::Journal;
 use super::later::Later;
-use super::lock_word::LockWord;
+use super::lock_word::{LockWord, NO_EPOCH};
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
 use super::reading::Reading;
@@ -74,7 +74,7 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
         );
         // A mutex that is not in the pool is nobody else's, and nothing will unlock it.
         if owned != mine && tx.holds(std::ptr::from_ref(&self.word).addr()) {
-            if !word.lock().try_lock() {
+            if !word.lock().try_lock(NO_EPOCH) {
                 wait::<T, P>(&self.word, word, tx);
             }
             tx.note_locked(word);
@@ -118,7 +118,7 @@ fn wait<T: PSafe, P: PoolType>(at: &LockWord, word: &LockWord, tx: &TypedTx) {
         );
         Waiting::begin(word, tx.number(), name)
     });
-    word.lock().lock_slowly();
+    word.lock().lock_slowly(NO_EPOCH);
 }
 
 /// Which thread waits for which mutex, where deadlocks are looked for: its word, and what it is called.

@@ -20,12 +20,12 @@ unsafe impl Send for Shared {}
 
 impl Shared {
     fn change(&self) {
-        if !self.lock.try_lock() {
-            self.lock.lock_slowly();
+        if !self.lock.try_lock(0) {
+            self.lock.lock_slowly(0);
         }
         // SAFETY: locked.
         self.value.with_mut(|value| unsafe { *value += 1 });
-        self.lock.unlock();
+        self.lock.unlock(0);
     }
 }
 

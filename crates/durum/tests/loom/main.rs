@@ -23,7 +23,7 @@ mod counted;
 #[path = "../../src/engine/twin/fair_lock.rs"]
 mod fair_lock;
 mod fair_lock_tests;
-#[path = "../../src/typed/futex_lock.rs"]
+#[path = "../../src/futex_lock.rs"]
 mod futex_lock;
 mod futex_locks;
 #[path = "../../src/gate.rs"]

@@ -87,6 +87,16 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
     }
 }
 
+/// loom knows no time: it passes, or somebody wakes.
+pub(crate) fn futex_wait_for(word: &AtomicU32, value: u32, _: Duration) {
+    futex_wait(word, value);
+}
+
+pub(crate) fn futex_wake_all(_: &AtomicU32) {
+    let _one_at_a_time = locked(&ASLEEP.0);
+    ASLEEP.1.notify_all();
+}
+
 pub(crate) fn futex_wake(_: &AtomicU32) {
     let _one_at_a_time = locked(&ASLEEP.0);
     ASLEEP.1.notify_one();

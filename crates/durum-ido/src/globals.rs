@@ -1,0 +1,146 @@
+//! Global variables that last: objects of the heap, found by their names.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use durum::primitive::locked;
+use durum_persist::line;
+
+use crate::fatal::{OrFatal, fatal};
+use crate::heap::{self, Heap};
+
+/// A variable (docs/reference/ido-ir.md).
+#[derive(Debug)]
+#[repr(C)]
+pub struct Global {
+    /// Null, until it is known.
+    pub place: AtomicPtr<c_void>,
+    /// With that of the file in front, if only the file knows it.
+    pub name: *const c_char,
+    /// The bytes of a new one; null if another file defines it.
+    pub initial: *const c_void,
+    /// Its bytes.
+    pub size: u64,
+    /// A power of two.
+    pub align: u64,
+}
+
+// SAFETY: constants but for the place, which is atomic.
+unsafe impl Sync for Global {}
+
+/// How a variable is found: followed by its name.
+#[repr(C)]
+struct Entry {
+    next: u64,
+    place: u64,
+    size: u64,
+    name_size: u64,
+}
+
+/// The variables that modules define.
+static DEFINED: Mutex<Vec<&'static Global>> = Mutex::new(Vec::new());
+
+/// Enters what a module defines.
+///
+/// # Safety
+/// `count` pointers to variables, which stay as long as the program runs.
+pub(crate) unsafe fn register(table: *const *const Global, count: u64) {
+    let mut defined = locked(&DEFINED);
+    for at in 0..count as usize {
+        // SAFETY: as the caller promises.
+        defined.push(unsafe { &**table.add(at) });
+    }
+}
+
+/// Where the variable lies, which is made now if the heap has none of its name.
+pub(crate) fn place(global: &Global) -> *mut c_void {
+    static FINDING: Mutex<()> = Mutex::new(());
+    let known = global.place.load(Ordering::Acquire);
+    if !known.is_null() {
+        return known;
+    }
+    let _one_at_a_time = locked(&FINDING);
+    // SAFETY: a string of the program's.
+    let name = unsafe { CStr::from_ptr(global.name) }.to_bytes();
+    let heap = heap::current();
+    let place = find(&heap, global, name).unwrap_or_else(|| make(&heap, global, name));
+    global.place.store(place, Ordering::Release);
+    place
+}
+
+/// Forgets where variables lie: the heap is closed.
+pub(crate) fn forget() {
+    for global in locked(&DEFINED).iter() {
+        global.place.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+fn find(heap: &Heap, global: &Global, name: &[u8]) -> Option<*mut c_void> {
+    // SAFETY: the root object; entries are only added, by one thread at a time.
+    let mut next = unsafe { (*heap.root).globals };
+    while next != 0 {
+        let entry: *const Entry = ptr::with_exposed_provenance(next as usize);
+        // SAFETY: an entry of the heap, behind which its name lies.
+        let (entry, found) = unsafe {
+            let bytes = entry.add(1).cast::<u8>();
+            (
+                &*entry,
+                std::slice::from_raw_parts(bytes, (*entry).name_size as usize),
+            )
+        };
+        if found == name {
+            if entry.size != global.size {
+                fatal!(
+                    "the variable {} has {} bytes in the heap, and {} in this program",
+                    String::from_utf8_lossy(name),
+                    entry.size,
+                    global.size
+                );
+            }
+            return Some(ptr::with_exposed_provenance_mut(entry.place as usize));
+        }
+        next = entry.next;
+    }
+    None
+}
+
+fn make(heap: &Heap, global: &Global, name: &[u8]) -> *mut c_void {
+    let mut initial = global.initial.cast::<u8>();
+    if initial.is_null() {
+        let defined = locked(&DEFINED);
+        let is_it = |other: &&&Global| {
+            // SAFETY: a string of the program's.
+            unsafe { CStr::from_ptr(other.name) }.to_bytes() == name
+        };
+        initial = match defined.iter().find(is_it) {
+            Some(defined) => defined.initial.cast(),
+            None => fatal!(
+                "no file defines the variable {}",
+                String::from_utf8_lossy(name)
+            ),
+        };
+    }
+    let (root, size) = (heap.root, global.size as usize);
+    let made = heap.pool.transaction(|tx| {
+        let align = (global.align as usize).clamp(16, 4096);
+        let place = tx.alloc_bytes(&heap.pool, 0, size.max(1), align)?;
+        let entry_size = size_of::<Entry>() + name.len();
+        let entry = tx.alloc_bytes(&heap.pool, 0, entry_size, 16)?;
+        // SAFETY: just allocated; the root object is changed by one thread at a time.
+        unsafe {
+            line::copy(place, initial, size);
+            entry.cast::<Entry>().write(Entry {
+                next: (*root).globals,
+                place: place.expose_provenance() as u64,
+                size: global.size,
+                name_size: name.len() as u64,
+            });
+            line::copy(entry.add(size_of::<Entry>()), name.as_ptr(), name.len());
+            tx.set(&raw mut (*root).globals, entry.expose_provenance() as u64)?;
+        }
+        Ok::<_, durum::Error>(place)
+    });
+    made.or_fatal("making a global variable that lasts").cast()
+}

@@ -1,0 +1,128 @@
+//! The heap that is open: a store with one pool.
+
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use durum::primitive::locked;
+use durum::{Pool, Store};
+use durum_persist::line::LINE;
+
+use crate::fatal::fatal;
+use crate::{reach, slots, thread};
+
+/// What this version makes and opens.
+pub(crate) const VERSION: u64 = 1;
+
+/// The root object of the pool.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct HeapRoot {
+    pub(crate) version: u64,
+    /// One more with each opening: what else locks have in their words is from before (docs/internals/locks.md).
+    pub(crate) epoch: u64,
+    /// The program's root, or 0.
+    pub(crate) root: u64,
+    /// How many bytes it has.
+    pub(crate) size: u64,
+    /// The first of the variables that last, or 0 ([`crate::globals`]).
+    pub(crate) globals: u64,
+}
+
+durum::describe!(HeapRoot as "durum.ido.heap" { version, epoch, root, size, globals });
+
+/// An open heap.
+#[derive(Debug)]
+pub(crate) struct Heap {
+    pub(crate) pool: Pool,
+    pub(crate) root: *mut HeapRoot,
+    pub(crate) store: Store,
+}
+
+// SAFETY: the root object is in the pool, and changed by one thread at a time.
+unsafe impl Send for Heap {}
+// SAFETY: the same.
+unsafe impl Sync for Heap {}
+
+static HEAP: RwLock<Option<Heap>> = RwLock::new(None);
+
+/// Its threads and their sections use it from now on.
+pub(crate) fn publish(heap: Heap) {
+    *HEAP.write().unwrap_or_else(PoisonError::into_inner) = Some(heap);
+}
+
+/// The path of the heap that is open.
+pub(crate) fn path() -> Option<PathBuf> {
+    let heap = HEAP.read().unwrap_or_else(PoisonError::into_inner);
+    heap.as_ref().map(|heap| heap.store.info().path.clone())
+}
+
+/// Nobody uses it any more.
+///
+/// # Errors
+/// What the store says.
+pub(crate) fn close() -> durum::Result<()> {
+    let heap = HEAP.write().unwrap_or_else(PoisonError::into_inner).take();
+    reach::close();
+    slots::close();
+    thread::tell_of_store();
+    match heap {
+        Some(Heap { pool, store, .. }) => {
+            drop(pool);
+            store.close()
+        }
+        None => Ok(()),
+    }
+}
+
+/// The open heap, which stays open meanwhile.
+pub(crate) struct OpenHeap(RwLockReadGuard<'static, Option<Heap>>);
+
+impl std::ops::Deref for OpenHeap {
+    type Target = Heap;
+
+    fn deref(&self) -> &Heap {
+        match &*self.0 {
+            Some(heap) => heap,
+            None => fatal!("no heap is open: call nv_open before"),
+        }
+    }
+}
+
+/// The heap that is open; without one the program ends when it is used.
+pub(crate) fn current() -> OpenHeap {
+    OpenHeap(HEAP.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The program's root: `size` bytes from the begin of a line on, made now, of zeros, if there is none.
+pub(crate) fn root(size: usize) -> *mut u8 {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = locked(&MAKING);
+    let heap = current();
+    let place = heap.root;
+    // SAFETY: the root object, which is changed here only.
+    let (root, found) = unsafe { ((*place).root, (*place).size) };
+    if root != 0 {
+        if found != size as u64 {
+            fatal!(
+                "the root of the heap has {found} bytes, and the program wants {size}: it is another program's, or an earlier one's"
+            );
+        }
+        return ptr::with_exposed_provenance_mut(root as usize);
+    }
+    let made = heap.pool.transaction(|tx| {
+        let made = tx.alloc_bytes(&heap.pool, 0, size.max(1), LINE)?;
+        // SAFETY: was just allocated.
+        unsafe { durum_persist::line::zero(made, size.max(1)) };
+        // SAFETY: the root object.
+        unsafe {
+            tx.set(&raw mut (*place).root, made.expose_provenance() as u64)?;
+            tx.set(&raw mut (*place).size, size as u64)?;
+        }
+        Ok::<_, durum::Error>(made)
+    });
+    match made {
+        Ok(made) => made,
+        Err(error) => fatal!("making the root of the heap: {error}"),
+    }
+}

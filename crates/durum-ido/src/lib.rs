@@ -1,0 +1,65 @@
+//! The runtime of lock-based code whose sections are completed after a crash (iDO, MICRO'18). It is a part of
+//! libdurum; docs/reference/ido-ir.md is what compiled code relies on. No program can be compiled so yet.
+//!
+//! What a thread does while it holds locks is a *section*. Compiled code records where each *region* of a section
+//! begins, with what is alive there. After a crash the next program that opens the heap has the same code go on from
+//! the last records, with the same locks, until all sections have ended.
+//!
+//! ```text
+//! lock                                    depth 1, nothing is written
+//! record, live-ins, recorded              the record is durable: one fence
+//! stores, wrote                           lines are noted
+//! record, live-ins, recorded              lines are durable, then the record: two fences
+//! unlock                                  lines are durable, then that it has ended; the lock is free: two fences
+//! ```
+//!
+//! Reading order, in which each module imports only those before it:
+//!
+//! | modules | what they are |
+//! | --- | --- |
+//! | `fatal`, `open_error`, `sites` | how a program ends, why a heap was not opened, every write-back and fence |
+//! | `code`, `names`, `program`, `reach` | code that can go on, the program's locks and addresses, and the heap's |
+//! | `lines`, `slots`, `stack`, `held` | stores that are not durable yet, places for records, stacks, locks |
+//! | `thread` | what is known of a thread: all of that |
+//! | `record`, `section` | records, and where sections begin and end |
+//! | `refusals` | what sections may not do |
+//! | `heap`, `alloc`, `globals` | the heap that is open, memory of it, and variables in it |
+//! | `locks` | locks that know nothing of a crash, one file for each kind |
+//! | `resume`, `open` | what was interrupted goes on, when a heap is opened |
+//! | [`abi`], [`abi_locks`] | the functions that compiled code calls |
+//!
+//! Not yet: allocations that are a part of their section's record (a crash may leave memory taken that nothing leads
+//! to), stores that a record repeats, threads that have taken a lock several times when they record, and one that has
+//! opened its heap in a function with sections.
+
+#![warn(clippy::unwrap_used)]
+
+pub mod abi;
+pub mod abi_locks;
+mod alloc;
+mod code;
+mod fatal;
+mod globals;
+mod heap;
+mod held;
+mod lines;
+mod locks;
+mod names;
+mod open;
+mod open_error;
+mod program;
+mod reach;
+mod record;
+mod refusals;
+mod resume;
+mod section;
+mod sites;
+mod slots;
+mod stack;
+mod thread;
+
+use durum::{futex_lock, primitive};
+
+pub use open::{close, open};
+pub use open_error::OpenError;
+pub use sites::sites;

@@ -1,0 +1,124 @@
+//! How a heap is opened or made, and the sections that it was left in are completed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use durum::primitive::locked;
+use durum::{Address, Domain, Engine, Pool, PoolOptions, Store, StoreOptions};
+
+use crate::globals;
+use crate::heap::{self, Heap, HeapRoot, VERSION};
+use crate::open_error::{OpenError, refuse};
+use crate::reach::{self, EPOCH_END};
+use crate::{resume, slots, thread};
+
+/// The pool of the store.
+const POOL: &str = "heap";
+
+/// Opens the heap at `path`, a store with the pool `heap`, or makes it. Sections that its former program was in are
+/// completed when this returns.
+///
+/// What is in the heap is durable; the heap itself is when this returns.
+///
+/// # Errors
+/// `Refused` where a heap is open already, on a file system that is no memory, and for a pool of another kind; else
+/// what the store says. No heap is open then.
+pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
+    static OPENING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = locked(&OPENING);
+    if let Some(open) = heap::path() {
+        let open = open.display();
+        return refuse(format!(
+            "the heap {open} is open already, and a program has one: use that"
+        ));
+    }
+    check_directory(path)?;
+    let store = Store::open_or_create(path, options.clone())?;
+    if store.info().domain == Domain::File {
+        return Err(not_memory(path));
+    }
+    let interrupted = resume::take_over(&store)?;
+    let pool = store.open_or_create_pool(POOL, PoolOptions::new().engine(Engine::Hybrid))?;
+    if pool.engine() != Engine::Hybrid {
+        let (path, engine) = (path.display(), pool.engine().name());
+        return refuse(format!(
+            "the pool \"{POOL}\" of {path} is of the engine {engine}, and sections are completed in place: make a heap at another path"
+        ));
+    }
+    let root = pool.root::<HeapRoot>()?;
+    let epoch = begin_epoch(&pool, root, path)?;
+    let info = store.info();
+    reach::open(info.base, info.space_size, epoch);
+    slots::open(store.clone(), reach::opening());
+    thread::tell_of_store();
+    let sections = resume::read(&interrupted, info.base..info.base + info.space_size);
+    // Sections that go on use it.
+    heap::publish(Heap { pool, root, store });
+    let completed = sections.map(resume::run);
+    let ended = completed.and_then(|()| resume::done(interrupted));
+    ended.inspect_err(|_| {
+        // What is said is why it was not opened.
+        let _ = close();
+    })
+}
+
+/// Closes the heap, for tests: a program that ends leaves it as it is. No thread is in a section, and no other one
+/// uses the heap any more.
+///
+/// # Errors
+/// What the store says. The next opener recovers.
+pub fn close() -> durum::Result<()> {
+    globals::forget();
+    heap::close()
+}
+
+fn not_memory(path: &Path) -> OpenError {
+    let path = path.display();
+    OpenError::Refused(format!(
+        "{path} lies on a file system where stores to memory do not last, and sections have nothing else: make the heap on persistent memory (DAX) or in /dev/shm"
+    ))
+}
+
+/// Refuses a place before anything is made there.
+fn check_directory(path: &Path) -> Result<(), OpenError> {
+    if matches!(Address::parse(path), Address::Service(_)) {
+        return refuse(format!(
+            "{} is a store of a service, and only a store that the program opens by itself has its sections completed yet: make the heap in a directory of its own",
+            path.display()
+        ));
+    }
+    let directory = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        Some(parent) => parent.to_owned(),
+        None => return Ok(()),
+    };
+    match durum_persist::domain::detect(&directory) {
+        Ok(Domain::File) if !path.exists() => Err(not_memory(path)),
+        _ => Ok(()),
+    }
+}
+
+/// Counts this opening, durably.
+fn begin_epoch(pool: &Pool, root: *mut HeapRoot, path: &Path) -> Result<u32, OpenError> {
+    // SAFETY: the root object, which nobody else knows yet.
+    let (version, last) = unsafe { ((*root).version, (*root).epoch) };
+    if version > VERSION {
+        let path = path.display();
+        return refuse(format!(
+            "{path} is of version {version}, and this program knows {VERSION}: use a later one"
+        ));
+    }
+    // What bears the same number after so many openings was left by no crash that anybody remembers.
+    let epoch = match u32::try_from(last + 1) {
+        Ok(epoch) if epoch < EPOCH_END => epoch,
+        _ => 1,
+    };
+    pool.transaction(|tx| {
+        // SAFETY: the root object, which nobody else knows yet.
+        unsafe {
+            tx.set(&raw mut (*root).version, VERSION)?;
+            tx.set(&raw mut (*root).epoch, u64::from(epoch))
+        }
+    })?;
+    Ok(epoch)
+}

@@ -1,0 +1,163 @@
+//! Records: how a thread's section goes on.
+//!
+//! ```text
+//! begin    write back what was stored, fence         the region before has ended
+//! ...      compiled code stores the live-ins in the bank
+//! finish   the record around them, write back, fence the next one has begun
+//! ```
+
+use std::ptr::NonNull;
+
+use durum_format::section::{
+    BANK_WORDS, Code, Lock, RECORD_HEAD_WORDS, RecordWriter, Written, idle,
+};
+use durum_persist::{Site, line};
+
+use crate::code::Region;
+use crate::fatal::fatal;
+use crate::held::HeldLock;
+use crate::names;
+use crate::program;
+use crate::reach;
+use crate::sites::{IDLE_FENCE, IDLE_WRITE, RECORD_FENCE, RECORD_WRITE, STORES_FENCE};
+use crate::slots::Slot;
+use crate::thread::Thread;
+
+/// Makes what the section has stored durable, and gives the place for the live-ins of its next record, in which the
+/// lock `releasing` is not (0: all are).
+pub(crate) fn begin(thread: &mut Thread, releasing: usize) -> *mut u64 {
+    if !thread.ensure_slot() {
+        no_slot(thread);
+    }
+    make_stores_durable(thread);
+    thread.releasing = releasing;
+    let Some(slot) = &thread.slot else {
+        no_slot(thread);
+    };
+    // SAFETY: inside the bank.
+    unsafe { next_bank(slot).cast::<u64>().add(RECORD_HEAD_WORDS) }.as_ptr()
+}
+
+/// The record whose live-ins lie in their place is durable when this returns.
+pub(crate) fn finish(thread: &mut Thread, region: &Region) {
+    let Some(slot) = &thread.slot else {
+        no_slot(thread);
+    };
+    let Some(code) = Code::from_word(region.code) else {
+        fatal!("a region has no code");
+    };
+    let mut bank = next_bank(slot);
+    // SAFETY: the thread's own, and the record before lies in the other bank.
+    let bank = unsafe { bank.as_mut() };
+    let live_ins = bank.get_mut(RECORD_HEAD_WORDS..RECORD_HEAD_WORDS + usize::from(region.words));
+    program::make_relative(region, live_ins.unwrap_or_default());
+    let mut record =
+        RecordWriter::new(bank, slot.sequence + 1, code).live_ins_in_place(region.words.into());
+    for lock in thread.held.iter() {
+        if lock.address != thread.releasing || lock.count > 1 {
+            record = record.lock(named(lock));
+        }
+    }
+    if let Some(top) = thread.stack.in_use() {
+        record = record.stack(top);
+    }
+    let Some(written) = record.finish(&slot.salt) else {
+        let words = region.words;
+        fatal!("{code}: {words} words of live-ins, or the locks, are too many for a record");
+    };
+    // ORDER: the record is durable before the region stores anything; else a crash finds what was stored and goes on
+    // with the region before, whose reads have changed.
+    publish(thread, written, RECORD_WRITE, RECORD_FENCE);
+    thread.is_published = true;
+    thread.is_stale = false;
+    thread.stack.note_recorded();
+}
+
+/// The section has ended: what it has stored is durable, and that it is over.
+pub(crate) fn end(thread: &mut Thread) {
+    if !thread.is_published {
+        return end_word(thread);
+    }
+    make_stores_durable(thread);
+    let Some(slot) = &thread.slot else {
+        no_slot(thread);
+    };
+    let mut bank = next_bank(slot);
+    // SAFETY: the thread's own, and the record before lies in the other bank.
+    let bank = unsafe { bank.as_mut() };
+    let Some(written) = idle(bank, slot.sequence + 1, &slot.salt) else {
+        fatal!("a thread has made more records than there are numbers");
+    };
+    // ORDER: durable before the lock is free; else a crash finds a claim to a lock that another section has taken
+    // since, and does again what that one builds upon.
+    publish(thread, written, IDLE_WRITE, IDLE_FENCE);
+    thread.is_published = false;
+}
+
+/// What a section has stored that has no record is durable when this returns: a word, or a lock that was made.
+pub(crate) fn end_word(thread: &mut Thread) {
+    thread.is_word = false;
+    if thread.lines.drain() {
+        // ORDER: durable before the lock is free; else whoever takes it next builds on what a crash takes back.
+        line::fence(STORES_FENCE);
+    }
+}
+
+/// Lines, locals and frames are durable when this returns.
+fn make_stores_durable(thread: &mut Thread) {
+    thread.stack.write_back(&mut thread.lines);
+    if thread.lines.drain() {
+        // ORDER: what a region has stored is durable before the record that says that it has ended; else a crash
+        // finds the record and not the stores, which nobody does again.
+        line::fence(STORES_FENCE);
+    }
+}
+
+fn publish(thread: &mut Thread, written: Written, write: Site, fence: Site) {
+    let Some(slot) = &mut thread.slot else {
+        return;
+    };
+    // SAFETY: inside the bank.
+    // ORDER: as the callers say, both.
+    unsafe { line::write_back(next_bank(slot).cast().as_ptr(), written.bytes, write) };
+    // ORDER: the record is durable before the next one is begun, which overwrites the one before; else a crash finds
+    // none.
+    line::fence(fence);
+    slot.sequence += 1;
+}
+
+fn next_bank(slot: &Slot) -> NonNull<[u64; BANK_WORDS]> {
+    slot.bank(slot.sequence + 1)
+}
+
+/// How a record names a lock.
+fn named(lock: &HeldLock) -> Lock {
+    let address = lock.address;
+    if lock.count > 1 {
+        fatal!(
+            "the lock at {address:#x} was taken {} times by a section that stores: a record cannot tell how often; take it once, or store before it is taken again",
+            lock.count
+        );
+    }
+    let named = match reach::holds(address) {
+        true => Lock::at(address as u64),
+        false => names::name_of(address),
+    };
+    match named {
+        Some(lock) => lock,
+        None => fatal!(
+            "the lock at {address:#x} is held by a section that stores, and lies neither in the heap nor in a global variable: nobody could take it again after a crash; put it into an object of nv_malloc or nv_root, beside what it guards"
+        ),
+    }
+}
+
+#[cold]
+fn no_slot(thread: &Thread) -> ! {
+    match reach::opening() {
+        0 => fatal!("a section stores, and no heap is open: call nv_open before"),
+        _ if !thread.stack.is_empty() => fatal!(
+            "a section stores in a function that was called before nv_open, or by one: its locals do not last; call nv_open in a function that has no sections itself"
+        ),
+        _ => fatal!("a thread has no place for its records"),
+    }
+}

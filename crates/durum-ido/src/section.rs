@@ -1,0 +1,78 @@
+//! Sections begin with a lock and end with a lock.
+
+use crate::fatal::fatal;
+use crate::held::{HeldLock, Mode};
+use crate::reach;
+use crate::record;
+use crate::thread::Thread;
+
+/// What becomes of a lock that is let go.
+#[derive(Debug)]
+pub(crate) enum Release {
+    /// It is to be free.
+    Free(HeldLock),
+    /// It was taken more often.
+    Held,
+    /// The thread does not hold it.
+    Unknown,
+}
+
+/// The thread has taken a lock.
+pub(crate) fn taken(thread: &mut Thread, address: usize, mode: Mode) {
+    if thread.depth == 0 {
+        thread.stack.begin_section();
+        thread.is_published = false;
+        thread.is_word = false;
+    }
+    match thread.held.find(address) {
+        Some(lock) => lock.count += 1,
+        None => thread.held.add(address, mode, false),
+    }
+    thread.depth += 1;
+    thread.is_stale = true;
+}
+
+/// The thread lets a lock go. If that ends the section, it is over durably when this returns; the lock is not free
+/// yet.
+pub(crate) fn release(thread: &mut Thread, address: usize) -> Release {
+    let is_last = thread.depth == 1;
+    let Some(lock) = thread.held.find(address) else {
+        return Release::Unknown;
+    };
+    if lock.count > 1 {
+        lock.count -= 1;
+        thread.depth -= 1;
+        thread.is_stale = true;
+        return Release::Held;
+    }
+    let lock = *lock;
+    if thread.is_word {
+        record::end_word(thread);
+    }
+    if is_last {
+        record::end(thread);
+    } else if thread.is_published && thread.releasing != address {
+        fatal!(
+            "the lock at {address:#x} is let go, and no record says so: its code was not compiled by durumcc"
+        );
+    }
+    thread.held.remove(address);
+    thread.releasing = 0;
+    thread.depth -= 1;
+    thread.is_stale = true;
+    Release::Free(lock)
+}
+
+/// A store to `size` bytes at `start` has been made.
+#[inline]
+pub(crate) fn wrote(thread: &mut Thread, start: usize, size: usize) {
+    if thread.depth == 0 || !reach::holds(start) {
+        return;
+    }
+    let has_record = thread.is_published && !thread.is_stale || thread.is_word;
+    if cfg!(debug_assertions) && !has_record {
+        fatal!("a store to {start:#x} has no record");
+    }
+    // SAFETY: compiled code has just stored there.
+    unsafe { thread.lines.add(start, size) };
+}

@@ -1,0 +1,29 @@
+//! Every write-back and fence of sections, by what it is there for. A crash test that leaves one out has to fail.
+
+use durum_persist::Site;
+
+/// Constants, and [`sites`] with all of them.
+macro_rules! sites {
+    ($($(#[$attribute:meta])* $site:ident = $name:literal;)+) => {
+        $($(#[$attribute])* pub(crate) const $site: Site = Site($name);)+
+
+        /// Every write-back and fence of sections.
+        pub fn sites() -> Vec<Site> {
+            vec![$($site),+]
+        }
+    };
+}
+
+sites! {
+    LINES_WRITE = "section: write back the lines of its stores";
+    STACK_WRITE = "section: write back locals and frames";
+    STORES_FENCE = "section: fence between stores and the record behind them";
+    RECORD_WRITE = "section: write back a record";
+    RECORD_FENCE = "section: fence after a record";
+    IDLE_WRITE = "section: write back that it has ended";
+    IDLE_FENCE = "section: fence after it has ended";
+    HEAD_WRITE = "sections: write back the head of their puddle";
+    HEAD_FENCE = "sections: fence after the head of their puddle";
+    LOCK_WRITE = "lock: write back its kind";
+    LOCK_FENCE = "lock: fence after its kind";
+}

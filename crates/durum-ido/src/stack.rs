@@ -1,0 +1,178 @@
+//! A thread's stack that lasts: locals that have addresses, and frames that say how callers go on.
+
+use std::ptr;
+
+use durum_format::section::{
+    Code, FRAME_HEAD_WORDS, FrameLink, FrameWriter, SlotSalt, StackTop, Written,
+};
+
+use crate::code::Region;
+use crate::fatal::fatal;
+use crate::lines::Lines;
+use crate::program;
+use crate::sites::STACK_WRITE;
+
+/// Each part begins with a line: what writes back one thread's lines writes back no other's, and no other part's.
+const PART: usize = 64;
+
+/// Bytes of a frame with so many live-ins.
+fn frame_size(words: usize) -> usize {
+    ((FRAME_HEAD_WORDS + words) * 8).next_multiple_of(PART)
+}
+
+/// Addresses of a stack: that of a slot, or, while no heap is open, memory that does not last.
+#[derive(Debug, Default)]
+pub(crate) struct Stack {
+    base: usize,
+    end: usize,
+    /// The first byte that is free.
+    top: usize,
+    /// What lies below is durable as it is, but for what was announced.
+    durable: usize,
+    /// What lies below is needed by the last record.
+    recorded: usize,
+    /// Frames from the outermost one on.
+    frames: Vec<FrameLink>,
+}
+
+impl Stack {
+    /// An empty stack of `size` bytes at `base`.
+    pub(crate) fn new(base: usize, size: usize) -> Self {
+        Self {
+            base,
+            end: base + size,
+            top: base,
+            durable: base,
+            recorded: base,
+            frames: Vec::new(),
+        }
+    }
+
+    /// A stack as it was recorded: all of it is durable.
+    pub(crate) fn recorded(base: usize, size: usize, free: u16, frames: Vec<FrameLink>) -> Self {
+        let top = base + usize::from(free) * 8;
+        Self {
+            top,
+            durable: top,
+            recorded: top,
+            frames,
+            ..Self::new(base, size)
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.top == self.base
+    }
+
+    /// How a record or a frame names what is in use. Nothing where nothing is.
+    pub(crate) fn in_use(&self) -> Option<StackTop> {
+        (!self.is_empty()).then(|| self.named())
+    }
+
+    fn named(&self) -> StackTop {
+        StackTop {
+            free: ((self.top - self.base) / 8) as u16,
+            frame: self.frames.last().copied(),
+        }
+    }
+
+    /// What was written outside of sections is not durable.
+    pub(crate) fn begin_section(&mut self) {
+        self.durable = self.base;
+    }
+
+    /// Takes a part of `size` bytes.
+    pub(crate) fn take(&mut self, size: usize) -> usize {
+        let place = self.top;
+        let size = size.next_multiple_of(PART);
+        if size > self.end - self.top {
+            let room = self.end - self.base;
+            fatal!(
+                "the stack that lasts is full: its {room} bytes hold locals that have addresses, and how callers in sections go on; call less deeply there, or keep large arrays elsewhere"
+            );
+        }
+        self.durable = self.durable.min(place);
+        self.top += size;
+        place
+    }
+
+    /// Gives back the part at `place`, and all above.
+    pub(crate) fn give_back(&mut self, place: usize) {
+        if !(self.base..=self.top).contains(&place) {
+            fatal!("{place:#x} is no part of the stack that lasts");
+        }
+        self.top = place;
+    }
+
+    /// Room for a frame: where its live-ins go.
+    pub(crate) fn begin_frame(&mut self, region: &Region) -> usize {
+        self.take(frame_size(region.words.into())) + FRAME_HEAD_WORDS * 8
+    }
+
+    /// The frame for which room was taken last is whole when this returns, and the innermost one.
+    pub(crate) fn end_frame(&mut self, region: &Region, salt: &SlotSalt) {
+        let words = usize::from(region.words);
+        let place = self.top - frame_size(words);
+        let Some(code) = Code::from_word(region.code) else {
+            fatal!("a region has no code");
+        };
+        let below = StackTop {
+            free: ((place - self.base) / 8) as u16,
+            frame: self.frames.last().copied(),
+        };
+        // SAFETY: was taken by `begin_frame`, and only this thread knows it.
+        let bytes = unsafe {
+            let start: *mut u64 = ptr::with_exposed_provenance_mut(place);
+            std::slice::from_raw_parts_mut(start, FRAME_HEAD_WORDS + words)
+        };
+        program::make_relative(
+            region,
+            bytes.get_mut(FRAME_HEAD_WORDS..).unwrap_or_default(),
+        );
+        let frame = FrameWriter::new(bytes, code, below).live_ins_in_place(words);
+        let Some(Written { checksum, .. }) = frame.finish(salt) else {
+            fatal!("{code}: {words} words of live-ins are too many for a frame");
+        };
+        self.frames.push(FrameLink {
+            index: below.free,
+            checksum,
+        });
+    }
+
+    /// The innermost frame, whose live-ins are at `words`, is not any more.
+    pub(crate) fn end_call(&mut self, words: usize) {
+        let place = words.wrapping_sub(FRAME_HEAD_WORDS * 8);
+        match self.frames.pop() {
+            Some(link) if self.base + usize::from(link.index) * 8 == place => self.top = place,
+            _ => fatal!("the frame of a call is not the innermost one"),
+        }
+    }
+
+    /// Takes the innermost frame off, and with it what lies above.
+    pub(crate) fn pop_frame(&mut self) -> Option<FrameLink> {
+        let link = self.frames.pop()?;
+        self.top = self.base + usize::from(link.index) * 8;
+        Some(link)
+    }
+
+    /// Whether a call could write over what the last record needs.
+    pub(crate) fn is_needed_above(&self) -> bool {
+        self.recorded > self.top
+    }
+
+    /// Writes back what is not durable yet.
+    pub(crate) fn write_back(&mut self, lines: &mut Lines) {
+        if self.durable < self.top {
+            // SAFETY: the stack's memory, which stays mapped as long as the thread has it.
+            // ORDER: durable with the caller's fence, before the record that leads there; else a crash finds that and
+            // other locals.
+            unsafe { lines.write_back(self.durable, self.top - self.durable, STACK_WRITE) };
+        }
+        self.durable = self.top;
+    }
+
+    /// A record that needs what is in use is durable.
+    pub(crate) fn note_recorded(&mut self) {
+        self.recorded = self.top;
+    }
+}

@@ -1,0 +1,185 @@
+//! What is known of each thread: how many locks it holds, what it has recorded, what it has to make durable.
+
+use std::cell::Cell;
+use std::mem::offset_of;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use durum::primitive::locked;
+
+use durum_format::section::STACK_SIZE_DEFAULT;
+use durum_persist::line::LINE;
+
+use crate::fatal::OrFatal;
+use crate::held::Held;
+use crate::lines::Lines;
+use crate::reach;
+use crate::slots::{self, Slot};
+use crate::stack::Stack;
+
+/// A thread. Compiled code reads the first members (docs/reference/ido-ir.md), and passes its address on.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Thread {
+    /// How many locks it holds, each as often as it has taken it.
+    pub(crate) depth: u32,
+    /// 1 while it goes on with what a crash has interrupted.
+    pub(crate) is_resuming: u32,
+    /// Where the addresses of the store begin.
+    store_base: AtomicU64,
+    /// How many there are; 0 while none is open.
+    store_size: AtomicU64,
+    /// Compiled code's: how a function is entered.
+    entry: [u64; 3],
+    /// Its section has a record.
+    pub(crate) is_published: bool,
+    /// Something was done since the last record that no other record tells.
+    pub(crate) is_stale: bool,
+    /// Its section has stored one word, which needs no record.
+    pub(crate) is_word: bool,
+    /// The lock that the last record is without, which is held yet.
+    pub(crate) releasing: usize,
+    pub(crate) held: Held,
+    pub(crate) lines: Lines,
+    pub(crate) stack: Stack,
+    /// Where it records; none while it has recorded nothing.
+    pub(crate) slot: Option<Slot>,
+    /// Its stack while no heap is open.
+    volatile: Vec<VolatileLine>,
+    /// Objects that it has freed in its section, to be freed when that has ended.
+    pub(crate) freed: Vec<usize>,
+}
+
+const _: () = assert!(offset_of!(Thread, is_resuming) == 4);
+const _: () = assert!(offset_of!(Thread, store_base) == 8 && offset_of!(Thread, store_size) == 16);
+const _: () = assert!(offset_of!(Thread, entry) == 24 && offset_of!(Thread, is_published) >= 48);
+
+/// The address of a thread that lives.
+#[derive(Debug)]
+struct Known(*mut Thread);
+
+// SAFETY: what other threads change of it is atomic.
+unsafe impl Send for Known {}
+
+/// All threads.
+static THREADS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+/// Tells all threads where the store lies that is open now, or that none is.
+pub(crate) fn tell_of_store() {
+    for thread in locked(&THREADS).iter() {
+        // SAFETY: it lives as long as it is listed; only atomic members are used.
+        unsafe { tell(thread.0) };
+    }
+}
+
+/// # Safety
+/// A thread that lives.
+unsafe fn tell(thread: *mut Thread) {
+    let (base, size) = reach::range();
+    // SAFETY: as the caller promises; both are atomic.
+    let (store_base, store_size) = unsafe { (&(*thread).store_base, &(*thread).store_size) };
+    store_base.store(base as u64, Ordering::Release);
+    store_size.store(size as u64, Ordering::Release);
+}
+
+impl Thread {
+    /// Sees to it that it has a slot of the heap that is open, and its stack there. Whether it has.
+    pub(crate) fn ensure_slot(&mut self) -> bool {
+        let opening = reach::opening();
+        if let Some(slot) = &self.slot
+            && slot.opening == opening
+        {
+            return true;
+        }
+        self.find_slot()
+    }
+
+    #[cold]
+    fn find_slot(&mut self) -> bool {
+        // A stack that lies elsewhere stays until nothing is on it. That of a heap that was closed is gone.
+        let is_elsewhere = self.slot.is_none();
+        if is_elsewhere && !self.stack.is_empty() {
+            return false;
+        }
+        self.slot = slots::take().or_fatal("a place for the records of a thread");
+        self.stack = match &self.slot {
+            Some(slot) => {
+                let (base, size) = slot.stack();
+                Stack::new(base, size)
+            }
+            None => Stack::default(),
+        };
+        self.slot.is_some()
+    }
+
+    /// Sees to it that it has a stack, also while no heap is open.
+    pub(crate) fn ensure_stack(&mut self) {
+        if !self.ensure_slot() && self.stack.is_empty() {
+            let size = STACK_SIZE_DEFAULT as usize;
+            if self.volatile.is_empty() {
+                self.volatile = vec![VolatileLine([0; LINE]); size / LINE];
+            }
+            let base = self.volatile.as_mut_ptr().expose_provenance();
+            self.stack = Stack::new(base, size);
+        }
+    }
+}
+
+/// Memory of a stack that does not last.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct VolatileLine(#[expect(dead_code, reason = "bytes of a program's")] [u8; LINE]);
+
+thread_local! {
+    // Without a destructor, so that finding it is one load.
+    static CURRENT: Cell<*mut Thread> = const { Cell::new(ptr::null_mut()) };
+    static END: End = const { End };
+}
+
+/// The calling thread's. The address is the same as long as it runs.
+#[inline]
+pub(crate) fn current() -> *mut Thread {
+    let current = CURRENT.get();
+    match current.is_null() {
+        true => make(),
+        false => current,
+    }
+}
+
+#[cold]
+fn make() -> *mut Thread {
+    let thread = Box::into_raw(Box::<Thread>::default());
+    CURRENT.set(thread);
+    let mut threads = locked(&THREADS);
+    // SAFETY: just made.
+    unsafe { tell(thread) };
+    threads.push(Known(thread));
+    drop(threads);
+    // Where thread-locals are being destroyed, nobody gives it back.
+    let _ = END.try_with(|_| ());
+    thread
+}
+
+/// Gives back what a thread has when it ends.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let thread = CURRENT.replace(ptr::null_mut());
+        if thread.is_null() {
+            return;
+        }
+        locked(&THREADS).retain(|known| known.0 != thread);
+        // SAFETY: made by `make`, and nobody else's.
+        let mut thread = unsafe { Box::from_raw(thread) };
+        // In a section it can never end now, and its locks stay taken. The next opening goes on with it. The slot of
+        // an interrupted thread goes with its puddle.
+        if thread.depth == 0
+            && thread.is_resuming == 0
+            && let Some(slot) = thread.slot.take()
+        {
+            slots::give_back(slot);
+        }
+    }
+}

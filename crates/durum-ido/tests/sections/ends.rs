@@ -1,0 +1,135 @@
+//! Programs that break a rule of sections end with a message that says which.
+
+use std::process::Command;
+
+use durum_ido::abi::*;
+use durum_ido::abi_locks::*;
+
+use crate::program::{Lock, begin_set, set};
+use crate::support::{alone, with_heap};
+
+/// Set in a process that is to end.
+const CHILD: &str = "DURUM_TEST_ENDS";
+
+/// Runs a test of this file in a process of its own, which has to end with this message.
+fn ends(test: &str, message: &str) {
+    let _alone = alone();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("ido: "), "{text}");
+    assert!(text.contains(message), "{text}");
+}
+
+#[test]
+fn a_lock_elsewhere_is_in_no_record() {
+    ends(
+        "ends::stores_under_a_lock_elsewhere",
+        "neither in the heap nor in a global variable",
+    );
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn stores_under_a_lock_elsewhere() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    with_heap(|root| unsafe {
+        let mut lock = libc::PTHREAD_MUTEX_INITIALIZER;
+        assert_eq!(__durum_ido_pthread_mutex_lock(&mut lock), 0);
+        begin_set(root, Lock::Mutex(&mut lock), 0, 0);
+    });
+}
+
+#[test]
+fn a_lock_that_was_taken_twice_is_in_no_record() {
+    ends(
+        "ends::stores_under_a_lock_that_was_taken_twice",
+        "was taken 2 times",
+    );
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn stores_under_a_lock_that_was_taken_twice() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    with_heap(|root| unsafe {
+        let lock: *mut libc::pthread_mutex_t = nv_calloc(1, 64).cast();
+        lock.byte_add(16)
+            .cast::<i32>()
+            .write(libc::PTHREAD_MUTEX_RECURSIVE);
+        assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
+        assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
+        begin_set(root, Lock::Mutex(lock), 0, 0);
+    });
+}
+
+#[test]
+fn who_waits_lets_all_locks_go() {
+    ends("ends::waits_with_two_locks", "holds 1 more");
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn waits_with_two_locks() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    with_heap(|root| unsafe {
+        let lock: *mut libc::pthread_mutex_t = nv_calloc(1, 64).cast();
+        let cond: *mut libc::pthread_cond_t = nv_calloc(1, 64).cast();
+        __durum_ido_pthread_mutex_lock(lock);
+        __durum_ido_pthread_mutex_lock(&raw mut (*root).lock);
+        __durum_ido_pthread_cond_wait(cond, lock);
+    });
+}
+
+#[test]
+fn a_section_needs_a_heap() {
+    ends("ends::stores_without_a_heap", "call nv_open before");
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn stores_without_a_heap() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    unsafe {
+        let mut lock = libc::PTHREAD_MUTEX_INITIALIZER;
+        assert_eq!(__durum_ido_pthread_mutex_lock(&mut lock), 0);
+        begin_set(std::ptr::null_mut(), Lock::Mutex(&mut lock), 0, 0);
+    }
+}
+
+#[test]
+fn locals_that_were_made_before_the_heap_do_not_last() {
+    ends(
+        "ends::stores_below_locals_of_before",
+        "its locals do not last",
+    );
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn stores_below_locals_of_before() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let local = unsafe { __durum_ido_locals(__durum_ido_thread(), 64) }.expose_provenance();
+    let _alone = alone();
+    let directory = crate::support::scratch();
+    let root = crate::support::open(&directory.path().join("heap")).unwrap();
+    unsafe {
+        let local = std::ptr::with_exposed_provenance_mut::<std::ffi::c_void>(local);
+        local.cast::<u64>().write(1);
+        set(root, 0, 1);
+        __durum_ido_leave(__durum_ido_thread(), local);
+    }
+}

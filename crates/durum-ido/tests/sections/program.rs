@@ -1,0 +1,522 @@
+//! A stack that is pushed to and popped from, and a row that is filled by a call, compiled by hand: each function is
+//! cut where it overwrites what it has read, and goes on at each cut.
+
+use std::ffi::{CStr, c_void};
+use std::ptr;
+use std::sync::Once;
+
+use durum_ido::abi::*;
+use durum_ido::abi_locks::*;
+use durum_persist::line;
+
+#[repr(C)]
+pub struct Node {
+    value: u64,
+    next: *mut Node,
+}
+
+#[repr(C)]
+pub struct Root {
+    pub lock: libc::pthread_mutex_t,
+    head: *mut Node,
+    count: u64,
+    popped: u64,
+    row: [u64; 8],
+    sum: u64,
+    seen: u64,
+    other: libc::pthread_mutex_t,
+    given: u64,
+    taken: u64,
+    pub values: [u64; 64],
+}
+
+/// What is there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    pub list: Vec<u64>,
+    pub popped: u64,
+    pub row: [u64; 8],
+    pub sum: u64,
+    /// As often as something was moved.
+    pub moved: u64,
+    pub word: u64,
+}
+
+impl State {
+    /// # Panics
+    /// Where a part of it is not like the others.
+    pub unsafe fn of(root: *mut Root) -> Self {
+        unsafe {
+            let (mut list, mut at) = (Vec::new(), (*root).head);
+            while !at.is_null() && list.len() < 100 {
+                list.push((*at).value);
+                at = (*at).next;
+            }
+            assert_eq!(list.len() as u64, (*root).count, "the count");
+            assert_eq!((*root).seen, (*root).sum, "what was seen of the sum");
+            assert_eq!((*root).given, (*root).taken, "what was given and taken");
+            Self {
+                list,
+                popped: (*root).popped,
+                row: (*root).row,
+                sum: (*root).sum,
+                moved: (*root).taken,
+                word: (*root).values[1],
+            }
+        }
+    }
+
+    pub fn after(mut self, step: Step) -> Self {
+        match step {
+            Step::Push(value) => self.list.insert(0, value),
+            Step::Pop => self.popped += self.list.remove(0),
+            Step::Move => self.moved += 1,
+            Step::Word(value) => self.word = value,
+            Step::Fill(first) => {
+                self.row = std::array::from_fn(|at| first + at as u64);
+                self.sum = self.row.iter().sum();
+            }
+        }
+        self
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Push(u64),
+    Pop,
+    Fill(u64),
+    Move,
+    Word(u64),
+}
+
+pub unsafe fn run(root: *mut Root, step: Step) {
+    unsafe {
+        match step {
+            Step::Push(value) => push(root, nv_malloc(size_of::<Node>()).cast(), value),
+            Step::Pop => _ = pop(root),
+            Step::Fill(first) => fill(root, first),
+            Step::Move => give(root),
+            Step::Word(value) => set_word(root, 1, value),
+        }
+    }
+}
+
+const PUSH: u64 = 0x1111_2222_3333;
+const POP: u64 = 0x4444_5555_6666;
+const FILL: u64 = 0x7777_8888_9999;
+const ADD: u64 = 0xaaaa_bbbb_cccc;
+const SET: u64 = 0xdddd_eeee_ffff;
+const GIVE: u64 = 0x1234_5678_9abc;
+
+const fn region(hash: u64, number: u64, words: u16) -> Region {
+    Region {
+        code: hash << 16 | number,
+        line: 0,
+        words,
+        flags: 0,
+        addresses: [0; 2],
+    }
+}
+
+struct Functions([Function; 6]);
+unsafe impl Sync for Functions {}
+
+static PUSH_REGIONS: [Region; 2] = [region(PUSH, 1, 3), region(PUSH, 2, 3)];
+static POP_REGIONS: [Region; 1] = [region(POP, 1, 5)];
+static FILL_REGIONS: [Region; 5] = [
+    region(FILL, 1, 2),
+    region(FILL, 2, 2),
+    region(FILL, 3, 2),
+    region(FILL, 4, 3),
+    region(FILL, 5, 2),
+];
+static ADD_REGIONS: [Region; 1] = [region(ADD, 1, 2)];
+static SET_REGIONS: [Region; 1] = [region(SET, 1, 5)];
+
+static GIVE_REGIONS: [Region; 2] = [region(GIVE, 1, 3), region(GIVE, 2, 2)];
+
+type Resume = unsafe extern "C" fn(*const c_void, u32, *mut c_void);
+
+const fn function<const N: usize>(
+    hash: u64,
+    name: &'static CStr,
+    resume: Resume,
+    regions: &'static [Region; N],
+) -> Function {
+    Function {
+        hash,
+        name: name.as_ptr(),
+        file: c"program.rs".as_ptr(),
+        resume,
+        regions: regions.as_ptr(),
+        count: N as u64,
+    }
+}
+
+static FUNCTIONS: Functions = Functions([
+    function(PUSH, c"push", resume_push, &PUSH_REGIONS),
+    function(POP, c"pop", resume_pop, &POP_REGIONS),
+    function(FILL, c"fill", resume_fill, &FILL_REGIONS),
+    function(ADD, c"add", resume_add, &ADD_REGIONS),
+    function(SET, c"set", resume_set, &SET_REGIONS),
+    function(GIVE, c"give", resume_give, &GIVE_REGIONS),
+]);
+
+pub fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 6) });
+}
+
+unsafe fn store(thread: *mut Thread, place: *mut u64, value: u64) {
+    unsafe {
+        line::store_u64(place, value);
+        __durum_ido_wrote(thread, place.cast(), 8);
+    }
+}
+
+unsafe fn put_words<const N: usize>(words: *mut c_void, values: [u64; N]) {
+    for (at, value) in values.into_iter().enumerate() {
+        unsafe { line::store_u64(words.cast::<u64>().add(at), value) };
+    }
+}
+
+unsafe fn words<const N: usize>(words: *const c_void) -> [u64; N] {
+    std::array::from_fn(|at| unsafe { words.cast::<u64>().add(at).read() })
+}
+
+/// A record, in front of a store.
+unsafe fn record<const N: usize>(thread: *mut Thread, region: &Region, values: [u64; N]) {
+    unsafe {
+        put_words(__durum_ido_record(thread, region), values);
+        __durum_ido_recorded(thread, region);
+    }
+}
+
+fn at<T>(address: u64) -> *mut T {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+fn address<T>(place: *mut T) -> u64 {
+    place.expose_provenance() as u64
+}
+
+unsafe fn lock(root: *mut Root) {
+    assert_eq!(
+        unsafe { __durum_ido_pthread_mutex_lock(&raw mut (*root).lock) },
+        0
+    );
+}
+
+pub unsafe fn unlock(root: *mut Root) {
+    assert_eq!(
+        unsafe { __durum_ido_pthread_mutex_unlock(&raw mut (*root).lock) },
+        0
+    );
+}
+
+pub unsafe fn push(root: *mut Root, node: *mut Node, value: u64) {
+    unsafe {
+        lock(root);
+        let words = [address(root), address(node), value];
+        record(__durum_ido_thread(), &PUSH_REGIONS[0], words);
+        push_node(words);
+    }
+}
+
+unsafe fn push_node([root, node, value]: [u64; 3]) {
+    unsafe {
+        let (thread, root, node) = (__durum_ido_thread(), at::<Root>(root), at::<Node>(node));
+        store(thread, &raw mut (*node).value, value);
+        store(
+            thread,
+            (&raw mut (*node).next).cast(),
+            address((*root).head),
+        );
+        let words = [address(root), address(node), (*root).count];
+        record(thread, &PUSH_REGIONS[1], words);
+        push_link(words);
+    }
+}
+
+unsafe fn push_link([root, node, count]: [u64; 3]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        store(thread, (&raw mut (*root).head).cast(), node);
+        store(thread, &raw mut (*root).count, count + 1);
+        unlock(root);
+    }
+}
+
+/// One region alone, as where what is overwritten was read in front of its record.
+pub unsafe fn push_in_one(root: *mut Root, node: *mut Node, value: u64) {
+    unsafe {
+        lock(root);
+        let thread = __durum_ido_thread();
+        record(
+            thread,
+            &PUSH_REGIONS[0],
+            [address(root), address(node), value],
+        );
+        store(thread, &raw mut (*node).value, value);
+        store(thread, (&raw mut (*node).next).cast(), 0);
+        store(thread, (&raw mut (*root).head).cast(), address(node));
+        unlock(root);
+    }
+}
+
+unsafe extern "C" fn resume_push(place: *const c_void, region: u32, _: *mut c_void) {
+    unsafe {
+        match region {
+            1 => push_node(words(place)),
+            _ => push_link(words(place)),
+        }
+    }
+}
+
+pub unsafe fn pop(root: *mut Root) -> u64 {
+    unsafe {
+        lock(root);
+        let (thread, head) = (__durum_ido_thread(), (*root).head);
+        if head.is_null() {
+            unlock(root);
+            return 0;
+        }
+        let (value, next) = ((*head).value, address((*head).next));
+        let words = [address(root), next, (*root).count, (*root).popped, value];
+        record(thread, &POP_REGIONS[0], words);
+        pop_node(words);
+        nv_free(head.cast());
+        value
+    }
+}
+
+unsafe fn pop_node([root, next, count, popped, value]: [u64; 5]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        store(thread, (&raw mut (*root).head).cast(), next);
+        store(thread, &raw mut (*root).count, count - 1);
+        store(thread, &raw mut (*root).popped, popped + value);
+        unlock(root);
+    }
+}
+
+unsafe extern "C" fn resume_pop(place: *const c_void, _: u32, _: *mut c_void) {
+    unsafe { pop_node(words(place)) }
+}
+
+/// A local that has an address, and two calls in the section. The second one would overwrite the frame that the record
+/// of the first one leads to.
+unsafe fn fill(root: *mut Root, first: u64) {
+    unsafe {
+        let thread = __durum_ido_thread();
+        let local: *mut u64 = __durum_ido_locals(thread, 64).cast();
+        for index in 0..8 {
+            store(thread, local.add(index), first + index as u64);
+        }
+        lock(root);
+        assert!(__durum_ido_record_call(thread, &FILL_REGIONS[0]).is_null());
+        call_add([address(root), address(local)], &FILL_REGIONS[0]);
+        fill_again([address(root), address(local)]);
+        __durum_ido_leave(thread, local.cast());
+    }
+}
+
+/// With a frame that goes on at this region.
+unsafe fn call_add(words: [u64; 2], region: &Region) -> u64 {
+    unsafe {
+        let (thread, [root, local]) = (__durum_ido_thread(), words);
+        let frame = __durum_ido_call(thread, region);
+        put_words(frame, words);
+        __durum_ido_called(thread, region);
+        let sum = add(at(root), at(local));
+        __durum_ido_returned(thread, frame);
+        sum
+    }
+}
+
+unsafe fn fill_again(words: [u64; 2]) {
+    unsafe {
+        let thread = __durum_ido_thread();
+        put_words(__durum_ido_record_call(thread, &FILL_REGIONS[1]), words);
+        __durum_ido_recorded(thread, &FILL_REGIONS[1]);
+        fill_sum(words);
+    }
+}
+
+unsafe fn fill_sum(words: [u64; 2]) {
+    unsafe {
+        let sum = call_add(words, &FILL_REGIONS[2]);
+        fill_record(words, sum);
+    }
+}
+
+unsafe fn fill_record([root, local]: [u64; 2], sum: u64) {
+    unsafe {
+        record(__durum_ido_thread(), &FILL_REGIONS[3], [root, local, sum]);
+        fill_local([root, local, sum]);
+    }
+}
+
+unsafe fn fill_local([root, local, sum]: [u64; 3]) {
+    unsafe {
+        let thread = __durum_ido_thread();
+        store(thread, &raw mut (*at::<Root>(root)).sum, sum);
+        store(thread, at(local), sum);
+        record(thread, &FILL_REGIONS[4], [root, local]);
+        fill_seen([root, local]);
+    }
+}
+
+unsafe fn fill_seen([root, local]: [u64; 2]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        store(thread, &raw mut (*root).seen, at::<u64>(local).read());
+        unlock(root);
+    }
+}
+
+unsafe extern "C" fn resume_fill(place: *const c_void, region: u32, result: *mut c_void) {
+    unsafe {
+        match region {
+            1 => fill_again(words(place)),
+            2 => fill_sum(words(place)),
+            3 => fill_record(words(place), result.cast::<u64>().read()),
+            4 => fill_local(words(place)),
+            _ => fill_seen(words(place)),
+        }
+    }
+}
+
+unsafe fn add(root: *mut Root, row: *mut u64) -> u64 {
+    unsafe {
+        let words = [address(root), address(row)];
+        record(__durum_ido_thread(), &ADD_REGIONS[0], words);
+        add_row(words)
+    }
+}
+
+unsafe fn add_row([root, row]: [u64; 2]) -> u64 {
+    unsafe {
+        let (thread, root, row) = (__durum_ido_thread(), at::<Root>(root), at::<u64>(row));
+        let mut sum = 0;
+        for index in 0..8 {
+            let value = row.add(index).read();
+            store(
+                thread,
+                (&raw mut (*root).row).cast::<u64>().add(index),
+                value,
+            );
+            sum += value;
+        }
+        sum
+    }
+}
+
+unsafe extern "C" fn resume_add(place: *const c_void, _: u32, result: *mut c_void) {
+    unsafe { result.cast::<u64>().write(add_row(words(place))) }
+}
+
+/// A lock of either kind.
+#[derive(Clone, Copy)]
+pub enum Lock {
+    Mutex(*mut libc::pthread_mutex_t),
+    ReadWrite(*mut libc::pthread_rwlock_t),
+}
+
+/// One word, as where the value of a map is replaced.
+pub unsafe fn set(root: *mut Root, index: u64, value: u64) {
+    unsafe {
+        lock(root);
+        let lock = Lock::Mutex(&raw mut (*root).lock);
+        set_value(begin_set(root, lock, index, value));
+    }
+}
+
+/// What comes in front of the store: the lock is held.
+pub unsafe fn begin_set(root: *mut Root, lock: Lock, index: u64, value: u64) -> [u64; 5] {
+    let (lock, is_read_write) = match lock {
+        Lock::Mutex(lock) => (address(lock), 0),
+        Lock::ReadWrite(lock) => (address(lock), 1),
+    };
+    let words = [address(root), index, value, lock, is_read_write];
+    unsafe { record(__durum_ido_thread(), &SET_REGIONS[0], words) };
+    words
+}
+
+pub unsafe fn set_value([root, index, value, lock, is_read_write]: [u64; 5]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        let values = (&raw mut (*root).values).cast::<u64>();
+        store(thread, values.add(index as usize), value);
+        match is_read_write {
+            0 => __durum_ido_pthread_mutex_unlock(at(lock)),
+            _ => __durum_ido_pthread_rwlock_unlock(at(lock)),
+        };
+    }
+}
+
+unsafe extern "C" fn resume_set(place: *const c_void, _: u32, _: *mut c_void) {
+    unsafe { set_value(words(place)) }
+}
+
+pub unsafe fn node() -> *mut Node {
+    nv_malloc(size_of::<Node>()).cast()
+}
+
+/// Under two locks, of which the one that was taken first goes first.
+unsafe fn give(root: *mut Root) {
+    unsafe {
+        lock(root);
+        __durum_ido_pthread_mutex_lock(&raw mut (*root).other);
+        let words = [address(root), (*root).given, (*root).taken];
+        record(__durum_ido_thread(), &GIVE_REGIONS[0], words);
+        give_one(words);
+    }
+}
+
+unsafe fn give_one([root, given, taken]: [u64; 3]) {
+    unsafe {
+        let thread = __durum_ido_thread();
+        store(thread, &raw mut (*at::<Root>(root)).given, given + 1);
+        let lock = (&raw const (*at::<Root>(root)).lock).cast();
+        let words = __durum_ido_record_release(thread, &GIVE_REGIONS[1], lock);
+        put_words(words, [root, taken]);
+        __durum_ido_recorded(thread, &GIVE_REGIONS[1]);
+        take_one([root, taken]);
+    }
+}
+
+unsafe fn take_one([root, taken]: [u64; 2]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
+        unlock(root);
+        record(thread, &GIVE_REGIONS[1], [address(root), taken]);
+        store(thread, &raw mut (*root).taken, taken + 1);
+        __durum_ido_pthread_mutex_unlock(&raw mut (*root).other);
+    }
+}
+
+unsafe extern "C" fn resume_give(place: *const c_void, region: u32, _: *mut c_void) {
+    unsafe {
+        match region {
+            1 => give_one(words(place)),
+            _ => take_one(words(place)),
+        }
+    }
+}
+
+/// One word that nothing else is stored with: no record tells of it.
+pub unsafe fn set_word(root: *mut Root, index: usize, value: u64) {
+    unsafe {
+        lock(root);
+        let thread = __durum_ido_thread();
+        assert!(__durum_ido_record_word(thread, &SET_REGIONS[0]).is_null());
+        store(
+            thread,
+            (&raw mut (*root).values).cast::<u64>().add(index),
+            value,
+        );
+        unlock(root);
+    }
+}

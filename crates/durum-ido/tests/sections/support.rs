@@ -1,0 +1,59 @@
+//! One heap at a time in a process, so one test at a time.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use durum::{Domain, StoreOptions};
+
+use crate::program::{self, Root};
+
+/// Keeps other tests away. A heap that a failed test has left open is closed with it.
+pub struct Alone(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+pub fn alone() -> Alone {
+    static ALONE: Mutex<()> = Mutex::new(());
+    program::register();
+    Alone(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        let _ = durum_ido::close();
+    }
+}
+
+/// A heap, on a thread of its own.
+pub fn with_heap(body: impl FnOnce(*mut Root) + Send) {
+    let _alone = alone();
+    let directory = scratch();
+    on_a_thread(|| {
+        body(open(&directory.path().join("heap"))?);
+        durum_ido::close().map_err(|error| error.to_string())
+    })
+    .unwrap();
+}
+
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+pub fn options() -> StoreOptions {
+    StoreOptions::new()
+        .domain(Domain::Dax)
+        .base(0x3000_0000_0000u64)
+        .checkpoint_thread(false)
+}
+
+/// Opens the heap, and gives its root.
+pub fn open(path: &Path) -> Result<*mut Root, String> {
+    durum_ido::open(path, &options()).map_err(|error| error.to_string())?;
+    Ok(durum_ido::abi::nv_root(size_of::<Root>()).cast())
+}
+
+/// On a thread of its own: what it keeps of the heap goes away with it.
+pub fn on_a_thread<R: Send>(body: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
+    std::thread::scope(|scope| {
+        let running = scope.spawn(body);
+        running.join().unwrap_or_else(|_| Err("a panic".into()))
+    })
+}

@@ -1,0 +1,126 @@
+//! Puddles of sections, for a runtime that records in them how interrupted code goes on (docs/format/section.md).
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use durum_format::Uuid;
+use durum_format::puddle::{PuddleKind, heap_offset, heap_size};
+
+use durum_service::InterruptedClient;
+
+use crate::alloc::Puddle;
+use crate::error::Result;
+use crate::opened::{Pool, Store};
+use crate::options::PoolOptions;
+use crate::primitive::locked;
+use crate::store::enter;
+
+/// A puddle of sections of an open store, mapped at its address: as long as any of these is there, and the store is
+/// open.
+#[derive(Clone, Debug)]
+pub struct SectionPuddle(Arc<Puddle>);
+
+impl Store {
+    /// Makes a puddle of sections of 2 MiB: its heap is zero. It is this client's, and is durable when this returns; it
+    /// goes with the client, unless that is in a section then.
+    ///
+    /// # Errors
+    /// `StorageFull`, `AddressesExhausted` and others of the store; nothing is left behind.
+    #[doc(hidden)]
+    pub fn section_puddle(&self) -> Result<SectionPuddle> {
+        self.check()?;
+        let puddle = self.inner.log_puddle(PuddleKind::Sections)?;
+        Ok(SectionPuddle(puddle))
+    }
+
+    /// The clients that are gone and were in sections: their pools are refused until these are completed.
+    ///
+    /// # Errors
+    /// Store errors.
+    #[doc(hidden)]
+    pub fn interrupted(&self) -> Result<Vec<InterruptedClient>> {
+        self.check()?;
+        Ok(self.inner.service.interrupted()?)
+    }
+
+    /// Takes over what such a client has left: its pools are open, and its puddles of sections are mapped. Durable when
+    /// this returns: whoever dies before [`InterruptedSections::done`] leaves it to the next one.
+    ///
+    /// # Errors
+    /// Store errors; those of mapping. The client stays interrupted.
+    #[doc(hidden)]
+    pub fn take_over(&self, client: Uuid) -> Result<InterruptedSections> {
+        self.check()?;
+        let store = &self.inner;
+        let taken = store.service.take_over(client)?;
+        let options = PoolOptions::new();
+        let mut pools = Vec::new();
+        for grant in taken.pools {
+            let _one_at_a_time = locked(&store.opening);
+            let pool = enter(store, grant, &options)?;
+            pools.push(self.prepared(pool));
+        }
+        let mut puddles = Vec::new();
+        for grant in taken.puddles {
+            puddles.push(SectionPuddle(store.map_client_puddle(grant)?));
+        }
+        Ok(InterruptedSections {
+            store: self.clone(),
+            client,
+            pools,
+            puddles,
+        })
+    }
+}
+
+/// What a client that is gone has left, and this one has taken over.
+#[derive(Debug)]
+pub struct InterruptedSections {
+    store: Store,
+    client: Uuid,
+    /// They stay open as long as this is there.
+    pools: Vec<Pool>,
+    puddles: Vec<SectionPuddle>,
+}
+
+impl InterruptedSections {
+    /// The puddles in which the client has recorded its sections.
+    pub fn puddles(&self) -> &[SectionPuddle] {
+        &self.puddles
+    }
+
+    /// All sections have been completed: their records say so, durably, and what they have changed is durable. The
+    /// puddles are gone when this returns, durably; the pools are given back, and may be opened.
+    ///
+    /// # Errors
+    /// `PoolInterrupted` where one is under way.
+    pub fn done(self) -> Result<Vec<Pool>> {
+        // Their addresses are free for others then.
+        for puddle in &self.puddles {
+            puddle.0.unmap();
+        }
+        self.store.inner.service.sections_done(self.client)?;
+        Ok(self.pools)
+    }
+}
+
+impl SectionPuddle {
+    /// Which puddle it is.
+    pub fn uuid(&self) -> Uuid {
+        self.0.uuid
+    }
+
+    /// Where its heap begins, and how many bytes it has.
+    pub fn heap(&self) -> (NonNull<u8>, usize) {
+        let size = self.0.size as u64;
+        (
+            self.0.at(heap_offset(size) as usize),
+            heap_size(size) as usize,
+        )
+    }
+
+    /// Its size.
+    pub fn size(&self) -> u64 {
+        self.0.size as u64
+    }
+}
