@@ -159,6 +159,22 @@ void make_two_versions(Module &module) {
                                                        : locks::entered_outside);
 }
 
+// A function that opens the heap has no sections, so those that it calls do not become a part of it:
+// their locals lie in the heap.
+void keep_openers_apart(Module &module) {
+    const Function *open = module.getFunction("nv_open");
+    if (!open)
+        return;
+    SmallPtrSet<Function *, 4> openers;
+    for (const User *user : open->users())
+        if (const auto *call = dyn_cast<CallBase>(user))
+            openers.insert(const_cast<Function *>(call->getFunction()));
+    for (Function *opener : openers)
+        for (Instruction &instruction : instructions(*opener))
+            if (auto *call = dyn_cast<CallBase>(&instruction))
+                call->setIsNoInline();
+}
+
 } // namespace
 
 bool is_compiled(const Module &module) {
@@ -167,6 +183,7 @@ bool is_compiled(const Module &module) {
 
 void begin(Module &module, ModuleAnalysisManager &) {
     move_globals(module);
+    keep_openers_apart(module);
 }
 
 void end(Module &module, ModuleAnalysisManager &analyses) {

@@ -110,7 +110,9 @@ class Resumer {
     }
 
     bool is_live_in(const Value &value) const {
-        return any_of(sites, [&](const Site &site) { return is_contained(site.live_ins, &value); });
+        return any_of(sites, [&](const Site &site) {
+            return is_contained(site.live_ins, &value) || is_contained(site.not_needed, &value);
+        });
     }
 
     Instruction *named(const Value *value) const {
@@ -133,6 +135,8 @@ class Resumer {
         };
         for (const Site &site : sites) {
             for (const Value *value : site.live_ins)
+                make(value);
+            for (const Value *value : site.not_needed)
                 make(value);
             if (has_result(site))
                 make(site.place);

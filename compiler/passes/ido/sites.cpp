@@ -173,8 +173,9 @@ void add_live_ins(Function &function, MutableArrayRef<Site> sites, const locks::
     // With the blocks that are new.
     const Inside inside(function, held);
     const Live live(function, inside);
+    const Live all(function, [](const Instruction &) { return true; });
     const DataLayout &layout = function.getDataLayout();
-    for (Site &site : sites)
+    for (Site &site : sites) {
         for (Value *value : live.at(*site.head)) {
             if (value == site.place)
                 continue;
@@ -182,6 +183,10 @@ void add_live_ins(Function &function, MutableArrayRef<Site> sites, const locks::
             site.sizes.push_back(
                 alignTo(layout.getTypeStoreSize(value->getType()).getFixedValue(), word));
         }
+        for (Value *value : all.at(*site.head))
+            if (value != site.place && !is_contained(site.live_ins, value))
+                site.not_needed.push_back(value);
+    }
 }
 
 SmallVector<Site, 16> make_sites(Function &function, const Inside &inside, const locks::Held &held,

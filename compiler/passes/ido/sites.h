@@ -36,6 +36,8 @@ struct Site {
     llvm::SmallVector<llvm::Value *, 8> live_ins = {};
     // Bytes of each, in words.
     llvm::SmallVector<uint64_t, 8> sizes = {};
+    // What only code behind the section's end uses, where nobody comes who has entered here.
+    llvm::SmallVector<llvm::Value *, 8> not_needed = {};
 };
 
 // Whether a call leads to code that may have sections or stores of its own.

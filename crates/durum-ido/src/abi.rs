@@ -12,7 +12,7 @@ pub use crate::refusals::Place;
 pub use crate::thread::Thread;
 
 use crate::alloc::{self, Contents};
-use crate::{code, globals, heap, names, record, refusals, section, thread};
+use crate::{code, globals, heap, names, open, record, refusals, section, thread};
 
 /// What is known of the calling thread. The first 32 bits are how many locks it holds.
 #[unsafe(no_mangle)]
@@ -57,7 +57,12 @@ pub unsafe extern "C" fn __durum_ido_register_globals(table: *const *const Globa
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __durum_ido_global(global: *const Global) -> *mut c_void {
     // SAFETY: as the caller promises.
-    globals::place(unsafe { &*global })
+    let global = unsafe { &*global };
+    if let Some(place) = globals::known(global) {
+        return place;
+    }
+    open::open_of_environment();
+    globals::place(global)
 }
 
 /// Begins a record in front of a store: what the section has stored is durable, and its live-ins go to what this
@@ -313,6 +318,7 @@ pub unsafe extern "C" fn __durum_ido_written_elsewhere(
 /// The program's root: `size` bytes, of zeros when it is first called for. It is there durably when this returns.
 #[unsafe(no_mangle)]
 pub extern "C" fn nv_root(size: usize) -> *mut c_void {
+    open::open_of_environment();
     heap::root(size).cast()
 }
 
@@ -320,6 +326,7 @@ pub extern "C" fn nv_root(size: usize) -> *mut c_void {
 /// when this returns: a crash before anything leads to them leaves them taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn nv_malloc(size: usize) -> *mut c_void {
+    open::open_of_environment();
     alloc::allocate(size, Contents::Any).cast()
 }
 
@@ -328,6 +335,7 @@ pub extern "C" fn nv_malloc(size: usize) -> *mut c_void {
 pub extern "C" fn nv_calloc(count: usize, size: usize) -> *mut c_void {
     // What is too large has no room.
     let size = count.checked_mul(size).unwrap_or(usize::MAX >> 1);
+    open::open_of_environment();
     alloc::allocate(size, Contents::Zeros).cast()
 }
 
@@ -337,6 +345,7 @@ pub extern "C" fn nv_calloc(count: usize, size: usize) -> *mut c_void {
 /// NULL, or an object of the heap that nobody else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nv_realloc(object: *mut c_void, size: usize) -> *mut c_void {
+    open::open_of_environment();
     // SAFETY: as the caller promises.
     unsafe { alloc::reallocate(object.cast(), size) }.cast()
 }
@@ -347,6 +356,7 @@ pub unsafe extern "C" fn nv_realloc(object: *mut c_void, size: usize) -> *mut c_
 /// A string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nv_strdup(text: *const c_char) -> *mut c_char {
+    open::open_of_environment();
     // SAFETY: as the caller promises.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes_with_nul();
     alloc::allocate(bytes.len(), Contents::Copy(bytes.as_ptr(), bytes.len())).cast()

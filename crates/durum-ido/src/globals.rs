@@ -54,13 +54,16 @@ pub(crate) unsafe fn register(table: *const *const Global, count: u64) {
     }
 }
 
+/// Where the variable lies, if somebody has asked before.
+#[inline]
+pub(crate) fn known(global: &Global) -> Option<*mut c_void> {
+    let place = global.place.load(Ordering::Acquire);
+    (!place.is_null()).then_some(place)
+}
+
 /// Where the variable lies, which is made now if the heap has none of its name.
 pub(crate) fn place(global: &Global) -> *mut c_void {
     static FINDING: Mutex<()> = Mutex::new(());
-    let known = global.place.load(Ordering::Acquire);
-    if !known.is_null() {
-        return known;
-    }
     let _one_at_a_time = locked(&FINDING);
     // SAFETY: a string of the program's.
     let name = unsafe { CStr::from_ptr(global.name) }.to_bytes();

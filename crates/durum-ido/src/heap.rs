@@ -84,7 +84,9 @@ impl std::ops::Deref for OpenHeap {
     fn deref(&self) -> &Heap {
         match &*self.0 {
             Some(heap) => heap,
-            None => fatal!("no heap is open: call nv_open before"),
+            None => fatal!(
+                "no heap is open: set DURUM_HEAP, or call nv_open in a function that has no sections and uses no variable that lasts"
+            ),
         }
     }
 }

@@ -2,16 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use durum::primitive::locked;
 use durum::{Address, Domain, Engine, Pool, PoolOptions, Store, StoreOptions};
 
+use crate::fatal::fatal;
 use crate::globals;
 use crate::heap::{self, Heap, HeapRoot, VERSION};
 use crate::open_error::{OpenError, refuse};
 use crate::reach::{self, EPOCH_END};
 use crate::{resume, slots, thread};
 
+/// A heap is open, and its sections are completed.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
 /// The pool of the store.
 const POOL: &str = "heap";
 
@@ -56,10 +60,17 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
     heap::publish(Heap { pool, root, store });
     let completed = sections.map(resume::run);
     let ended = completed.and_then(|()| resume::done(interrupted));
-    ended.inspect_err(|_| {
-        // What is said is why it was not opened.
-        let _ = close();
-    })
+    match ended {
+        Ok(()) => {
+            IS_OPEN.store(true, Ordering::Release);
+            Ok(())
+        }
+        Err(error) => {
+            // What is said is why it was not opened.
+            let _ = close();
+            Err(error)
+        }
+    }
 }
 
 /// Closes the heap, for tests: a program that ends leaves it as it is. No thread is in a section, and no other one
@@ -68,8 +79,28 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
 /// # Errors
 /// What the store says. The next opener recovers.
 pub fn close() -> durum::Result<()> {
+    IS_OPEN.store(false, Ordering::Release);
     globals::forget();
     heap::close()
+}
+
+/// The first use of the heap opens that of `DURUM_HEAP`, if none is open. The program ends where it cannot be opened;
+/// without a name nothing happens, and whoever needs a heap says so.
+pub(crate) fn open_of_environment() {
+    // A section that goes on is a part of an opening.
+    // SAFETY: the thread's own.
+    if IS_OPEN.load(Ordering::Acquire) || unsafe { (*thread::current()).is_resuming } != 0 {
+        return;
+    }
+    let Some(path) = std::env::var_os("DURUM_HEAP") else {
+        return;
+    };
+    // Another thread may have been first.
+    if let Err(error) = open(Path::new(&path), &StoreOptions::new())
+        && heap::path().is_none()
+    {
+        fatal!("DURUM_HEAP: {}: {error}", Path::new(&path).display());
+    }
 }
 
 fn not_memory(path: &Path) -> OpenError {
