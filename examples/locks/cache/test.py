@@ -368,9 +368,8 @@ class Model:
             verb = b"get"
         if verb in (b"get", b"gets"):
             keys = [key] + self.random.choices(self.keys, k=self.random.choice([0, 0, 5]))
-            # Values as they are now: later commands of the same batch change them.
-            asked = [(key, self.items.get(key)) for key in keys]
-            asked = [(key, item, item[1]) for key, item in asked if item]
+            # Later commands of the same batch make other lists for these keys.
+            asked = [(key, self.items[key]) for key in keys if key in self.items]
             return verb + b" " + b" ".join(keys) + b"\r\n", lambda client: self.read(client, asked, verb == b"gets")
         if verb == b"flush_all":
             self.items.clear()
@@ -381,7 +380,7 @@ class Model:
             text, answer = b"touch " + key + b" 500", b"TOUCHED\r\n" if item else b"NOT_FOUND\r\n"
         elif verb in (b"incr", b"decr"):
             by = self.random.choice([0, 1, 10, 2**64 - 1])
-            text, answer = b"%s %s %d" % (verb, key, by), self.count(item, by if verb == b"incr" else -by)
+            text, answer = b"%s %s %d" % (verb, key, by), self.count(key, by if verb == b"incr" else -by)
         else:
             if verb == b"cas":
                 told = item[2] if item and item[2] and self.random.random() < 0.8 else 2**63
@@ -400,22 +399,23 @@ class Model:
             return set_text(key, value, flags, self.random.choice([0, 1000]), verb, more), b"" if quiet else answer
         return text + (b" noreply\r\n" if quiet else b"\r\n"), b"" if quiet else answer
 
-    def count(self, item, by):
+    def count(self, key, by):
+        item = self.items.get(key)
         if not item:
             return b"NOT_FOUND\r\n"
         if not re.fullmatch(rb"0*[0-9]{1,20}", item[1]) or int(item[1]) >= 2**64:
             return b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
-        item[1] = b"%d" % (max(0, int(item[1]) + by) % 2**64)
-        item[2] = None
-        return item[1] + b"\r\n"
+        value = b"%d" % (max(0, int(item[1]) + by) % 2**64)
+        self.store(key, item[0], value)
+        return value + b"\r\n"
 
     @staticmethod
     def read(client, asked, with_cas):
-        for key, item, value in asked:
-            words = client.line().split()
+        for key, item in asked:
+            value, words = item[1], client.line().split()
             assert words[:4] == [b"VALUE", key, b"%d" % item[0], b"%d" % len(value)], (words, item[0], len(value))
             assert client.file.read(len(value) + 2) == value + b"\r\n", f"the value of {key} is wrong"
-            if with_cas and item[1] is value:
+            if with_cas:
                 assert item[2] in (None, int(words[4])), f"the number of {key} has changed"
                 item[2] = int(words[4])
         assert client.line() == b"END\r\n"
