@@ -89,8 +89,10 @@ static void drop(struct reply *reply, size_t sent) {
     while (reply->sent < reply->count) {
         struct piece *piece = &reply->pieces[reply->sent];
         if (sent < piece->size) {
-            piece->start += sent;
-            piece->bytes += piece->bytes ? sent : 0;
+            if (piece->bytes)
+                piece->bytes += sent;
+            else
+                piece->start += sent;
             piece->size -= sent;
             return;
         }

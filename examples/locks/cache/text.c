@@ -18,15 +18,17 @@ bool text_is(struct word word, const char *name) {
 
 /* strtoull takes spaces, signs, and what has a number in front only. */
 bool text_unsigned(struct word word, uint64_t max, uint64_t *number) {
-    *number = 0;
+    uint64_t value = 0;
     for (size_t i = 0; i < word.size; i++) {
         if (word.text[i] < '0' || word.text[i] > '9')
             return false;
-        if (__builtin_mul_overflow(*number, 10, number) ||
-            __builtin_add_overflow(*number, (uint64_t)(word.text[i] - '0'), number))
+        uint64_t digit = (uint64_t)(word.text[i] - '0');
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, digit, &value))
             return false;
     }
-    return word.size > 0 && *number <= max;
+    *number = value;
+    return word.size > 0 && value <= max;
 }
 
 bool text_signed(struct word word, int64_t *number) {
