@@ -52,6 +52,17 @@ SmallPtrSet<const BasicBlock *, 16> behind_records(const Function &function, Arr
     return {blocks.begin(), blocks.end()};
 }
 
+// What a function is given that only reads.
+SmallVector<Value *, 2> read_by(const CallInst &call) {
+    SmallVector<Value *, 2> pointers;
+    if (isa<IntrinsicInst>(call) || call.doesNotAccessMemory())
+        return pointers;
+    for (Value *argument : call.args())
+        if (argument->getType()->isPointerTy())
+            pointers.push_back(argument);
+    return pointers;
+}
+
 // A place that reads or writes an object, by a pointer into it.
 struct Access {
     Instruction *instruction;
@@ -175,6 +186,10 @@ void ask_for_memory(Function &function, ArrayRef<Site> sites, const Inside &insi
                 add(instruction, load->getPointerOperand(), false);
             if (auto *copy = dyn_cast<MemTransferInst>(&instruction))
                 add(instruction, copy->getRawSource(), false);
+            if (auto *call = dyn_cast<CallInst>(&instruction))
+                if (may_be_repeated(*call) && !runtime::is_check(*call))
+                    for (Value *read : read_by(*call))
+                        add(instruction, read, false);
         }
     Asker(function, thread).ask(accesses);
 }

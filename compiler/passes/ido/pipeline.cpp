@@ -116,6 +116,17 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     return Code{function, hash, make_resume(*function, sites, inside, thread), regions};
 }
 
+// A function that only reads has no sites, and is done again with the region of its caller. So what
+// it reads has to last, too.
+void check_reader(const Prepared &prepared, const locks::Held &held) {
+    auto [function, thread] = prepared;
+    const Inside inside(*function, held);
+    if (!function->onlyReadsMemory() || !inside(function->getEntryBlock().front()))
+        return;
+    forget_reading(*function);
+    ask_for_memory(*function, {}, inside, thread);
+}
+
 // The runtime finds functions by their hashes.
 void register_functions(Module &module, ArrayRef<Code> codes) {
     if (codes.empty())
@@ -159,8 +170,8 @@ void make_two_versions(Module &module) {
                                                        : locks::entered_outside);
 }
 
-// A function that opens the heap has no sections, so those that it calls do not become a part of it:
-// their locals lie in the heap.
+// A function that opens the heap has no sections, so those that it calls do not become a part of
+// it: their locals lie in the heap.
 void keep_openers_apart(Module &module) {
     const Function *open = module.getFunction("nv_open");
     if (!open)
@@ -220,6 +231,8 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     for (const Prepared &prepared : functions)
         if (std::optional<Code> code = make_code(prepared, held, of_functions, omitted))
             codes.push_back(*code);
+    for (const Prepared &prepared : functions)
+        check_reader(prepared, held);
     register_functions(module, codes);
     tell_callers(module);
     forget_effects(module, language);

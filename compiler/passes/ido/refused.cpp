@@ -53,13 +53,36 @@ void report(const Instruction &place, Refusal refusal, StringRef subject = {}) {
         DiagnosticInfoUnsupported(function, message_of(refusal, subject), place.getDebugLoc()));
 }
 
-bool is_global(const Value *pointer) {
+// The variable that a pointer may lead to, or null.
+const GlobalVariable *global_of(const Value *pointer) {
     SmallVector<const Value *, 4> objects;
     getUnderlyingObjects(pointer, objects, nullptr, 0);
-    return any_of(objects, [](const Value *object) {
-        const auto *global = dyn_cast<GlobalVariable>(object);
-        return global && !global->isConstant() && !is_sanitizers(*global);
-    });
+    for (const Value *object : objects)
+        if (const auto *global = dyn_cast<GlobalVariable>(object))
+            if (!global->isConstant() && !is_sanitizers(*global))
+                return global;
+    return nullptr;
+}
+
+SmallVector<const Value *, 2> pointers_of(const Instruction &instruction) {
+    SmallVector<const Value *, 2> pointers;
+    if (const Value *pointer = getLoadStorePointerOperand(&instruction))
+        pointers.push_back(pointer);
+    if (const auto *intrinsic = dyn_cast<AnyMemIntrinsic>(&instruction)) {
+        pointers.push_back(intrinsic->getRawDest());
+        if (const auto *transfer = dyn_cast<AnyMemTransferInst>(&instruction))
+            pointers.push_back(transfer->getRawSource());
+    }
+    return pointers;
+}
+
+// What the message is about, beside the place.
+StringRef subject_of(const Instruction &instruction, Refusal refusal) {
+    if (refusal == Refusal::Global)
+        for (const Value *pointer : pointers_of(instruction))
+            if (const GlobalVariable *global = global_of(pointer))
+                return global->getName();
+    return {};
 }
 
 bool is_thread_local(const Value *pointer) {
@@ -121,18 +144,11 @@ std::optional<Refusal> refusal_of(const Instruction &instruction) {
     // What goes on in the caller cannot be resumed.
     if (isa<ResumeInst>(instruction))
         return Refusal::Exception;
-    SmallVector<const Value *, 2> pointers;
-    if (const Value *pointer = getLoadStorePointerOperand(&instruction))
-        pointers.push_back(pointer);
-    if (const auto *intrinsic = dyn_cast<AnyMemIntrinsic>(&instruction)) {
-        pointers.push_back(intrinsic->getRawDest());
-        if (const auto *transfer = dyn_cast<AnyMemTransferInst>(&instruction))
-            pointers.push_back(transfer->getRawSource());
-    }
+    const auto pointers = pointers_of(instruction);
     for (const Value *pointer : pointers)
         if (is_thread_local(pointer))
             return Refusal::ThreadLocal;
-    if (any_of(pointers, is_global))
+    if (any_of(pointers, global_of))
         return Refusal::Global;
     return std::nullopt;
 }
@@ -174,7 +190,7 @@ class Refuser {
             if (!inside.is_certain(instruction) || throws_for_library(instruction))
                 doubtful.push_back({&instruction, *refusal});
             else if (is_first(instruction, *refusal))
-                report(instruction, *refusal);
+                report(instruction, *refusal, subject_of(instruction, *refusal));
         }
         for (auto [instruction, refusal] : doubtful)
             end_if_inside(*instruction, *instruction, refusal);
@@ -184,7 +200,7 @@ class Refuser {
     void end_if_inside(const Instruction &place, Instruction &before, Refusal refusal) {
         IRBuilder<> builder(&before);
         builder.CreateCall(runtime::declare(module, runtime::refused),
-                           {thread, place_of(place, refusal, {})});
+                           {thread, place_of(place, refusal, subject_of(place, refusal))});
     }
 
     // Who is called has to be compiled for it. Of another file the linker knows, if the call is in

@@ -37,7 +37,7 @@ void atomic_access(struct data *data) {
 
 void global(struct data *data) {
     pthread_mutex_lock(&data->lock);
-    // CHECK-DAG: refused.c:[[@LINE+1]]:{{.*}}error: a global variable in a section{{.*}}[ido-global]
+    // CHECK-DAG: refused.c:[[@LINE+1]]:{{.*}}error: a global variable in a section{{.*}}(limit){{.*}}[ido-global]
     data->number = limit;
     pthread_mutex_unlock(&data->lock);
 }

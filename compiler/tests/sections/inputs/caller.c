@@ -2,6 +2,7 @@
 #include "simulated.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct root {
     pthread_mutex_t lock;
@@ -30,6 +31,21 @@ __attribute__((noinline)) void elsewhere(struct root *root, const uint64_t *firs
     pthread_mutex_unlock(&root->lock);
 }
 
+/* Also by functions that only read. */
+__attribute__((noinline)) static uint64_t sum_of(const uint64_t *first) {
+    uint64_t sum = 0;
+    for (int i = 0; first[i]; i++)
+        sum += first[i];
+    return sum;
+}
+__attribute__((noinline)) void by_reader(struct root *root, const uint64_t *first, const char *text) {
+    pthread_mutex_lock(&root->lock);
+    root->number++;
+    callee_of_certain(&root->number);
+    root->number ^= text ? strlen(text) : sum_of(first);
+    pthread_mutex_unlock(&root->lock);
+}
+
 __attribute__((noinline)) void in_section(struct root *root, void (*pointer)(uint64_t *)) {
     pthread_mutex_lock(&root->lock);
     if (pointer)
@@ -44,7 +60,12 @@ const int operations = 4;
 void init(struct root *root) { root->number = 0; }
 
 void operate(struct root *root, int number) {
-    static uint64_t numbers[2] = {7, 8};
+    static uint64_t numbers[3] = {7, 8};
+    static char text[] = "text";
+    if (getenv("READER"))
+        return by_reader(root, numbers, NULL);
+    if (getenv("LIBRARY"))
+        return by_reader(root, numbers, text);
     if (getenv("ELSEWHERE"))
         return elsewhere(root, &numbers[0], &numbers[1]);
     /* Outside of sections each may be called. */
