@@ -1,7 +1,7 @@
 /* Data that last, for programs with locks that `durumcc -fido` compiles (docs/tutorials/locks.md).
  *
- * What a thread does while it holds a lock is a section. Sections whose program was killed, or whose
- * machine lost its power, are completed when the heap is opened again.
+ * What a thread does while it holds a lock is a section. Sections whose program was killed, or
+ * whose machine lost its power, are completed when the heap is opened again.
  *
  * A program has one heap, a directory in memory that lasts (DAX) or in /dev/shm. It is opened by
  * nv_open, or by the first use of the heap if the environment has DURUM_HEAP. */
@@ -14,26 +14,26 @@
 extern "C" {
 #endif
 
-/* A global or static variable that lasts: `static durum_durable long count;`. It has its initial value
- * in a new heap, and is found by its name and that of its file in one that is there. Not in a function
- * that calls nv_open. */
+/* A global or static variable that lasts: `static durum_durable long count;`. It has its initial
+ * value in a new heap, and is found by its name and that of its file in one that is there. Not in a
+ * function that calls nv_open. */
 #define durum_durable __attribute__((annotate("durum_durable")))
 
-/* Opens the heap at `path`, or makes it, and completes its sections. 0, or -1 with errno: EINVAL for
- * what is no place for a heap, EIO for what the system or the data do not allow. In a function
+/* Opens the heap at `path`, or makes it, and completes its sections. 0, or -1 with errno: EINVAL
+ * for what is no place for a heap, EIO for what the system or the data do not allow. In a function
  * without sections. */
 int nv_open(const char *path);
 
 /* Why the latest nv_open of this thread has failed. Valid until the thread's next failure. */
 const char *nv_error(void);
 
-/* The program's root: `size` bytes, zeros at first, and the same ones from then on. Durable when this
- * returns. The program ends if the heap has a root of another size. */
+/* The program's root: `size` bytes, zeros at first, and the same ones from then on. Durable when
+ * this returns. The program ends if the heap has a root of another size. */
 void *nv_root(size_t size);
 
 /* As malloc, calloc, realloc, strdup and free, in the heap. What they take is durable when they
- * return; what is freed in a section is given back when that has ended. NULL and ENOMEM, if there is
- * no room. A crash before anything leads to new memory leaves it taken. */
+ * return; what is freed in a section is given back when that has ended. NULL and ENOMEM, if there
+ * is no room. A crash before anything leads to new memory leaves it taken. */
 void *nv_malloc(size_t size) __attribute__((__malloc__, __alloc_size__(1)));
 void *nv_calloc(size_t count, size_t size) __attribute__((__malloc__, __alloc_size__(1, 2)));
 void *nv_realloc(void *object, size_t size) __attribute__((__alloc_size__(2)));

@@ -505,4 +505,3 @@ void complete(void) {
         pthread_join(running[i], NULL);
     thread_count = 0;
 }
-
