@@ -62,12 +62,12 @@ seeds = lit_config.params.get("seeds")
 # Levels of optimization that programs are compiled at, or those of `--param levels=...`: `make test-long` has all.
 levels = lit_config.params.get("levels", "-O2")
 # Random programs whose regions are done two times.
-regions = f"--seeds {int(seeds) // 10}" if seeds else "--seeds 4"
+regions = f"--seeds {int(seeds) // 10}" if seeds else "--seeds 1"
 # Sections that are crashed at each event and at all levels, or at some.
-crashes = "'--levels=-O0,-O1,-O2 -g,-O3 -mavx2,-Os' --stride 1 --seeds 2" if seeds else "--levels=-O2 --stride 5"
+crashes = "'--levels=-O0,-O1,-O2 -g,-O3 -mavx2,-Os' --stride 1 --seeds 2" if seeds else "--levels=-O2 --stride 11"
 random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 2 --jobs 1"
 # Lines of a plain program that is compiled with many options: most of the time that this takes is the optimizer's.
-plain_lines = "3000" if "levels" in lit_config.params else "400"
+plain_lines = "3000" if "levels" in lit_config.params else "150"
 config.substitutions += [
     # The messages that the comments of the file expect, and no others.
     ("%verify", durumcc + " -fsyntax-only -ferror-limit=0 -Xclang -verify %s"),

@@ -18,7 +18,10 @@ with_openmp=(-O0 -O2 -O3 -Os "-O0 -g" "-O2 -g" "-O2 -gline-tables-only" "-O2 -Rp
     "-O1 -fsanitize=address" "-O2 -fsanitize=thread,undefined" "-O2 -fPIC" "-O2 -save-temps=obj")
 for file in "$@"; do
     tried=("${all[@]}")
-    case $file in *.cpp) tried=(-O0 -O3 "-O2 -g" "-O2 -std=c++20 -flto=thin" "-O1 -fsanitize=address,undefined") ;; esac
+    case $file in
+    */section.c) tried=(-O0 "-O2 -g" "-O2 -flto") ;;
+    *.cpp) tried=(-O0 "-O2 -g" "-O2 -std=c++20 -flto=thin") ;;
+    esac
     if grep -q '#pragma omp' "$file"; then
         tried+=("${with_openmp[@]/#/-fopenmp }" "-O0 -fopenmp-simd" "-O2 -fopenmp-simd" "-O2 -fopenmp-simd -flto")
     fi
