@@ -1,5 +1,5 @@
 //! The runtime of lock-based code whose sections are completed after a crash (iDO, MICRO'18). It is a part of
-//! libdurum; docs/reference/ido-ir.md is what compiled code relies on. No program can be compiled so yet.
+//! libdurum; docs/reference/ido-ir.md is what compiled code relies on, docs/tutorials/locks.md what programs see.
 //!
 //! What a thread does while it holds locks is a *section*. Compiled code records where each *region* of a section
 //! begins, with what is alive there. After a crash the next program that opens the heap has the same code go on from
