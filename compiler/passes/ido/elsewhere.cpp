@@ -1,9 +1,7 @@
-//   *to = 7;                      q = is_in_store(to) ? to : __durum_ido_written_elsewhere(thread,
-//   to, 4);
-//                                 *q = 7;
-//   x = *from;                    if (!is_in_store(from)) __durum_ido_read_elsewhere(thread, from,
-//   ...);
-//                                 x = *from;
+//   to->value = 7;         if (!is_in_store(to)) to = __durum_ido_written_elsewhere(thread, to);
+//                          to->value = 7;
+//   x = from->value;       if (!is_in_store(from)) __durum_ido_read_elsewhere(thread, from, ...);
+//                          x = from->value;
 #include "ido/elsewhere.h"
 
 #include "common/writes.h"
@@ -16,7 +14,6 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
-#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -72,25 +69,22 @@ struct Access {
     Value *object() const { return const_cast<Value *>(getUnderlyingObject(pointer, 0)); }
 };
 
-// All of an object is in the store, or nothing. So the first place that comes to it asks, and those
-// behind it know.
+// All of an object is in the store, or nothing. So the first place of a block that comes to it
+// asks, and those behind it know: in no block a record is made behind its begin, so what was
+// allowed in front of the section's first record is asked for again behind it.
 class Asker {
   public:
-    Asker(Function &function, Value *thread)
-        : module(*function.getParent()), thread(thread), dominators(function) {}
+    Asker(Module &module, Value *thread) : module(module), thread(thread) {}
 
     void ask(ArrayRef<Access> accesses) {
         // Which ones ask is found out before there are other blocks.
         SmallVector<const Access *, 16> asking;
         DenseMap<const Access *, const Access *> answers;
         for (const Access &access : accesses) {
-            // Where to write is no live-in of the next region.
             auto stands_for = [&](const Access *earlier) {
                 return earlier->is_write == access.is_write &&
                        earlier->object() == access.object() &&
-                       (!access.is_write ||
-                        earlier->instruction->getParent() == access.instruction->getParent()) &&
-                       dominators.dominates(earlier->instruction, access.instruction);
+                       earlier->instruction->getParent() == access.instruction->getParent();
             };
             const auto *found = find_if(asking, stands_for);
             answers[&access] = found == asking.end() ? &access : *found;
@@ -162,7 +156,6 @@ class Asker {
 
     Module &module;
     Value *thread;
-    DominatorTree dominators;
 };
 
 } // namespace
@@ -191,7 +184,7 @@ void ask_for_memory(Function &function, ArrayRef<Site> sites, const Inside &insi
                     for (Value *read : read_by(*call))
                         add(instruction, read, false);
         }
-    Asker(function, thread).ask(accesses);
+    Asker(*function.getParent(), thread).ask(accesses);
 }
 
 } // namespace durumcc::ido

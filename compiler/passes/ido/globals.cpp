@@ -67,12 +67,6 @@ SmallSetVector<GlobalVariable *, 8> take_durable(Module &module) {
     return found;
 }
 
-Constant *string(Module &module, StringRef text) {
-    Constant *bytes = ConstantDataArray::getString(module.getContext(), text);
-    return new GlobalVariable(module, bytes->getType(), true, GlobalValue::PrivateLinkage, bytes,
-                              "__durum_ido_name");
-}
-
 GlobalVariable *describe(GlobalVariable &variable) {
     Module &module = *variable.getParent();
     LLVMContext &context = module.getContext();
@@ -89,7 +83,7 @@ GlobalVariable *describe(GlobalVariable &variable) {
     const Align align = variable.getAlign().value_or(layout.getPreferredAlign(&variable));
     return new GlobalVariable(
         module, type, false, GlobalValue::InternalLinkage,
-        ConstantStruct::get(type, {none, string(module, lasting_name(variable)), initial,
+        ConstantStruct::get(type, {none, runtime::text(module, lasting_name(variable)), initial,
                                    ConstantInt::get(number, size),
                                    ConstantInt::get(number, align.value())}),
         variable.getName() + ".durable");

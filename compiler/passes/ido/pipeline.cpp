@@ -45,14 +45,13 @@ struct Prepared {
 // Locals move, and what sections may not do is refused. Nothing, if the function has no sections.
 std::optional<Prepared> prepare(Function &function, const locks::Held &held,
                                 FunctionAnalysisManager &analyses) {
-    if (function.isDeclaration())
-        return std::nullopt;
-    if (Inside(function, held).is_empty())
+    const Inside inside(function, held);
+    if (inside.is_empty())
         return std::nullopt;
     IRBuilder<> builder(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
     CallInst *thread =
         builder.CreateCall(runtime::declare(*function.getParent(), runtime::thread), {});
-    if (!refuse(function, Inside(function, held), thread)) {
+    if (!refuse(function, inside, thread)) {
         if (thread->use_empty())
             thread->eraseFromParent();
         return std::nullopt;
@@ -116,12 +115,12 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     return Code{function, hash, make_resume(*function, sites, inside, thread), regions};
 }
 
-// A function that only reads has no sites, and is done again with the region of its caller. So what
+// A function without sites stores nothing, and is done again with the region of its caller. So what
 // it reads has to last, too.
 void check_reader(const Prepared &prepared, const locks::Held &held) {
     auto [function, thread] = prepared;
     const Inside inside(*function, held);
-    if (!function->onlyReadsMemory() || !inside(function->getEntryBlock().front()))
+    if (!inside(function->getEntryBlock().front()))
         return;
     forget_reading(*function);
     ask_for_memory(*function, {}, inside, thread);
@@ -133,22 +132,17 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
         return;
     LLVMContext &context = module.getContext();
     IRBuilder<> builder(context);
-    auto string = [&](StringRef text) -> Constant * {
-        auto *bytes = ConstantDataArray::getString(context, text);
-        return new GlobalVariable(module, bytes->getType(), true, GlobalValue::PrivateLinkage,
-                                  bytes, "__durum_ido_name");
-    };
     // struct __durum_ido_function
     auto *type =
         StructType::get(context, {builder.getInt64Ty(), builder.getPtrTy(), builder.getPtrTy(),
                                   builder.getPtrTy(), builder.getPtrTy(), builder.getInt64Ty()});
-    Constant *file = string(module.getSourceFileName());
+    Constant *file = runtime::text(module, module.getSourceFileName());
     SmallVector<Constant *, 16> table;
     for (const Code &code : codes)
         table.push_back(ConstantStruct::get(
-            type,
-            {builder.getInt64(code.hash), string(name_of(*code.function)), file, code.resume,
-             code.regions, builder.getInt64(code.regions->getValueType()->getArrayNumElements())}));
+            type, {builder.getInt64(code.hash), runtime::text(module, name_of(*code.function)),
+                   file, code.resume, code.regions,
+                   builder.getInt64(code.regions->getValueType()->getArrayNumElements())}));
     auto *array = ArrayType::get(type, table.size());
     auto *functions = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
                                          ConstantArray::get(array, table), "__durum_ido_functions");
@@ -156,8 +150,7 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
 }
 
 // Outside of sections code is as fast as any, and inside nothing needs to be asked.
-void make_two_versions(Module &module) {
-    const locks::Held held(module);
+void make_two_versions(Module &module, const locks::Held &held) {
     auto wants_two = [&](Function &function) {
         const Depth entry = held.entry(function);
         return !entry.is_inside() && entry.may_be_inside() && !has_obstacle(function) &&
@@ -217,8 +210,12 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
         analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     replace_lock_calls(module);
     name_locks(module);
-    refuse_locks(module);
-    make_two_versions(module);
+    {
+        // As the program has them.
+        const locks::Held held(module);
+        refuse_locks(module, held);
+        make_two_versions(module, held);
+    }
     const locks::Held held(module);
     SmallVector<Prepared, 32> functions;
     for (Function &function : module)
@@ -228,11 +225,16 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     for (const Prepared &prepared : functions)
         of_functions.invalidate(*prepared.function, PreservedAnalyses::none());
     SmallVector<Code, 16> codes;
-    for (const Prepared &prepared : functions)
+    SmallVector<Prepared, 16> readers;
+    for (const Prepared &prepared : functions) {
         if (std::optional<Code> code = make_code(prepared, held, of_functions, omitted))
             codes.push_back(*code);
-    for (const Prepared &prepared : functions)
-        check_reader(prepared, held);
+        else
+            readers.push_back(prepared);
+    }
+    // When all callers know that they only read.
+    for (const Prepared &reader : readers)
+        check_reader(reader, held);
     register_functions(module, codes);
     tell_callers(module);
     forget_effects(module, language);

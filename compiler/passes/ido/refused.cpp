@@ -12,7 +12,6 @@
 #include "locks/problems.h"
 
 #include "llvm/ADT/SmallSet.h"
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -277,20 +276,6 @@ void refuse(Module &module, Refusal refusal) {
     module.getContext().emitError(message_of(refusal, {}));
 }
 
-// Each once in a module.
-static GlobalVariable *constant_named(Module &module, const Twine &name, Constant *value) {
-    SmallString<64> known;
-    if (GlobalVariable *variable = module.getNamedGlobal(name.toStringRef(known)))
-        return variable;
-    return new GlobalVariable(module, value->getType(), true, GlobalValue::PrivateLinkage, value,
-                              name);
-}
-
-static GlobalVariable *text_named(Module &module, StringRef kind, StringRef text) {
-    return constant_named(module, "__durum_ido_" + kind + "." + text,
-                          ConstantDataArray::getString(module.getContext(), text));
-}
-
 Constant *place_of(const Instruction &instruction, Refusal refusal, StringRef subject) {
     const Function &function = *instruction.getFunction();
     Module &module = *const_cast<Module *>(function.getParent());
@@ -300,26 +285,25 @@ Constant *place_of(const Instruction &instruction, Refusal refusal, StringRef su
     auto *type = StructType::get(context, {pointer, pointer, pointer, pointer, number});
     const DILocation *location = instruction.getDebugLoc().get();
     const unsigned line = location ? location->getLine() : 0;
+    const std::string file = location ? file_name(*location->getFile()) : "";
+    const char *id = all_words[static_cast<int>(refusal)].id;
     Constant *none = ConstantPointerNull::get(PointerType::get(context, 0));
     Constant *place = ConstantStruct::get(
-        type, {text_named(module, "refusal", message_of(refusal, {})),
-               subject.empty() ? none : text_named(module, "text", subject),
-               text_named(module, "text", name_of(function)),
-               location ? text_named(module, "text", file_name(*location->getFile())) : none,
-               ConstantInt::get(number, line)});
-    const char *id = all_words[static_cast<int>(refusal)].id;
-    return constant_named(module,
-                          "__durum_ido_place." + name_of(function) + "." + Twine(line) + "." + id +
-                              "." + subject,
-                          place);
+        type, {runtime::text(module, message_of(refusal, {})),
+               subject.empty() ? none : runtime::text(module, subject),
+               runtime::text(module, name_of(function)),
+               file.empty() ? none : runtime::text(module, file), ConstantInt::get(number, line)});
+    return runtime::constant(module,
+                             "__durum_ido_place." + name_of(function) + "." + file + "." +
+                                 Twine(line) + "." + id + "." + subject,
+                             place);
 }
 
 bool has_obstacle(const Function &function) {
     return obstacle_in(function).has_value();
 }
 
-void refuse_locks(const Module &module) {
-    const locks::Held held(module);
+void refuse_locks(const Module &module, const locks::Held &held) {
     for (const Function &function : module) {
         if (function.isDeclaration())
             continue;

@@ -21,7 +21,7 @@ bool has_obstacle(const llvm::Function &function);
 // What functions do with locks, in sections or not, before there are two versions of one: the
 // version for sections waits with more than one lock, and the other one has none that it could let
 // go.
-void refuse_locks(const llvm::Module &module);
+void refuse_locks(const llvm::Module &module, const locks::Held &held);
 
 // What the runtime says of a place where the program ends: struct __durum_ido_place, of which a
 // line has one for each.

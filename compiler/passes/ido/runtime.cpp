@@ -3,6 +3,7 @@
 #include "common/signature.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
@@ -76,6 +77,19 @@ StringRef called_by(const Instruction &instruction) {
 bool is_asked_again(const Instruction &instruction) {
     StringRef name = called_by(instruction);
     return name == thread || name == global;
+}
+
+GlobalVariable *constant(Module &module, const Twine &name, Constant *value) {
+    SmallString<64> known;
+    if (GlobalVariable *variable = module.getNamedGlobal(name.toStringRef(known)))
+        return variable;
+    return new GlobalVariable(module, value->getType(), true, GlobalValue::PrivateLinkage, value,
+                              name);
+}
+
+GlobalVariable *text(Module &module, StringRef text) {
+    return constant(module, "__durum_ido_text." + text,
+                    ConstantDataArray::getString(module.getContext(), text));
 }
 
 void call_at_start(Module &module, StringRef name, Constant &table, uint64_t count) {

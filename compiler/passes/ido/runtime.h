@@ -53,6 +53,11 @@ llvm::StringRef called_by(const llvm::Instruction &instruction);
 // Whether code that resumes asks for it itself, so that it is no live-in.
 bool is_asked_again(const llvm::Instruction &instruction);
 
+// A value that a module has once, by its name; and a string.
+llvm::GlobalVariable *constant(llvm::Module &module, const llvm::Twine &name,
+                               llvm::Constant *value);
+llvm::GlobalVariable *text(llvm::Module &module, llvm::StringRef text);
+
 // The program tells the runtime of a table when it starts.
 void call_at_start(llvm::Module &module, llvm::StringRef name, llvm::Constant &table,
                    uint64_t count);

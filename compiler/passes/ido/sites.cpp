@@ -68,6 +68,8 @@ class Maker {
         std::optional<locks::Action> action = locks::action_of(call);
         // std::lock is code of the module's, which takes its locks one after the other.
         if (action && action != locks::Action::TakeAll) {
+            if (inside(call) && !inside(next_of(call)))
+                section_ends.push_back(&next_of(call));
             const bool lets_go = action == locks::Action::Release || action == locks::Action::End;
             if (lets_go && inside.depth(call).max > 1)
                 add(Site::Release, call);
@@ -123,7 +125,7 @@ class Maker {
     const Inside &inside;
     const locks::Held &held;
     SmallVector<Site, 16> sites;
-    // What comes behind the last release: it has live-ins that nobody needs.
+    // What comes behind the last release: what it needs is no live-in.
     SmallVector<Instruction *, 4> section_ends;
 };
 

@@ -46,6 +46,18 @@ __attribute__((noinline)) void by_reader(struct root *root, const uint64_t *firs
     pthread_mutex_unlock(&root->lock);
 }
 
+/* In front of the first record it may be read, and not behind it. */
+__attribute__((noinline)) void read_again(struct root *root, const uint64_t *first) {
+    uint64_t before = *first;
+    callee_of_certain(&root->number);
+    root->number ^= before + *first;
+}
+__attribute__((noinline)) void by_callee(struct root *root, const uint64_t *first) {
+    pthread_mutex_lock(&root->lock);
+    read_again(root, first);
+    pthread_mutex_unlock(&root->lock);
+}
+
 __attribute__((noinline)) void in_section(struct root *root, void (*pointer)(uint64_t *)) {
     pthread_mutex_lock(&root->lock);
     if (pointer)
@@ -62,6 +74,8 @@ void init(struct root *root) { root->number = 0; }
 void operate(struct root *root, int number) {
     static uint64_t numbers[3] = {7, 8};
     static char text[] = "text";
+    if (getenv("CALLEE"))
+        return by_callee(root, numbers);
     if (getenv("READER"))
         return by_reader(root, numbers, NULL);
     if (getenv("LIBRARY"))
