@@ -95,7 +95,7 @@ pub(crate) fn end(thread: &mut Thread) {
 }
 
 /// What a section has stored that has no record is durable when this returns: a word, or a lock that was made.
-pub(crate) fn end_word(thread: &mut Thread) {
+fn end_word(thread: &mut Thread) {
     thread.is_word = false;
     if thread.lines.drain() {
         // ORDER: durable before the lock is free; else whoever takes it next builds on what a crash takes back.

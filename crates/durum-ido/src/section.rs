@@ -46,9 +46,6 @@ pub(crate) fn release(thread: &mut Thread, address: usize) -> Release {
         return Release::Held;
     }
     let lock = *lock;
-    if thread.is_word {
-        record::end_word(thread);
-    }
     if is_last {
         record::end(thread);
     } else if thread.is_published && thread.releasing != address {

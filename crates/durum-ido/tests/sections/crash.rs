@@ -12,7 +12,8 @@ use durum_persist::record::{self, Recorder, RecorderOptions, Trace};
 use durum_persist::simulate::{Plan, Report, Rules, explore_with_recovery};
 use durum_service::{CheckOptions, Severity};
 
-use crate::program::{State, Step, run, set};
+use crate::locks::{is_recursive, make_recursive};
+use crate::program::{State, Step, run, set, set_word};
 use crate::support::{alone, on_a_thread, open, scratch};
 
 const STEPS: [Step; 12] = [
@@ -186,19 +187,74 @@ fn that_a_section_has_ended_is_durable_before_its_lock_is_free() {
     let report = explore_turns(&record_turns(None)).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{} points, {} images", report.points, report.images);
     for part in ["fence after it has ended", "write back that it has ended"] {
-        let sites = durum_ido::sites();
-        let site = sites.iter().find(|site| site.0.contains(part)).unwrap();
-        let failure = explore_turns(&record_turns(Some(*site))).expect_err("nothing is noticed");
+        let failure =
+            explore_turns(&record_turns(Some(site(part)))).expect_err("nothing is noticed");
         println!("{part}: {}", failure.lines().next().unwrap_or_default());
     }
+}
+
+/// A lock is made outside of sections, and then a word says so.
+fn record_lock(skip: Option<Site>) -> Trace {
+    let directory = scratch();
+    let path = directory.path().join("heap");
+    on_a_thread(|| {
+        let root = open(&path)?;
+        let options = RecorderOptions {
+            skip,
+            ..RecorderOptions::default()
+        };
+        let recorder = Recorder::start(&path, options);
+        unsafe {
+            make_recursive(&raw mut (*root).made);
+            set_word(root, 2, 1);
+        }
+        let trace = recorder.stop();
+        durum_ido::close().map_err(|error| error.to_string())?;
+        Ok(trace)
+    })
+    .unwrap()
+}
+
+fn explore_lock(trace: &Trace) -> Result<Report, String> {
+    let mut plan = Plan::new(Rules::Lines, 3);
+    plan.random_images = 8;
+    explore_with_recovery(trace, &plan, recover, |image, _| {
+        on_a_thread(|| {
+            let root = open(image)?;
+            let is_said = unsafe { (*root).values[2] } == 1;
+            // Taken two times, which only a recursive one allows.
+            let is_recursive = unsafe { is_recursive(&raw mut (*root).made) };
+            durum_ido::close().map_err(|error| error.to_string())?;
+            match is_said && !is_recursive {
+                true => Err("the lock has lost its kind".to_owned()),
+                false => Ok(()),
+            }
+        })
+        .inspect_err(|_| drop(durum_ido::close()))
+    })
+    .map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn the_kind_of_a_lock_is_durable_before_anything_says_so() {
+    let _alone = alone();
+    explore_lock(&record_lock(None)).unwrap_or_else(|failure| panic!("{failure}"));
+    for part in ["lock: write back its kind", "lock: fence after its kind"] {
+        let failure = explore_lock(&record_lock(Some(site(part)))).expect_err("nothing is noticed");
+        println!("{part}: {}", failure.lines().next().unwrap_or_default());
+    }
+}
+
+/// The one whose name has this part.
+fn site(part: &str) -> Site {
+    let sites = durum_ido::sites();
+    *sites.iter().find(|site| site.0.contains(part)).unwrap()
 }
 
 /// Without it a crash has to be noticed.
 fn canary(part: &str) {
     let _alone = alone();
-    let sites = durum_ido::sites();
-    let site = sites.iter().find(|site| site.0.contains(part)).unwrap();
-    let failure = explore(&record(Some(*site)), Some(400)).expect_err("nothing is noticed");
+    let failure = explore(&record(Some(site(part))), Some(400)).expect_err("nothing is noticed");
     println!("{part}: {}", failure.lines().next().unwrap_or_default());
 }
 
@@ -234,6 +290,11 @@ mod canaries {
     #[test]
     fn the_write_back_of_the_head_is_needed() {
         canary("write back the head");
+    }
+
+    #[test]
+    fn the_fence_after_the_head_is_needed() {
+        canary("fence after the head");
     }
 
     #[test]

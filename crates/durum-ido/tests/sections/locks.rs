@@ -12,14 +12,34 @@ fn depth() -> u32 {
     unsafe { __durum_ido_thread().cast::<u32>().read() }
 }
 
-#[test]
-fn a_mutex_is_of_the_kind_that_it_was_made() {
-    with_heap(|_| unsafe {
-        let lock: *mut libc::pthread_mutex_t = nv_calloc(1, 40).cast();
+/// A mutex that its holder may take again.
+pub unsafe fn make_recursive(lock: *mut libc::pthread_mutex_t) {
+    unsafe {
         let mut attributes: libc::pthread_mutexattr_t = zeroed();
         libc::pthread_mutexattr_init(&mut attributes);
         libc::pthread_mutexattr_settype(&mut attributes, libc::PTHREAD_MUTEX_RECURSIVE);
         assert_eq!(__durum_ido_pthread_mutex_init(lock, &attributes), 0);
+    }
+}
+
+/// Whether its holder may take it again.
+pub unsafe fn is_recursive(lock: *mut libc::pthread_mutex_t) -> bool {
+    unsafe {
+        assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
+        let is_taken = __durum_ido_pthread_mutex_trylock(lock) == 0;
+        if is_taken {
+            assert_eq!(__durum_ido_pthread_mutex_unlock(lock), 0);
+        }
+        assert_eq!(__durum_ido_pthread_mutex_unlock(lock), 0);
+        is_taken
+    }
+}
+
+#[test]
+fn a_mutex_is_of_the_kind_that_it_was_made() {
+    with_heap(|_| unsafe {
+        let lock: *mut libc::pthread_mutex_t = nv_calloc(1, 40).cast();
+        make_recursive(lock);
         for held in 1..=3 {
             assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
             assert_eq!(depth(), held);
@@ -29,6 +49,8 @@ fn a_mutex_is_of_the_kind_that_it_was_made() {
             assert_eq!(depth(), held);
         }
         assert_eq!(__durum_ido_pthread_mutex_unlock(lock), libc::EPERM);
+        let mut attributes: libc::pthread_mutexattr_t = zeroed();
+        libc::pthread_mutexattr_init(&mut attributes);
         libc::pthread_mutexattr_settype(&mut attributes, libc::PTHREAD_MUTEX_ERRORCHECK);
         assert_eq!(__durum_ido_pthread_mutex_init(lock, &attributes), 0);
         assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);

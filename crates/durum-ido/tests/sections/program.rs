@@ -28,6 +28,7 @@ pub struct Root {
     given: u64,
     taken: u64,
     pub values: [u64; 64],
+    pub made: libc::pthread_mutex_t,
 }
 
 /// What is there.
