@@ -93,6 +93,9 @@ class Writer {
     }
 
     void write_constant(const Value &value) {
+        // What the runtime says of a place has its line.
+        if (value.getName().starts_with("__durum_ido_place."))
+            return;
         // Constants without a name are what they hold, whatever the module calls them.
         const auto *global = dyn_cast<GlobalVariable>(&value);
         if (!global || !global->hasLocalLinkage() || !global->isConstant() ||

@@ -6,6 +6,7 @@
 //     stack.c:12: 1 live-in, would overwrite what stack.c:11 reads
 #include "ido/print.h"
 
+#include "ido/early_reads.h"
 #include "ido/regions.h"
 #include "ido/sections.h"
 
@@ -55,6 +56,7 @@ void print(Module &module, ModuleAnalysisManager &analyses, raw_ostream &out) {
         const Inside inside(function, held);
         if (inside.is_empty())
             continue;
+        read_early(function, inside, of_functions);
         const auto conflicts = conflicts_in(function, inside, of_functions, nothing);
         const auto cuts = cuts_for(conflicts, function, of_functions);
         if (!can_be_split(function)) {

@@ -1,27 +1,23 @@
 /* Operations whose fences are counted. */
-#include "simulated.h"
+#include "list.h"
 
-struct node {
-    pthread_mutex_t lock;
-    struct node *next;
-    uint64_t key, value;
+struct item {
+    struct item *next;
+    uint64_t value;
 };
 struct root {
     pthread_mutex_t lock, last_lock;
-    struct node *stack, *first, *last;
+    struct item *stack, *first, *last;
     struct node list;
     uint64_t pushed, words[16], table[64];
 };
 
-/* As nv.h will declare it. */
-void *nv_malloc(size_t size) __attribute__((malloc));
-
 static void push(struct root *root, uint64_t value) {
     pthread_mutex_lock(&root->lock);
-    struct node *node = nv_malloc(sizeof *node);
-    node->value = value;
-    node->next = root->stack;
-    root->stack = node;
+    struct item *item = nv_malloc(sizeof *item);
+    item->value = value;
+    item->next = root->stack;
+    root->stack = item;
     root->pushed++;
     pthread_mutex_unlock(&root->lock);
 }
@@ -29,10 +25,10 @@ static void push(struct root *root, uint64_t value) {
 static uint64_t pop(struct root *root) {
     uint64_t value = 0;
     pthread_mutex_lock(&root->lock);
-    struct node *node = root->stack;
-    if (node) {
-        value = node->value;
-        root->stack = node->next;
+    struct item *item = root->stack;
+    if (item) {
+        value = item->value;
+        root->stack = item->next;
         root->pushed--;
     }
     pthread_mutex_unlock(&root->lock);
@@ -41,18 +37,18 @@ static uint64_t pop(struct root *root) {
 
 static void put(struct root *root, uint64_t value) {
     pthread_mutex_lock(&root->last_lock);
-    struct node *node = nv_malloc(sizeof *node);
-    node->value = value;
-    node->next = NULL;
-    root->last->next = node;
-    root->last = node;
+    struct item *item = nv_malloc(sizeof *item);
+    item->value = value;
+    item->next = NULL;
+    root->last->next = item;
+    root->last = item;
     pthread_mutex_unlock(&root->last_lock);
 }
 
 static uint64_t get(struct root *root) {
     uint64_t value = 0;
     pthread_mutex_lock(&root->lock);
-    struct node *next = root->first->next;
+    struct item *next = root->first->next;
     if (next) {
         value = next->value;
         root->first = next;
@@ -90,18 +86,8 @@ static void add_all(struct root *root, uint64_t value) {
 }
 
 static void insert(struct root *root, uint64_t key) {
-    struct node *before = &root->list;
-    pthread_mutex_lock(&before->lock);
-    while (before->next && before->next->key < key) {
-        struct node *next = before->next;
-        pthread_mutex_lock(&next->lock);
-        pthread_mutex_unlock(&before->lock);
-        before = next;
-    }
-    struct node *node = nv_malloc(sizeof *node);
-    node->key = key;
-    node->next = before->next;
-    before->next = node;
+    struct node *before = find(&root->list, key);
+    put_behind(before, nv_malloc(sizeof *before), key);
     pthread_mutex_unlock(&before->lock);
 }
 

@@ -25,4 +25,4 @@ const char *examine(const struct root *root, const int *is_done) __attribute__((
 #define durum_durable __attribute__((annotate("durum_durable")))
 
 /* Memory that a section takes: again the same one, if it goes on after a crash. */
-void *nv_malloc(size_t size);
+void *nv_malloc(size_t size) __attribute__((malloc));

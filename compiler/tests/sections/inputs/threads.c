@@ -1,11 +1,6 @@
 /* A sorted list whose nodes have locks: threads insert hand over hand, and count under a lock of its own. */
-#include "simulated.h"
+#include "list.h"
 
-struct node {
-    pthread_mutex_t lock;
-    struct node *next;
-    uint64_t key;
-};
 struct root {
     struct node head;
     pthread_mutex_t counting;
@@ -18,18 +13,8 @@ const int threads = 4;
 static uint64_t key_of(int number) { return (uint64_t)(number * 37) % 101; }
 
 static void insert(struct root *root, uint64_t key) {
-    struct node *before = &root->head;
-    pthread_mutex_lock(&before->lock);
-    while (before->next && before->next->key < key) {
-        struct node *next = before->next;
-        pthread_mutex_lock(&next->lock);
-        pthread_mutex_unlock(&before->lock);
-        before = next;
-    }
-    struct node *node = nv_malloc(sizeof *node);
-    node->key = key;
-    node->next = before->next;
-    before->next = node;
+    struct node *before = find(&root->head, key);
+    put_behind(before, nv_malloc(sizeof *before), key);
     pthread_mutex_lock(&root->counting);
     root->count++;
     root->sum += key;
