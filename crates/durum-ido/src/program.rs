@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::code::Region;
-use crate::fatal::fatal;
 
 /// No address has it.
 const IN_PROGRAM: u64 = 1 << 63;
@@ -130,20 +129,17 @@ pub(crate) fn make_relative(region: &Region, words: &mut [u64]) {
     }
 }
 
-/// The counterpart, in this run.
-pub(crate) fn make_absolute(region: &Region, words: &mut [u64]) {
+/// The counterpart, in this run. False, if another build has recorded them: then the words are of no use.
+pub(crate) fn make_absolute(region: &Region, words: &mut [u64]) -> bool {
     let program = program();
-    for word in pointers(region, words) {
+    pointers(region, words).all(|word| {
         if *word & IN_PROGRAM == 0 {
-            continue;
+            return true;
         }
-        if *word & !IN_PROGRAM & !DISTANCE != program.build {
-            fatal!(
-                "a section has recorded an address in the program, and this is another build of it: run the one that was interrupted"
-            );
-        }
+        let is_ours = *word & !IN_PROGRAM & !DISTANCE == program.build;
         *word = program.all.start + (*word & DISTANCE);
-    }
+        is_ours
+    })
 }
 
 #[cfg(test)]
@@ -166,8 +162,11 @@ mod tests {
         make_relative(&region, &mut recorded);
         assert_ne!(recorded[0], code);
         assert_eq!(recorded[1..], words[1..]);
-        make_absolute(&region, &mut recorded);
+        let mut of_another = recorded;
+        of_another[0] ^= 1 << DISTANCE_BITS;
+        assert!(make_absolute(&region, &mut recorded));
         assert_eq!(recorded, words);
+        assert!(!make_absolute(&region, &mut of_another));
         assert!(is_constant(code as usize) && !is_constant((&raw const local).addr()));
     }
 }

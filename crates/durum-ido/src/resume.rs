@@ -153,8 +153,18 @@ fn place(code: Code, words: impl Iterator<Item = u64>) -> Result<Place, OpenErro
         )));
     };
     let mut words: Vec<u64> = words.collect();
-    if let Some(region) = function.region(code.region()) {
-        program::make_absolute(region, &mut words);
+    // The record is the media's word for it.
+    let region = function.region(code.region());
+    let Some(region) = region.filter(|region| usize::from(region.words) == words.len()) else {
+        return Err(OpenError::Refused(format!(
+            "a section goes on at {code} with {} words, and {function} has no such region: the record is damaged, or forged: keep the heap as it is",
+            words.len()
+        )));
+    };
+    if !program::make_absolute(region, &mut words) {
+        return Err(OpenError::Refused(format!(
+            "a section of {function} has recorded an address in its program, and this is another build of it: run the one that was interrupted"
+        )));
     }
     Ok(Place {
         function,

@@ -107,7 +107,7 @@ const PUSH: u64 = 0x1111_2222_3333;
 const POP: u64 = 0x4444_5555_6666;
 const FILL: u64 = 0x7777_8888_9999;
 const ADD: u64 = 0xaaaa_bbbb_cccc;
-const SET: u64 = 0xdddd_eeee_ffff;
+pub const SET: u64 = 0xdddd_eeee_ffff;
 const GIVE: u64 = 0x1234_5678_9abc;
 
 const fn region(hash: u64, number: u64, words: u16) -> Region {

@@ -10,7 +10,7 @@ use durum_ido::abi::{
 };
 use durum_ido::abi_locks::*;
 
-use crate::program::{Lock, Root, begin_set, set, set_value, unlock};
+use crate::program::{Lock, Root, SET, begin_set, set, set_value, unlock};
 use crate::support::{self, alone, on_a_thread, open, scratch};
 
 fn copy(from: &Path, to: &Path) {
@@ -43,96 +43,92 @@ fn closed(crashed: PathBuf) -> Result<PathBuf, String> {
     close().map(|()| crashed)
 }
 
-#[test]
-fn many_sections_go_on_at_a_time() {
-    const THREADS: usize = 40;
-    let _alone = alone();
-    let directory = scratch();
-    let path = directory.path().join("heap");
-    let (recorded, copied) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
-    let crashed = on_a_thread(|| {
-        let root = open(&path)?;
-        // More than a puddle has slots; each with a lock of its own.
-        let locks = nv_calloc(THREADS, 64).expose_provenance();
-        let root = root.expose_provenance();
+/// What a crash leaves of so many sections, each of a thread of its own, behind the record that `begin` makes with the
+/// root, the memory of their locks, and its number.
+fn interrupted(
+    path: &Path,
+    sections: usize,
+    begin: impl Fn(*mut Root, usize, u64) -> [u64; 5] + Sync,
+) -> PathBuf {
+    let (recorded, copied) = (Barrier::new(sections + 1), Barrier::new(sections + 1));
+    on_a_thread(|| {
+        let root = open(path)?.expose_provenance();
+        let locks = nv_calloc(sections, LOCK).expose_provenance();
         closed(std::thread::scope(|scope| {
-            for number in 0..THREADS {
-                let (recorded, copied) = (&recorded, &copied);
+            for number in 0..sections {
+                let (recorded, copied, begin) = (&recorded, &copied, &begin);
                 scope.spawn(move || unsafe {
-                    let root: *mut Root = std::ptr::with_exposed_provenance_mut(root);
-                    let lock = std::ptr::with_exposed_provenance_mut(locks + 64 * number);
-                    assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
-                    let words =
-                        begin_set(root, Lock::Mutex(lock), number as u64, number as u64 + 100);
+                    let root = std::ptr::with_exposed_provenance_mut(root);
+                    let words = begin(root, locks, number as u64);
                     recorded.wait();
                     copied.wait();
                     set_value(words);
                 });
             }
             recorded.wait();
-            let crashed = crash(&path);
+            let crashed = crash(path);
             copied.wait();
             crashed
         }))
     })
-    .unwrap();
-    on_a_thread(|| {
-        let root = open(&crashed)?;
-        let values = unsafe { (&raw const (*root).values).read() };
-        assert!(
-            values[..THREADS]
-                .iter()
-                .copied()
-                .eq(100..100 + THREADS as u64)
-        );
-        close()
-    })
-    .unwrap();
+    .unwrap()
 }
 
-/// Two sections read under one lock, and each has another one; both go on.
+/// Bytes for a lock of any kind.
+const LOCK: usize = 64;
+
+/// The values of a heap whose sections have been completed.
+fn values(crashed: &Path) -> [u64; 64] {
+    on_a_thread(|| {
+        let root = open(crashed)?;
+        let values = unsafe { (&raw const (*root).values).read() };
+        close().map(|()| values)
+    })
+    .unwrap()
+}
+
+/// More than a puddle has slots.
+#[test]
+fn many_sections_go_on_at_a_time() {
+    const SECTIONS: usize = 40;
+    let _alone = alone();
+    let directory = scratch();
+    let crashed = interrupted(
+        &directory.path().join("heap"),
+        SECTIONS,
+        |root, locks, number| unsafe {
+            let lock = std::ptr::with_exposed_provenance_mut(locks + LOCK * number as usize);
+            assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
+            begin_set(root, Lock::Mutex(lock), number, number + 100)
+        },
+    );
+    assert!(
+        values(&crashed)[..SECTIONS]
+            .iter()
+            .copied()
+            .eq(100..100 + SECTIONS as u64)
+    );
+}
+
+/// Two sections read under one lock; both go on.
 #[test]
 fn readers_that_were_interrupted_have_their_lock_together() {
     let _alone = alone();
     let directory = scratch();
-    let path = directory.path().join("heap");
-    let (recorded, copied) = (Barrier::new(3), Barrier::new(3));
-    let crashed = on_a_thread(|| {
-        let root = open(&path)?.expose_provenance();
-        let lock = nv_calloc(1, 64).expose_provenance();
-        closed(std::thread::scope(|scope| {
-            for number in 0..2 {
-                let (recorded, copied) = (&recorded, &copied);
-                scope.spawn(move || unsafe {
-                    let root: *mut Root = std::ptr::with_exposed_provenance_mut(root);
-                    let lock = std::ptr::with_exposed_provenance_mut(lock);
-                    assert_eq!(__durum_ido_pthread_rwlock_rdlock(lock), 0);
-                    let words = begin_set(root, Lock::ReadWrite(lock), number, 7);
-                    recorded.wait();
-                    copied.wait();
-                    set_value(words);
-                });
-            }
-            recorded.wait();
-            let crashed = crash(&path);
-            copied.wait();
-            crashed
-        }))
-    })
-    .unwrap();
-    on_a_thread(|| {
-        let root = open(&crashed)?;
-        assert_eq!(
-            unsafe { (&raw const (*root).values).read() }[..3],
-            [7, 7, 0]
-        );
-        close()
-    })
-    .unwrap();
+    let crashed = interrupted(
+        &directory.path().join("heap"),
+        2,
+        |root, locks, number| unsafe {
+            let lock = std::ptr::with_exposed_provenance_mut(locks);
+            assert_eq!(__durum_ido_pthread_rwlock_rdlock(lock), 0);
+            begin_set(root, Lock::ReadWrite(lock), number, 7)
+        },
+    );
+    assert_eq!(values(&crashed)[..3], [7, 7, 0]);
 }
 
-#[test]
-fn a_section_whose_code_is_not_there_keeps_the_heap_from_being_opened() {
+/// Why the heap is not opened again whose section has made a record that says this.
+fn refused_after(code: u64, words: u16) -> String {
     let _alone = alone();
     let directory = scratch();
     let path = directory.path().join("heap");
@@ -140,9 +136,9 @@ fn a_section_whose_code_is_not_there_keeps_the_heap_from_being_opened() {
         let root = open(&path)?;
         assert_eq!(__durum_ido_pthread_mutex_lock(&raw mut (*root).lock), 0);
         let region = Region {
-            code: 0xbad << 16 | 3,
+            code,
             line: 0,
-            words: 0,
+            words,
             flags: 0,
             addresses: [0; 2],
         };
@@ -153,16 +149,31 @@ fn a_section_whose_code_is_not_there_keeps_the_heap_from_being_opened() {
         closed(crashed)
     })
     .unwrap();
-    for _ in 0..2 {
-        let refused = on_a_thread(|| open(&crashed).map(drop)).unwrap_err();
-        assert!(
-            refused.contains("region 3 of function 0x000000000bad"),
-            "{refused}"
-        );
-        assert!(
-            refused.contains("run the one that was interrupted"),
-            "{refused}"
-        );
+    let mut refused = (0..2).map(|_| on_a_thread(|| open(&crashed).map(drop)).unwrap_err());
+    let first = refused.next().unwrap();
+    assert_eq!(refused.next().unwrap(), first, "the second time");
+    first
+}
+
+#[test]
+fn a_section_whose_code_is_not_there_keeps_the_heap_from_being_opened() {
+    let refused = refused_after(0xbad << 16 | 3, 0);
+    assert!(
+        refused.contains("region 3 of function 0x000000000bad"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("run the one that was interrupted"),
+        "{refused}"
+    );
+}
+
+/// Whatever the checksum says, code is entered with the words that it reads, and where it has an entry.
+#[test]
+fn a_record_that_no_code_makes_keeps_the_heap_from_being_opened() {
+    for (region, words) in [(99, 5), (0, 5), (1, 4), (1, 6)] {
+        let refused = refused_after(SET << 16 | region, words);
+        assert!(refused.contains("damaged, or forged"), "{refused}");
     }
 }
 
