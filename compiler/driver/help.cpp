@@ -25,16 +25,16 @@ constexpr Message messages[] = {
 };
 
 struct Option {
-    Language language;
     const char *name;
     const char *text;
 };
 
 constexpr Option options[] = {
-#define DURUMCC_OPTION(language, member, option, bit, text) {Language::language, option, text},
+#define DURUMCC_OPTION(language, member, option, bit, text) {option, text},
 #include "options.def"
-    {Language::nvl, "--print-nvl-diagnostics", "list the errors of NVL-C: id, message, cure"},
-    {Language::ido, "--print-ido-diagnostics", "list the errors of -fido: id, message, cure"},
+    {"--print-nvl-diagnostics", "list the errors of NVL-C: id, message, cure"},
+    {"--print-ido-diagnostics", "list the errors of -fido: id, message, cure"},
+    {"--version", "version of durumcc and of the Clang it uses"},
 };
 
 // The name, and the lines of the text in a column.
@@ -55,7 +55,7 @@ void print_messages(Language language) {
 
 } // namespace
 
-void print_help(const std::string &clang, bool has_sections) {
+void print_help(const std::string &clang) {
     std::printf(
         "durumcc %s: a C compiler with NVL-C, persistent memory in the C language.\n"
         "\n"
@@ -69,9 +69,7 @@ void print_help(const std::string &clang, bool has_sections) {
         "Options of its own:\n",
         DURUMCC_VERSION, clang.c_str());
     for (const Option &option : options)
-        if (has_sections || option.language != Language::ido)
-            print_option(option.name, option.text);
-    print_option("--version", "version of durumcc and of the Clang it uses");
+        print_option(option.name, option.text);
     print_option("--help", "this text; `" + clang + " --help` has Clang's");
     std::printf("\n"
                 "-disable-llvm-passes is refused: it would leave out what makes stores durable.\n");

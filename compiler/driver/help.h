@@ -3,8 +3,7 @@
 
 #include <string>
 
-// With the options of -fido where programs can be linked that are compiled so.
-void print_help(const std::string &clang, bool has_sections);
+void print_help(const std::string &clang);
 
 // The lists of messages that the front end and the passes can give: id, message and cure, separated
 // by tabs.

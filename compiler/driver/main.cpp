@@ -4,13 +4,13 @@
 //   PREFIX/lib/durumcc/durumcc-frontend.so    the Clang plugin
 //   PREFIX/lib/durumcc/durumcc-passes.so      the LLVM plugin
 //   PREFIX/lib/durumcc/include/nvl.h          what programs in NVL-C include
+//   PREFIX/lib/durumcc/include/nv.h           what programs may that are compiled with -fido
 //   PREFIX/lib/durumcc/include/durum_ido.h    what is included in front of sources with -fido
 //   PREFIX/lib/libdurum.so                    the runtime, and libdurum.a
 //
 // It replaces itself by Clang, so that signals, exit codes and the process tree are those of a cc.
 #include "arguments.h"
 #include "help.h"
-#include "runtime.h"
 
 #include <cerrno>
 #include <climits>
@@ -107,10 +107,9 @@ int main(int argc, char **argv) {
         return run(clang, arguments);
     Request request = read_arguments(arguments);
     const std::string libraries = directory_of(directory_of(own_path())) + "/lib";
-    const Runtime runtime(libraries);
 
     if (request.wants_help)
-        return print_help(clang, runtime.has_sections()), 0;
+        return print_help(clang), 0;
     if (request.wants_nvl_diagnostics)
         return print_nvl_diagnostics(), 0;
     if (request.wants_ido_diagnostics)
@@ -123,9 +122,6 @@ int main(int argc, char **argv) {
         return fail(request.refused +
                     " is refused: the passes that it leaves out make stores durable. -O0 optimizes "
                     "nothing and keeps them.");
-    if (request.has_sections() && !runtime.has_sections())
-        return fail("-fido: the runtime of sections is missing: " + libraries +
-                    " has no libdurum with it. Leave out -fido, or install one that has it.");
 
     const std::string parts = libraries + "/durumcc";
     if (!exists(parts + "/durumcc-frontend.so"))
@@ -134,8 +130,8 @@ int main(int argc, char **argv) {
         insert(arguments, request.include_at, {"-include", parts + "/include/durum_ido.h"});
     insert(arguments, 0, options_for(request, parts, exists(parts + "/durumcc-passes.so")));
     // Where it is installed with the runtime, programs are linked with it, if they use it.
-    bool has_shared = runtime.has_shared && !request.links_statically;
-    if (request.links && (has_shared || runtime.has_archive))
+    bool has_shared = exists(libraries + "/libdurum.so") && !request.links_statically;
+    if (request.links && (has_shared || exists(libraries + "/libdurum.a")))
         insert(arguments, arguments.size(),
                {"-L" + libraries, "-Wl,--push-state,--as-needed", "-ldurum", "-lpthread", "-ldl",
                 "-lm", "-Wl,--pop-state"});
