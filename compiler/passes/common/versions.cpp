@@ -167,6 +167,8 @@ using Table = MapVector<Function *, Versions>;
 
 // Calls in a function go to the version that they need.
 void redirect(Function &function, const Levels &levels, Entry entry, const Table &table) {
+    // What a version does to levels is not known, so which one is called is decided before any is.
+    SmallVector<std::pair<CallBase *, Function *>, 8> decided;
     const Depths depths(function, levels);
     depths.each(function, [&](Instruction &instruction, std::optional<Depth> depth) {
         auto *call = dyn_cast<CallBase>(&instruction);
@@ -177,13 +179,17 @@ void redirect(Function &function, const Levels &levels, Entry entry, const Table
             return;
         switch (entry_at(entry, depth.value_or(Depth{}))) {
         case Entry::Inside:
-            return call->setCalledFunction(found->second.inside);
+            decided.emplace_back(call, found->second.inside);
+            return;
         case Entry::Outside:
-            return call->setCalledFunction(found->second.outside);
+            decided.emplace_back(call, found->second.outside);
+            return;
         case Entry::Unknown:
             return;
         }
     });
+    for (auto [call, version] : decided)
+        call->setCalledFunction(version);
 }
 
 // Versions that nobody calls, and functions that nobody calls otherwise.
