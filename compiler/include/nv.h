@@ -27,6 +27,13 @@ int nv_open(const char *path);
 /* Why the latest nv_open of this thread has failed. Valid until the thread's next failure. */
 const char *nv_error(void);
 
+/* A section that no lock guards, for threads that share what they change with nobody: what is done
+ * from the one call to the other is completed after a crash. They may be nested, also with locks,
+ * and lie in different functions; the section ends with the last. For code that `durumcc -fido`
+ * compiles; elsewhere they do not link. */
+void durum_durable_begin(void);
+void durum_durable_end(void);
+
 /* The program's root: `size` bytes, zeros at first, and the same ones from then on. Durable when
  * this returns. The program ends if the heap has a root of another size. */
 void *nv_root(size_t size);

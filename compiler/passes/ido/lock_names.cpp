@@ -10,12 +10,15 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Support/xxhash.h"
 
+#include <algorithm>
+
 namespace durumcc::ido {
 namespace {
 
 using namespace llvm;
 
-// A lock's name has 63 bits: those of the variable's, and where in it the lock is, in words of 4.
+// A lock's name has 63 bits: those of the variable's, and where in it the lock is, in words of 4. 0
+// is no variable's: it stands for regions that no lock guards.
 constexpr unsigned place_bits = 20;
 constexpr unsigned name_bits = 63 - place_bits;
 
@@ -75,7 +78,8 @@ void name_locks(Module &module) {
     for (GlobalVariable &variable : module.globals()) {
         if (!may_be_lock(variable))
             continue;
-        const uint64_t hash = xxh3_64bits(lasting_name(variable)) >> (64 - name_bits);
+        const uint64_t hash =
+            std::max<uint64_t>(xxh3_64bits(lasting_name(variable)) >> (64 - name_bits), 1);
         const uint64_t size = module.getDataLayout().getTypeAllocSize(variable.getValueType());
         entries.push_back(ConstantStruct::get(
             type, {&variable, ConstantInt::get(number, size), ConstantInt::get(number, hash)}));

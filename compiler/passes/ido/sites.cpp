@@ -70,8 +70,8 @@ class Maker {
         if (action && action != locks::Action::TakeAll) {
             if (inside(call) && !inside(next_of(call)))
                 section_ends.push_back(&next_of(call));
-            const bool lets_go = action == locks::Action::Release || action == locks::Action::End;
-            if (lets_go && inside.depth(call).max > 1)
+            // Where a region ends that no lock guards, nobody can tell before the section ends.
+            if (action == locks::Action::Release && inside.depth(call).max > 1)
                 add(Site::Release, call);
             return;
         }

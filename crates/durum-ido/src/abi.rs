@@ -65,6 +65,23 @@ pub unsafe extern "C" fn __durum_ido_global(global: *const Global) -> *mut c_voi
     globals::place(global)
 }
 
+/// Begins a section that no lock guards, or a further region of one, until [`__durum_ido_durum_durable_end`].
+#[unsafe(no_mangle)]
+pub extern "C" fn __durum_ido_durum_durable_begin() {
+    // SAFETY: the thread's own, and nobody else here has it.
+    section::begin(unsafe { &mut *thread::current() });
+}
+
+/// Ends a region. If it is the last one, and no lock is held, what the section has stored is durable when this
+/// returns.
+#[unsafe(no_mangle)]
+pub extern "C" fn __durum_ido_durum_durable_end() {
+    // SAFETY: the same.
+    let thread = unsafe { &mut *thread::current() };
+    section::end(thread);
+    alloc::free_what_was_freed(thread);
+}
+
 /// Begins a record in front of a store: what the section has stored is durable, and its live-ins go to what this
 /// returns. Null outside of sections.
 ///

@@ -1,4 +1,4 @@
-//! Locks of the program itself, by names that last.
+//! Locks of the program itself, by names that last, and what stands in their place where no lock guards a section.
 
 use std::ffi::c_void;
 use std::sync::Mutex;
@@ -50,6 +50,17 @@ pub(crate) fn name_of(address: usize) -> Option<Lock> {
         let is_in = distance < lock.size && distance / 4 < 1 << PLACE_BITS;
         is_in.then(|| Lock::named((lock.name << PLACE_BITS) | (distance / 4)))
     })
+}
+
+/// What a record says of so many regions that no lock guards: no variable has the name 0.
+pub(crate) fn unguarded(count: u32) -> Option<Lock> {
+    let is_counted = (1..1 << PLACE_BITS).contains(&count);
+    is_counted.then(|| Lock::named(count.into()))
+}
+
+/// The counterpart. `None`, if the name is that of a lock.
+pub(crate) fn unguarded_of(name: u64) -> Option<u32> {
+    (1..1 << PLACE_BITS).contains(&name).then_some(name as u32)
 }
 
 /// Where the lock with this name lies in this run.

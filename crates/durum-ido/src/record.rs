@@ -58,6 +58,12 @@ pub(crate) fn finish(thread: &mut Thread, region: &Region) {
             record = record.lock(named(lock));
         }
     }
+    if thread.unguarded > 0 {
+        record = match names::unguarded(thread.unguarded) {
+            Some(regions) => record.lock(regions),
+            None => fatal!("{code}: durum_durable_begin is nested too deeply for a record"),
+        };
+    }
     if let Some(top) = thread.stack.in_use() {
         record = record.stack(top);
     }

@@ -10,15 +10,13 @@ use std::ptr::NonNull;
 use std::sync::Barrier;
 
 use durum::{InterruptedSections, SectionPuddle, Store};
-use durum_format::section::{
-    Code, FrameLink, Head, Lock, LockKind, Record, Slot as Recorded, State,
-};
+use durum_format::section::{Code, FrameLink, Head, LockKind, Record, Slot as Recorded, State};
 
 use crate::code::{self, Function};
 use crate::fatal::fatal;
 use crate::locks::claims;
 use crate::names;
-use crate::open_error::OpenError;
+use crate::open_error::{OpenError, refuse};
 use crate::program;
 use crate::reach;
 use crate::slots::Slot;
@@ -42,6 +40,8 @@ pub(crate) struct Section {
     slot: Slot,
     place: Place,
     locks: Vec<usize>,
+    /// How many regions are open that no lock guards.
+    unguarded: u32,
     free: u16,
     /// The callers, from the outermost one on.
     frames: Vec<(FrameLink, Place)>,
@@ -120,9 +120,26 @@ fn section(mut slot: Slot, record: &Record<'_>) -> Result<Section, OpenError> {
         next = frame.stack.frame;
     }
     frames.reverse();
+    let (mut locks, mut unguarded) = (Vec::new(), 0);
+    for lock in record.locks() {
+        match lock.kind() {
+            LockKind::At(address) => locks.push(address as usize),
+            LockKind::Named(name) => match names::unguarded_of(name) {
+                Some(count) => unguarded = count,
+                None => locks.push(place_of(name)?),
+            },
+        }
+    }
+    if locks.is_empty() && unguarded == 0 {
+        let code = record.code;
+        return refuse(format!(
+            "a section goes on at {code}, and holds nothing: the record is damaged, or forged: keep the heap as it is"
+        ));
+    }
     Ok(Section {
         place: place(record.code, record.live_ins())?,
-        locks: record.locks().map(address_of).collect::<Result<_, _>>()?,
+        locks,
+        unguarded,
         free: top.free,
         frames,
         slot,
@@ -135,15 +152,12 @@ fn later(what: &str) -> OpenError {
     ))
 }
 
-fn address_of(lock: Lock) -> Result<usize, OpenError> {
-    match lock.kind() {
-        LockKind::At(address) => Ok(address as usize),
-        LockKind::Named(name) => names::place_of(name).ok_or_else(|| {
-            OpenError::Refused(format!(
-                "a section holds a lock of the program by the name {name:#018x}, and this program has no such variable: it was changed since; run the one that was interrupted"
-            ))
-        }),
-    }
+fn place_of(name: u64) -> Result<usize, OpenError> {
+    names::place_of(name).ok_or_else(|| {
+        OpenError::Refused(format!(
+            "a section holds a lock of the program by the name {name:#018x}, and this program has no such variable: it was changed since; run the one that was interrupted"
+        ))
+    })
 }
 
 fn place(code: Code, words: impl Iterator<Item = u64>) -> Result<Place, OpenError> {
@@ -215,7 +229,8 @@ impl Section {
         for address in &self.locks {
             thread.held.add(*address, claims::mode(*address), true);
         }
-        thread.depth = self.locks.len() as u32;
+        thread.unguarded = self.unguarded;
+        thread.depth = self.locks.len() as u32 + self.unguarded;
         thread.is_published = true;
         thread.is_resuming = 1;
         (self.place, self.frames)

@@ -1,4 +1,4 @@
-//! Sections begin with a lock and end with a lock.
+//! Sections begin with a lock and end with a lock; or with a call, where no lock guards them.
 
 use crate::fatal::fatal;
 use crate::held::{HeldLock, Mode};
@@ -19,16 +19,40 @@ pub(crate) enum Release {
 
 /// The thread has taken a lock.
 pub(crate) fn taken(thread: &mut Thread, address: usize, mode: Mode) {
+    enter(thread);
+    match thread.held.find(address) {
+        Some(lock) => lock.count += 1,
+        None => thread.held.add(address, mode, false),
+    }
+}
+
+/// A region begins that no lock guards.
+pub(crate) fn begin(thread: &mut Thread) {
+    enter(thread);
+    thread.unguarded += 1;
+}
+
+fn enter(thread: &mut Thread) {
     if thread.depth == 0 {
         thread.stack.begin_section();
         thread.is_published = false;
         thread.is_word = false;
     }
-    match thread.held.find(address) {
-        Some(lock) => lock.count += 1,
-        None => thread.held.add(address, mode, false),
-    }
     thread.depth += 1;
+    thread.is_stale = true;
+}
+
+/// A region ends that no lock guards. If that ends the section, it is over durably when this returns; else nobody can
+/// tell yet, and the last record counts as it is.
+pub(crate) fn end(thread: &mut Thread) {
+    if thread.unguarded == 0 {
+        fatal!("durum_durable_end without durum_durable_begin");
+    }
+    if thread.depth == 1 {
+        record::end(thread);
+    }
+    thread.unguarded -= 1;
+    thread.depth -= 1;
     thread.is_stale = true;
 }
 

@@ -22,7 +22,7 @@ use crate::stack::Stack;
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Thread {
-    /// How many locks it holds, each as often as it has taken it.
+    /// How many locks it holds, each as often as it has taken it, and how many regions that no lock guards.
     pub(crate) depth: u32,
     /// 1 while it goes on with what a crash has interrupted.
     pub(crate) is_resuming: u32,
@@ -41,6 +41,8 @@ pub struct Thread {
     /// The lock that the last record is without, which is held yet.
     pub(crate) releasing: usize,
     pub(crate) held: Held,
+    /// How many regions of `durum_durable_begin` are open.
+    pub(crate) unguarded: u32,
     pub(crate) lines: Lines,
     pub(crate) stack: Stack,
     /// Where it records; none while it has recorded nothing.

@@ -23,8 +23,10 @@ const char *nv_error(void);
 void *nv_root(size_t size);
 void *nv_malloc(size_t size);
 void nv_free(void *object);
+void durum_durable_begin(void);
+void durum_durable_end(void);
 
-enum { THREADS = 4, ACCOUNTS = 8, BUCKETS = 4, KEYS = 16, MONEY = 1000, KINDS = 6 };
+enum { THREADS = 4, ACCOUNTS = 8, BUCKETS = 4, KEYS = 16, MONEY = 1000, KINDS = 7 };
 
 struct node {
     struct node *next;
@@ -46,6 +48,10 @@ struct root {
     struct bucket buckets[BUCKETS];
     pthread_spinlock_t spin;
     uint64_t spun[THREADS];
+    /* Of one thread alone, which needs no lock. */
+    struct kept {
+        _Alignas(64) uint64_t sum, sums;
+    } kept[THREADS];
     int is_made;
     /* How many operations of each thread are there. */
     _Alignas(64) uint64_t done[THREADS][8];
@@ -142,6 +148,20 @@ __attribute__((noinline)) static void count(struct root *root, unsigned thread) 
     pthread_mutex_unlock(&counting);
 }
 
+__attribute__((noinline)) static void add(struct kept *kept) {
+    durum_durable_begin();
+    kept->sums += kept->sum;
+    durum_durable_end();
+}
+
+__attribute__((noinline)) static void keep(struct root *root, unsigned thread, uint64_t number) {
+    durum_durable_begin();
+    root->kept[thread].sum += number;
+    add(&root->kept[thread]);
+    root->done[thread][0]++;
+    durum_durable_end();
+}
+
 static void *work(void *argument) {
     unsigned thread = (unsigned)(intptr_t)argument;
     for (uint64_t number = root->done[thread][0];; number++) {
@@ -152,6 +172,7 @@ static void *work(void *argument) {
         case 3: spin(root, thread); break;
         case 4: pop(root, thread); break;
         case 5: count(root, thread); break;
+        case 6: keep(root, thread, number); break;
         }
         told[thread] = number + 1;
     }
@@ -172,6 +193,11 @@ static void examine(void) {
             fail("turns", root->spun[thread], how_many(done, 3));
         if (counts[thread] != how_many(done, 5))
             fail("a variable that lasts", counts[thread], how_many(done, 5));
+        uint64_t sum = 0, sums = 0;
+        for (uint64_t number = 6; number < done; number += KINDS)
+            sum += number, sums += sum;
+        if (root->kept[thread].sum != sum || root->kept[thread].sums != sums)
+            fail("what no lock guards", root->kept[thread].sums, sums);
         for (uint64_t bucket = 0; bucket < BUCKETS; bucket++) {
             const uint64_t *values = root->buckets[bucket].values[thread];
             uint64_t last = 0;

@@ -98,6 +98,10 @@ struct thread *__durum_ido_thread(void) {
     return current;
 }
 
+/* In the place of a lock: a region that none guards. */
+static const char unguarded;
+enum { UNGUARDED = 1 };
+
 static int is_durable(const void *place) { return (uintptr_t)place - BASE < sizeof *memory; }
 
 void __durum_ido_wrote(struct thread *thread, const void *start, uint64_t size) {
@@ -330,6 +334,8 @@ void __durum_ido_register_locks(const struct lock *table, uint64_t count) {
 static uint64_t name_of(const void *lock) {
     if (is_durable(lock))
         return (uint64_t)lock;
+    if (lock == &unguarded)
+        return 1ull << 63 | UNGUARDED;
     for (int i = 0; i < lock_count; i++) {
         uint64_t place = (char *)lock - (char *)locks[i]->place;
         if (place < locks[i]->size)
@@ -338,9 +344,11 @@ static uint64_t name_of(const void *lock) {
     fail("a lock has no name");
 }
 
-static void *lock_named(uint64_t name) {
+static const void *lock_named(uint64_t name) {
     if (!(name >> 63))
         return (void *)name;
+    if (name << 1 == UNGUARDED << 1)
+        return &unguarded;
     for (int i = 0; i < lock_count; i++)
         if ((name << 1 >> 1) >> PLACE_BITS == locks[i]->name)
             return (char *)locks[i]->place + 4 * (name & ((1 << PLACE_BITS) - 1));
@@ -390,6 +398,24 @@ int __durum_ido_pthread_mutex_trylock(pthread_mutex_t *lock) {
     taken(__durum_ido_thread(), lock);
     return 0;
 }
+/* Whose last lock is let go. */
+static void end_section(struct thread *thread) {
+    if (thread->is_word)
+        make_stores_durable(thread);
+    thread->is_word = 0;
+    if (thread->depth == 1 && thread->is_published) {
+        make_stores_durable(thread);
+        thread->releasing = NULL;
+        finish(thread, 0, 0);
+        thread->is_published = 0;
+    }
+}
+static void forget(struct thread *thread, int lock) {
+    memmove(&thread->locks[lock], &thread->locks[lock + 1], (thread->depth - lock - 1) * sizeof *thread->locks);
+    thread->depth--;
+    thread->is_stale = 1;
+}
+
 int __durum_ido_pthread_mutex_unlock(pthread_mutex_t *lock) {
     struct thread *thread = __durum_ido_thread();
     int i = thread->depth - 1;
@@ -400,23 +426,32 @@ int __durum_ido_pthread_mutex_unlock(pthread_mutex_t *lock) {
         return 0;
     if (i < 0)
         fail("a lock is let go that is not held");
-    if (thread->is_word)
-        make_stores_durable(thread);
-    thread->is_word = 0;
-    if (thread->depth == 1 && thread->is_published) {
-        make_stores_durable(thread);
-        thread->releasing = NULL;
-        finish(thread, 0, 0);
-        thread->is_published = 0;
-    } else if (thread->depth > 1 && thread->is_published && thread->releasing != lock) {
+    end_section(thread);
+    if (thread->depth > 1 && thread->is_published && thread->releasing != lock) {
         fail("a lock is let go without a record");
     }
-    memmove(&thread->locks[i], &thread->locks[i + 1], (thread->depth - i - 1) * sizeof *thread->locks);
-    thread->depth--;
-    thread->is_stale = 1;
+    forget(thread, i);
     event();
     pthread_mutex_unlock(state_of(lock));
     return 0;
+}
+
+/* The plain program's, which has no sections. */
+void durum_durable_begin(void) {}
+void durum_durable_end(void) {}
+
+void __durum_ido_durum_durable_begin(void) { taken(__durum_ido_thread(), &unguarded); }
+
+void __durum_ido_durum_durable_end(void) {
+    struct thread *thread = __durum_ido_thread();
+    int i = thread->depth - 1;
+    while (i >= 0 && thread->locks[i] != &unguarded)
+        i--;
+    if (i < 0)
+        fail("no region is open");
+    end_section(thread);
+    forget(thread, i);
+    event();
 }
 
 /* Stores behind the last record of what was taken have not happened, and it is taken again. */
@@ -456,7 +491,7 @@ static void *go_on(void *argument) {
     struct bank bank = banks[thread->sequence % 2];
     for (uint32_t i = 0; i < bank.locks; i++) {
         thread->locks[i] = lock_named(bank.lock[i]);
-        if (pthread_mutex_trylock(state_of(thread->locks[i])))
+        if (thread->locks[i] != &unguarded && pthread_mutex_trylock(state_of(thread->locks[i])))
             fail("two sections hold one lock");
     }
     thread->store_begin = BASE, thread->store_size = sizeof *memory;

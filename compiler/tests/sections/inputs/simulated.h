@@ -24,5 +24,9 @@ const char *examine(const struct root *root, const int *is_done) __attribute__((
 /* A global variable that lasts. The plain program keeps it where any other one is. */
 #define durum_durable __attribute__((annotate("durum_durable")))
 
+/* As in nv.h. */
+void durum_durable_begin(void);
+void durum_durable_end(void);
+
 /* Memory that a section takes: again the same one, if it goes on after a crash. */
 void *nv_malloc(size_t size) __attribute__((malloc));

@@ -113,7 +113,7 @@ pub(crate) unsafe fn wait(
     }
     if thread.depth > 1 {
         fatal!(
-            "a thread waits on a condition with the lock at {address:#x}, and holds {} more, or that one several times; let them go before",
+            "a thread waits on a condition with the lock at {address:#x}, and holds {} more, or that one several times, or is in a region of durum_durable_begin; let them go before",
             thread.depth - 1
         );
     }

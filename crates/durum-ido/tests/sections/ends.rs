@@ -91,6 +91,26 @@ fn waits_with_two_locks() {
 }
 
 #[test]
+fn what_was_not_begun_does_not_end() {
+    ends(
+        "ends::ends_what_was_not_begun",
+        "durum_durable_end without durum_durable_begin",
+    );
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn ends_what_was_not_begun() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    with_heap(|root| unsafe {
+        __durum_ido_pthread_mutex_lock(&raw mut (*root).lock);
+        __durum_ido_durum_durable_end();
+    });
+}
+
+#[test]
 fn a_section_needs_a_heap() {
     ends("ends::stores_without_a_heap", "call nv_open before");
 }

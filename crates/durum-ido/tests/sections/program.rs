@@ -418,11 +418,12 @@ unsafe extern "C" fn resume_add(place: *const c_void, _: u32, result: *mut c_voi
     unsafe { result.cast::<u64>().write(add_row(words(place))) }
 }
 
-/// A lock of either kind.
+/// What guards a section: a lock of either kind, or so many regions of `durum_durable_begin`.
 #[derive(Clone, Copy)]
 pub enum Lock {
     Mutex(*mut libc::pthread_mutex_t),
     ReadWrite(*mut libc::pthread_rwlock_t),
+    None(u64),
 }
 
 /// One word, as where the value of a map is replaced.
@@ -436,24 +437,26 @@ pub unsafe fn set(root: *mut Root, index: u64, value: u64) {
 
 /// What comes in front of the store: the lock is held.
 pub unsafe fn begin_set(root: *mut Root, lock: Lock, index: u64, value: u64) -> [u64; 5] {
-    let (lock, is_read_write) = match lock {
+    let (lock, kind) = match lock {
         Lock::Mutex(lock) => (address(lock), 0),
         Lock::ReadWrite(lock) => (address(lock), 1),
+        Lock::None(regions) => (regions, 2),
     };
-    let words = [address(root), index, value, lock, is_read_write];
+    let words = [address(root), index, value, lock, kind];
     unsafe { record(__durum_ido_thread(), &SET_REGIONS[0], words) };
     words
 }
 
-pub unsafe fn set_value([root, index, value, lock, is_read_write]: [u64; 5]) {
+pub unsafe fn set_value([root, index, value, lock, kind]: [u64; 5]) {
     unsafe {
         let (thread, root) = (__durum_ido_thread(), at::<Root>(root));
         let values = (&raw mut (*root).values).cast::<u64>();
         store(thread, values.add(index as usize), value);
-        match is_read_write {
-            0 => __durum_ido_pthread_mutex_unlock(at(lock)),
-            _ => __durum_ido_pthread_rwlock_unlock(at(lock)),
-        };
+        match kind {
+            0 => _ = __durum_ido_pthread_mutex_unlock(at(lock)),
+            1 => _ = __durum_ido_pthread_rwlock_unlock(at(lock)),
+            _ => (0..lock).for_each(|_| __durum_ido_durum_durable_end()),
+        }
     }
 }
 

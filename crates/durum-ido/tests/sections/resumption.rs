@@ -6,11 +6,12 @@ use std::sync::Barrier;
 
 use durum::{Delays, Domain};
 use durum_ido::abi::{
-    __durum_ido_record, __durum_ido_recorded, __durum_ido_thread, Region, nv_calloc,
+    __durum_ido_durum_durable_begin, __durum_ido_record, __durum_ido_recorded, __durum_ido_thread,
+    Region, nv_calloc,
 };
 use durum_ido::abi_locks::*;
 
-use crate::program::{Lock, Root, SET, begin_set, set, set_value, unlock};
+use crate::program::{Lock, Root, SET, begin_set, set, set_value};
 use crate::support::{self, alone, on_a_thread, open, scratch};
 
 fn copy(from: &Path, to: &Path) {
@@ -127,14 +128,36 @@ fn readers_that_were_interrupted_have_their_lock_together() {
     assert_eq!(values(&crashed)[..3], [7, 7, 0]);
 }
 
+/// As many regions are open again as there were.
+#[test]
+fn sections_that_no_lock_guards_go_on() {
+    let _alone = alone();
+    let directory = scratch();
+    let crashed = interrupted(
+        &directory.path().join("heap"),
+        3,
+        |root, _, number| unsafe {
+            (0..=number).for_each(|_| __durum_ido_durum_durable_begin());
+            begin_set(root, Lock::None(number + 1), number, 9)
+        },
+    );
+    assert_eq!(values(&crashed)[..4], [9, 9, 9, 0]);
+}
+
 /// Why the heap is not opened again whose section has made a record that says this.
 fn refused_after(code: u64, words: u16) -> String {
+    refused_after_section(code, words, |root| unsafe {
+        assert_eq!(__durum_ido_pthread_mutex_lock(&raw mut (*root).lock), 0);
+    })
+}
+
+/// The same of a section that begins so.
+fn refused_after_section(code: u64, words: u16, begin: impl FnOnce(*mut Root) + Send) -> String {
     let _alone = alone();
     let directory = scratch();
     let path = directory.path().join("heap");
     let crashed = on_a_thread(|| unsafe {
-        let root = open(&path)?;
-        assert_eq!(__durum_ido_pthread_mutex_lock(&raw mut (*root).lock), 0);
+        begin(open(&path)?);
         let region = Region {
             code,
             line: 0,
@@ -144,9 +167,7 @@ fn refused_after(code: u64, words: u16) -> String {
         };
         __durum_ido_record(__durum_ido_thread(), &region);
         __durum_ido_recorded(__durum_ido_thread(), &region);
-        let crashed = crash(&path);
-        unlock(root);
-        closed(crashed)
+        closed(crash(&path))
     })
     .unwrap();
     let mut refused = (0..2).map(|_| on_a_thread(|| open(&crashed).map(drop)).unwrap_err());
@@ -175,6 +196,16 @@ fn a_record_that_no_code_makes_keeps_the_heap_from_being_opened() {
         let refused = refused_after(SET << 16 | region, words);
         assert!(refused.contains("damaged, or forged"), "{refused}");
     }
+}
+
+/// What is in a section holds something, or it would never end.
+#[test]
+fn a_record_of_a_section_that_holds_nothing_keeps_the_heap_from_being_opened() {
+    let refused = refused_after_section(SET << 16 | 1, 5, |_| {
+        // The thread's depth, which compiled code reads.
+        unsafe { __durum_ido_thread().cast::<u32>().write(1) };
+    });
+    assert!(refused.contains("holds nothing"), "{refused}");
 }
 
 #[test]
