@@ -15,13 +15,12 @@ extern "C" {
 #endif
 
 /* A global or static variable that lasts: `static durum_durable long count;`. It has its initial
- * value in a new heap, and is found by its name and that of its file in one that is there. Not in a
- * function that calls nv_open. */
+ * value in a new heap, and is found by its name and that of its file in one that is there. */
 #define durum_durable __attribute__((annotate("durum_durable")))
 
 /* Opens the heap at `path`, or makes it, and completes its sections. 0, or -1 with errno: EINVAL
- * for what is no place for a heap, EIO for what the system or the data do not allow. In a function
- * without sections. */
+ * for what is no place for a heap, EIO for what the system or the data do not allow. Sections of
+ * the function that calls it may not use its locals, where they have addresses. */
 int nv_open(const char *path);
 
 /* Why the latest nv_open of this thread has failed. Valid until the thread's next failure. */

@@ -32,7 +32,7 @@ bool lasts(const Value *pointer) {
             return variable->isConstant();
         const auto *instruction = dyn_cast<Instruction>(object);
         StringRef name = instruction ? runtime::called_by(*instruction) : "";
-        return name == runtime::locals || name == runtime::global;
+        return name == runtime::locals || name == runtime::other_locals || name == runtime::global;
     });
 }
 

@@ -6,6 +6,7 @@
 // Before the optimizer, which knows nothing of a value that was there before the program.
 #include "ido/globals.h"
 
+#include "ido/openers.h"
 #include "ido/refused.h"
 #include "ido/runtime.h"
 
@@ -89,7 +90,8 @@ GlobalVariable *describe(GlobalVariable &variable) {
         variable.getName() + ".durable");
 }
 
-// Each function asks once, in front of all else.
+// Each function asks once, in front of all else. Where it has yet to be decided when the heap is
+// opened, it asks at each use.
 void replace(GlobalVariable &variable, GlobalVariable &descriptor) {
     Module &module = *variable.getParent();
     convertUsersOfConstantsToInstructions({&variable});
@@ -97,9 +99,15 @@ void replace(GlobalVariable &variable, GlobalVariable &descriptor) {
     for (Use &use : variable.uses())
         if (auto *user = dyn_cast<Instruction>(use.getUser()))
             uses[user->getFunction()].push_back(&use);
+    FunctionCallee ask = runtime::declare(module, runtime::global);
     for (auto &[function, of_function] : uses) {
+        if (is_opener(*function)) {
+            for (Use *use : of_function)
+                use->set(IRBuilder<>(before(*use)).CreateCall(ask, {&descriptor}));
+            continue;
+        }
         IRBuilder<> builder(&*function->getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
-        Value *place = builder.CreateCall(runtime::declare(module, runtime::global), {&descriptor});
+        Value *place = builder.CreateCall(ask, {&descriptor});
         for (Use *use : of_function)
             use->set(place);
     }

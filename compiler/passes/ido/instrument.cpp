@@ -38,6 +38,8 @@ StructType *region_type(LLVMContext &context) {
 
 // A call that may come back with more locks: it needs its frame outside of sections, too.
 constexpr unsigned begins_section = 1;
+// A region that needs the function's own locals, wherever they are.
+constexpr unsigned needs_locals = 2;
 
 class Instrumenter {
   public:
@@ -183,7 +185,8 @@ void define_regions(GlobalVariable &table, ArrayRef<Site> sites, uint64_t hash) 
             words += size / word;
         }
         const DILocation *location = site.place->getDebugLoc().get();
-        const unsigned flags = site.begins_section ? begins_section : 0;
+        const unsigned flags =
+            (site.begins_section ? begins_section : 0) | (site.needs_locals ? needs_locals : 0);
         regions.push_back(ConstantStruct::get(
             type, {ConstantInt::get(type->getElementType(0), hash << 16 | (i + 1)),
                    ConstantInt::get(type->getElementType(1), location ? location->getLine() : 0),

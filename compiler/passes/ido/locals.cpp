@@ -9,6 +9,7 @@
 
 #include "ido/runtime.h"
 
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -118,6 +119,22 @@ void move_locals(Function &function, Value *thread, FunctionAnalysisManager &ana
         builder.SetInsertPoint(end);
         builder.CreateCall(runtime::declare(module, runtime::leave), {thread, base});
     }
+}
+
+bool leads_to_locals(const Value &value) {
+    SmallVector<const Value *, 4> objects;
+    getUnderlyingObjects(&value, objects, nullptr, 0);
+    return any_of(objects, [](const Value *object) {
+        const auto *instruction = dyn_cast<Instruction>(object);
+        return instruction && runtime::called_by(*instruction) == runtime::locals;
+    });
+}
+
+void forget_locals(Function &function) {
+    for (Instruction &instruction : instructions(function))
+        if (runtime::called_by(instruction) == runtime::locals)
+            cast<CallBase>(instruction)
+                .setCalledFunction(runtime::declare(*function.getParent(), runtime::other_locals));
 }
 
 } // namespace durumcc::ido

@@ -12,4 +12,10 @@ namespace durumcc::ido {
 void move_locals(llvm::Function &function, llvm::Value *thread,
                  llvm::FunctionAnalysisManager &analyses);
 
+// Whether a value may lead to locals that last.
+bool leads_to_locals(const llvm::Value &value);
+
+// No record needs them: then they need no heap.
+void forget_locals(llvm::Function &function);
+
 } // namespace durumcc::ido

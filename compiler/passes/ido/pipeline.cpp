@@ -13,6 +13,7 @@
 #include "ido/lock_calls.h"
 #include "ido/lock_names.h"
 #include "ido/moves.h"
+#include "ido/openers.h"
 #include "ido/refused.h"
 #include "ido/resume.h"
 #include "ido/runtime.h"
@@ -102,12 +103,16 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     const Inside inside(*function, held);
     read_early(*function, inside, analyses);
     auto sites = make_sites(*function, inside, held, analyses, omitted);
-    if (sites.empty())
+    if (sites.empty()) {
+        forget_locals(*function);
         return std::nullopt;
+    }
     announce_stores(*function, inside, thread);
     ask_for_memory(*function, sites, inside, thread);
     add_live_ins(*function, sites, held);
     refuse_live_ins(sites);
+    if (none_of(sites, [](const Site &site) { return site.needs_locals; }))
+        forget_locals(*function);
     GlobalVariable *regions = declare_regions(*function, sites.size());
     instrument(*function, sites, thread, *regions);
     const uint64_t hash = hash_of(*function);
@@ -161,22 +166,6 @@ void make_two_versions(Module &module, const locks::Held &held) {
         if (name_of(*function) != function->getName())
             function->addFnAttr(entry == Entry::Inside ? locks::entered_inside
                                                        : locks::entered_outside);
-}
-
-// A function that opens the heap has no sections, so those that it calls do not become a part of
-// it: their locals lie in the heap.
-void keep_openers_apart(Module &module) {
-    const Function *open = module.getFunction("nv_open");
-    if (!open)
-        return;
-    SmallPtrSet<Function *, 4> openers;
-    for (const User *user : open->users())
-        if (const auto *call = dyn_cast<CallBase>(user))
-            openers.insert(const_cast<Function *>(call->getFunction()));
-    for (Function *opener : openers)
-        for (Instruction &instruction : instructions(*opener))
-            if (auto *call = dyn_cast<CallBase>(&instruction))
-                call->setIsNoInline();
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "ido/resume.h"
 
 #include "ido/instrument.h"
+#include "ido/openers.h"
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
@@ -79,12 +80,17 @@ class Resumer {
         ways = builder.CreateSwitch(region, none, sites.size());
     }
 
-    // Where global variables are: once for each.
+    // Where global variables are: once for each, or in each block where that has yet to be decided.
     void ask_early() {
+        const bool is_late = is_opener(function);
         DenseMap<Value *, Instruction *> known;
         for (Instruction &instruction : make_early_inc_range(instructions(function))) {
             if (runtime::called_by(instruction) != runtime::global)
                 continue;
+            if (is_late) {
+                ask_where_used(instruction);
+                continue;
+            }
             Instruction *&first = known[cast<CallBase>(instruction).getArgOperand(0)];
             if (first) {
                 instruction.replaceAllUsesWith(first);
@@ -93,6 +99,17 @@ class Resumer {
             }
             first = &instruction;
             instruction.moveBefore(*entry, entry->end());
+        }
+    }
+
+    static void ask_where_used(Instruction &asked) {
+        for (Use &use : make_early_inc_range(asked.uses())) {
+            Instruction *place = before(use);
+            if (place->getParent() == asked.getParent())
+                continue;
+            Instruction *again = asked.clone();
+            again->insertBefore(place);
+            use.set(again);
         }
     }
 

@@ -24,6 +24,7 @@ constexpr Signature signatures[] = {
     {returned, "vpp", Effects::Any},
     {wrote, "vppl", Effects::Any},
     {locals, "ppl", Effects::Any},
+    {other_locals, "ppl", Effects::Any},
     {leave, "vpp", Effects::Any},
     {copy_argument, "vppl", Effects::Any},
     {refused, "vpp", Effects::Any},

@@ -21,6 +21,8 @@ constexpr const char called[] = "__durum_ido_called";
 constexpr const char returned[] = "__durum_ido_returned";
 constexpr const char wrote[] = "__durum_ido_wrote";
 constexpr const char locals[] = "__durum_ido_locals";
+// Those that no record needs.
+constexpr const char other_locals[] = "__durum_ido_other_locals";
 constexpr const char leave[] = "__durum_ido_leave";
 constexpr const char copy_argument[] = "__durum_ido_copy_argument";
 // Ends the program if it is called in a section.

@@ -1,5 +1,6 @@
 #include "ido/sites.h"
 
+#include "ido/locals.h"
 #include "ido/runtime.h"
 #include "ido/sanitizers.h"
 #include "locks/calls.h"
@@ -182,6 +183,7 @@ void add_live_ins(Function &function, MutableArrayRef<Site> sites, const locks::
             if (value == site.place)
                 continue;
             site.live_ins.push_back(value);
+            site.needs_locals |= leads_to_locals(*value);
             site.sizes.push_back(
                 alignTo(layout.getTypeStoreSize(value->getType()).getFixedValue(), word));
         }

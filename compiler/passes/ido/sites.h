@@ -28,6 +28,8 @@ struct Site {
     llvm::Instruction *place;
     // On every way here a lock is held.
     bool is_inside;
+    // It needs locals of the function.
+    bool needs_locals = false;
     // A call that may come back with more locks, and so begin a section that goes on behind it.
     bool begins_section = false;
     // The region's, when blocks have been made.

@@ -176,16 +176,26 @@ pub unsafe extern "C" fn __durum_ido_wrote(thread: *mut Thread, start: *const c_
     section::wrote(unsafe { &mut *thread }, start.addr(), size as usize);
 }
 
-/// Takes a part of the stack that lasts, aligned to 64.
+/// Takes a part of the stack that lasts, aligned to 64: locals that a record may need, so they need the heap.
 ///
 /// # Safety
 /// The calling thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __durum_ido_locals(thread: *mut Thread, size: u64) -> *mut c_void {
+    open::open_of_environment();
+    // SAFETY: as the caller promises.
+    unsafe { __durum_ido_other_locals(thread, size) }
+}
+
+/// The same for locals that no record needs, which may come before the heap.
+///
+/// # Safety
+/// The calling thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_other_locals(thread: *mut Thread, size: u64) -> *mut c_void {
     // SAFETY: the calling thread.
     let thread = unsafe { &mut *thread };
-    thread.ensure_stack();
-    ptr::with_exposed_provenance_mut(thread.stack.take(size as usize))
+    ptr::with_exposed_provenance_mut(thread.next_stack().take(size as usize))
 }
 
 /// Gives back a part of the stack that lasts, and all above.
@@ -195,7 +205,8 @@ pub unsafe extern "C" fn __durum_ido_locals(thread: *mut Thread, size: u64) -> *
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __durum_ido_leave(thread: *mut Thread, place: *mut c_void) {
     // SAFETY: the calling thread.
-    unsafe { &mut *thread }.stack.give_back(place.addr());
+    let thread = unsafe { &mut *thread };
+    thread.stack_of(place.addr()).give_back(place.addr());
 }
 
 /// Copies an argument to the stack that lasts. Durable with the next record.
@@ -227,12 +238,7 @@ pub unsafe extern "C" fn __durum_ido_call(
     if thread.depth == 0 && !region.may_begin_section() {
         return ptr::null_mut();
     }
-    // Where no heap is open nothing will be recorded.
-    if !thread.ensure_slot() && thread.depth == 0 {
-        return ptr::null_mut();
-    }
-    thread.ensure_stack();
-    ptr::with_exposed_provenance_mut(thread.stack.begin_frame(region))
+    ptr::with_exposed_provenance_mut(thread.next_stack().begin_frame(region))
 }
 
 /// The frame is the innermost one. Durable with the next record.
@@ -243,10 +249,7 @@ pub unsafe extern "C" fn __durum_ido_call(
 pub unsafe extern "C" fn __durum_ido_called(thread: *mut Thread, region: *const Region) {
     // SAFETY: as the caller promises.
     let (thread, region) = unsafe { (&mut *thread, &*region) };
-    // Without a slot nothing of it is ever read.
-    let salt = thread.slot.as_ref().map(|slot| slot.salt);
-    let salt = salt.unwrap_or_else(|| durum_format::section::SlotSalt::new(0, 0));
-    thread.stack.end_frame(region, &salt);
+    record::end_frame(thread, region);
 }
 
 /// The call has returned, and its frame is none any more. `words` is what [`__durum_ido_call`] gave.
@@ -258,7 +261,7 @@ pub unsafe extern "C" fn __durum_ido_returned(thread: *mut Thread, words: *mut c
     if !words.is_null() {
         // SAFETY: the calling thread.
         let thread = unsafe { &mut *thread };
-        thread.stack.end_call(words.addr());
+        thread.stack_of(words.addr()).end_call(words.addr());
         thread.is_stale = true;
     }
 }

@@ -17,19 +17,26 @@ pub struct Region {
     pub line: u32,
     /// Words of its live-ins.
     pub words: u16,
-    /// 1: the call may come back with more locks than it was made with.
+    /// 1: the call may come back with more locks than it was made with. 2: the function's own locals are needed.
     pub flags: u16,
     /// Bit i of word i / 64: word i of the live-ins is a pointer.
     pub addresses: [u64; 2],
 }
 
-/// The only flag of a region.
+/// The flags of a region.
 const BEGINS_SECTION: u16 = 1;
+const NEEDS_LOCALS: u16 = 2;
 
 impl Region {
     /// Whether a call may come back in a section that it was not made in.
     pub(crate) fn may_begin_section(&self) -> bool {
         self.flags & BEGINS_SECTION != 0
+    }
+
+    /// Whether locals of the function are needed where it goes on.
+    #[inline]
+    pub(crate) fn needs_locals(&self) -> bool {
+        self.flags & NEEDS_LOCALS != 0
     }
 }
 

@@ -29,8 +29,7 @@
 //! | [`abi`], [`abi_locks`] | the functions that compiled code calls |
 //!
 //! Not yet: allocations that are a part of their section's record (a crash may leave memory taken that nothing leads
-//! to), stores that a record repeats, threads that have taken a lock several times when they record, and one that has
-//! opened its heap in a function with sections.
+//! to), stores that a record repeats, and threads that have taken a lock several times when they record.
 
 #![warn(clippy::unwrap_used)]
 

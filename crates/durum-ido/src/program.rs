@@ -115,6 +115,15 @@ fn pointers<'a>(region: &Region, words: &'a mut [u64]) -> impl Iterator<Item = &
     words.filter_map(move |(at, word)| is_pointer(at).then_some(word))
 }
 
+/// Whether a live-in of a region is a pointer that a range of addresses holds.
+pub(crate) fn has_pointer(
+    region: &Region,
+    words: &mut [u64],
+    holds: impl Fn(usize) -> bool,
+) -> bool {
+    pointers(region, words).any(|word| holds(*word as usize))
+}
+
 /// Pointers into the program, among the live-ins of a region, are told by their distance from its beginning.
 #[inline]
 pub(crate) fn make_relative(region: &Region, words: &mut [u64]) {

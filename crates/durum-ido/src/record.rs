@@ -9,7 +9,7 @@
 use std::ptr::NonNull;
 
 use durum_format::section::{
-    BANK_WORDS, Code, Lock, RECORD_HEAD_WORDS, RecordWriter, Written, idle,
+    BANK_WORDS, Code, Lock, RECORD_HEAD_WORDS, RecordWriter, SlotSalt, Written, idle,
 };
 use durum_persist::{Site, line};
 
@@ -17,16 +17,16 @@ use crate::code::Region;
 use crate::fatal::fatal;
 use crate::held::HeldLock;
 use crate::names;
-use crate::program;
 use crate::reach;
 use crate::sites::{IDLE_FENCE, IDLE_WRITE, RECORD_FENCE, RECORD_WRITE, STORES_FENCE};
 use crate::slots::Slot;
+use crate::stack::{Stack, make_lasting};
 use crate::thread::Thread;
 
 /// Makes what the section has stored durable, and gives the place for the live-ins of its next record, in which the
 /// lock `releasing` is not (0: all are).
 pub(crate) fn begin(thread: &mut Thread, releasing: usize) -> *mut u64 {
-    if !thread.ensure_slot() {
+    if !thread.ensure_slot() || thread.early.has_frames() {
         no_slot(thread);
     }
     make_stores_durable(thread);
@@ -50,7 +50,7 @@ pub(crate) fn finish(thread: &mut Thread, region: &Region) {
     // SAFETY: the thread's own, and the record before lies in the other bank.
     let bank = unsafe { bank.as_mut() };
     let live_ins = bank.get_mut(RECORD_HEAD_WORDS..RECORD_HEAD_WORDS + usize::from(region.words));
-    program::make_relative(region, live_ins.unwrap_or_default());
+    make_lasting(live_ins.unwrap_or_default(), region, &thread.early);
     let mut record =
         RecordWriter::new(bank, slot.sequence + 1, code).live_ins_in_place(region.words.into());
     for lock in thread.held.iter() {
@@ -77,6 +77,18 @@ pub(crate) fn finish(thread: &mut Thread, region: &Region) {
     thread.is_published = true;
     thread.is_stale = false;
     thread.stack.note_recorded();
+}
+
+/// A call's frame whose live-ins lie in their place is whole when this returns. Durable with the next record.
+pub(crate) fn end_frame(thread: &mut Thread, region: &Region) {
+    match &thread.slot {
+        Some(slot) => thread.stack.end_frame(region, &slot.salt, &thread.early),
+        // Nothing is recorded as long as it is there.
+        None => {
+            let none = Stack::default();
+            thread.early.end_frame(region, &SlotSalt::new(0, 0), &none);
+        }
+    }
 }
 
 /// The section has ended: what it has stored is durable, and that it is over.
@@ -160,9 +172,11 @@ fn named(lock: &HeldLock) -> Lock {
 #[cold]
 fn no_slot(thread: &Thread) -> ! {
     match reach::opening() {
-        0 => fatal!("a section stores, and no heap is open: call nv_open before"),
-        _ if !thread.stack.is_empty() => fatal!(
-            "a section stores in a function that was called before nv_open, or by one: its locals do not last; call nv_open in a function that has no sections itself"
+        0 => {
+            fatal!("a section stores, and no heap is open: set DURUM_HEAP, or call nv_open before")
+        }
+        _ if thread.early.has_frames() => fatal!(
+            "a section stores that was begun before the heap was open, or in a call from then: call nv_open before, in a function that has no sections itself"
         ),
         _ => fatal!("a thread has no place for its records"),
     }

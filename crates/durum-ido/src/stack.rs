@@ -20,6 +20,16 @@ fn frame_size(words: usize) -> usize {
     ((FRAME_HEAD_WORDS + words) * 8).next_multiple_of(PART)
 }
 
+/// Makes the live-ins of a region what another run can go on from.
+pub(crate) fn make_lasting(live_ins: &mut [u64], region: &Region, early: &Stack) {
+    if region.needs_locals() && program::has_pointer(region, live_ins, |word| early.holds(word)) {
+        fatal!(
+            "a section uses locals of a function that was entered before the heap was open, so they do not last; call nv_open before that function"
+        );
+    }
+    program::make_relative(region, live_ins);
+}
+
 /// Addresses of a stack: that of a slot, or, while no heap is open, memory that does not last.
 #[derive(Debug, Default)]
 pub(crate) struct Stack {
@@ -62,6 +72,16 @@ impl Stack {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.top == self.base
+    }
+
+    /// Whether an address is one of the stack's.
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        (self.base..self.end).contains(&address)
+    }
+
+    /// Whether a caller in a section goes on by it.
+    pub(crate) fn has_frames(&self) -> bool {
+        !self.frames.is_empty()
     }
 
     /// How a record or a frame names what is in use. Nothing where nothing is.
@@ -109,8 +129,9 @@ impl Stack {
         self.take(frame_size(region.words.into())) + FRAME_HEAD_WORDS * 8
     }
 
-    /// The frame for which room was taken last is whole when this returns, and the innermost one.
-    pub(crate) fn end_frame(&mut self, region: &Region, salt: &SlotSalt) {
+    /// The frame for which room was taken last is whole when this returns, and the innermost one. `early` is the
+    /// thread's stack that does not last.
+    pub(crate) fn end_frame(&mut self, region: &Region, salt: &SlotSalt, early: &Stack) {
         let words = usize::from(region.words);
         let place = self.top - frame_size(words);
         let Some(code) = Code::from_word(region.code) else {
@@ -125,10 +146,8 @@ impl Stack {
             let start: *mut u64 = ptr::with_exposed_provenance_mut(place);
             std::slice::from_raw_parts_mut(start, FRAME_HEAD_WORDS + words)
         };
-        program::make_relative(
-            region,
-            bytes.get_mut(FRAME_HEAD_WORDS..).unwrap_or_default(),
-        );
+        let live_ins = bytes.get_mut(FRAME_HEAD_WORDS..);
+        make_lasting(live_ins.unwrap_or_default(), region, early);
         let frame = FrameWriter::new(bytes, code, below).live_ins_in_place(words);
         let Some(Written { checksum, .. }) = frame.finish(salt) else {
             fatal!("{code}: {words} words of live-ins are too many for a frame");

@@ -47,7 +47,9 @@ pub struct Thread {
     pub(crate) stack: Stack,
     /// Where it records; none while it has recorded nothing.
     pub(crate) slot: Option<Slot>,
-    /// Its stack while no heap is open.
+    /// Its stack of before a heap was open, which does not last.
+    pub(crate) early: Stack,
+    /// The memory of that.
     volatile: Vec<VolatileLine>,
     /// Objects that it has freed in its section, to be freed when that has ended.
     pub(crate) freed: Vec<usize>,
@@ -99,11 +101,7 @@ impl Thread {
 
     #[cold]
     fn find_slot(&mut self) -> bool {
-        // A stack that lies elsewhere stays until nothing is on it. That of a heap that was closed is gone.
-        let is_elsewhere = self.slot.is_none();
-        if is_elsewhere && !self.stack.is_empty() {
-            return false;
-        }
+        // The stack of a heap that was closed is gone.
         self.slot = slots::take().or_fatal("a place for the records of a thread");
         self.stack = match &self.slot {
             Some(slot) => {
@@ -115,15 +113,24 @@ impl Thread {
         self.slot.is_some()
     }
 
-    /// Sees to it that it has a stack, also while no heap is open.
-    pub(crate) fn ensure_stack(&mut self) {
-        if !self.ensure_slot() && self.stack.is_empty() {
+    /// The stack for what it calls next: one that does not last, while no heap is open.
+    pub(crate) fn next_stack(&mut self) -> &mut Stack {
+        if self.ensure_slot() {
+            return &mut self.stack;
+        }
+        if self.volatile.is_empty() {
             let size = STACK_SIZE_DEFAULT as usize;
-            if self.volatile.is_empty() {
-                self.volatile = vec![VolatileLine([0; LINE]); size / LINE];
-            }
-            let base = self.volatile.as_mut_ptr().expose_provenance();
-            self.stack = Stack::new(base, size);
+            self.volatile = vec![VolatileLine([0; LINE]); size / LINE];
+            self.early = Stack::new(self.volatile.as_mut_ptr().expose_provenance(), size);
+        }
+        &mut self.early
+    }
+
+    /// The stack that a place lies on.
+    pub(crate) fn stack_of(&mut self, place: usize) -> &mut Stack {
+        match self.early.holds(place) {
+            true => &mut self.early,
+            false => &mut self.stack,
         }
     }
 }

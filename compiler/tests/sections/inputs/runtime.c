@@ -258,6 +258,7 @@ void *__durum_ido_locals(struct thread *thread, uint64_t size) {
     use_stack(thread, (size + LINE - 1) & -LINE);
     return place;
 }
+void *__durum_ido_other_locals(struct thread *thread, uint64_t size) { return __durum_ido_locals(thread, size); }
 void __durum_ido_copy_argument(void *place, const void *argument, uint64_t size) { memcpy(place, argument, size); }
 void __durum_ido_leave(struct thread *thread, void *base) { thread->stack = base; }
 

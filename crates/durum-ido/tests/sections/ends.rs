@@ -5,8 +5,8 @@ use std::process::Command;
 use durum_ido::abi::*;
 use durum_ido::abi_locks::*;
 
-use crate::program::{Lock, begin_set, set};
-use crate::support::{alone, with_heap};
+use crate::program::{Lock, Root, SET, begin_set, set};
+use crate::support::{alone, on_a_thread, open, scratch, with_heap};
 
 /// Set in a process that is to end.
 const CHILD: &str = "DURUM_TEST_ENDS";
@@ -112,7 +112,10 @@ fn ends_what_was_not_begun() {
 
 #[test]
 fn a_section_needs_a_heap() {
-    ends("ends::stores_without_a_heap", "call nv_open before");
+    ends(
+        "ends::stores_without_a_heap",
+        "set DURUM_HEAP, or call nv_open before",
+    );
 }
 
 #[test]
@@ -131,25 +134,59 @@ fn stores_without_a_heap() {
 #[test]
 fn locals_that_were_made_before_the_heap_do_not_last() {
     ends(
-        "ends::stores_below_locals_of_before",
-        "its locals do not last",
+        "ends::needs_locals_of_before",
+        "locals of a function that was entered before the heap was open",
     );
 }
 
 #[test]
 #[ignore = "the other process of the test above"]
-fn stores_below_locals_of_before() {
+fn needs_locals_of_before() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
-    let local = unsafe { __durum_ido_locals(__durum_ido_thread(), 64) }.expose_provenance();
+    let region = Region {
+        code: SET << 16 | 1,
+        line: 0,
+        words: 1,
+        flags: 2,
+        addresses: [1, 0],
+    };
+    with_locals_of_before(|root, local| unsafe {
+        assert_eq!(__durum_ido_pthread_mutex_lock(&raw mut (*root).lock), 0);
+        let thread = __durum_ido_thread();
+        let words: *mut u64 = __durum_ido_record(thread, &region).cast();
+        words.write(local.expose_provenance() as u64);
+        __durum_ido_recorded(thread, &region);
+    });
+}
+
+/// What no record needs may be anywhere; the heap's stack is used as soon as there is one.
+#[test]
+fn other_locals_may_come_before_the_heap() {
     let _alone = alone();
-    let directory = crate::support::scratch();
-    let root = crate::support::open(&directory.path().join("heap")).unwrap();
-    unsafe {
-        let local = std::ptr::with_exposed_provenance_mut::<std::ffi::c_void>(local);
-        local.cast::<u64>().write(1);
-        set(root, 0, 1);
-        __durum_ido_leave(__durum_ido_thread(), local);
-    }
+    on_a_thread(|| {
+        with_locals_of_before(|root, local| unsafe {
+            set(root, 0, 1);
+            let thread = __durum_ido_thread();
+            let later = __durum_ido_locals(thread, 64);
+            let distance = later.addr().abs_diff(root.addr());
+            assert!(distance < 1 << 40 && local.addr().abs_diff(root.addr()) > distance);
+            set(root, 1, 2);
+            __durum_ido_leave(thread, later);
+            let values = (&raw const (*root).values).read();
+            assert_eq!(values[..2], [1, 2]);
+        });
+        durum_ido::close().map_err(|error| error.to_string())
+    })
+    .unwrap();
+}
+
+/// With a local, and then a heap.
+fn with_locals_of_before(body: impl FnOnce(*mut Root, *mut std::ffi::c_void)) {
+    let local = unsafe { __durum_ido_other_locals(__durum_ido_thread(), 64) };
+    let directory = scratch();
+    let root = open(&directory.path().join("heap")).unwrap();
+    body(root, local);
+    unsafe { __durum_ido_leave(__durum_ido_thread(), local) };
 }
