@@ -33,6 +33,11 @@ const char *nv_error(void);
 void durum_durable_begin(void);
 void durum_durable_end(void);
 
+/* `size` bytes at `start` were written outside of sections, by `read` or by code that durumcc has
+ * not compiled, and a later section of this thread links them: they are durable before it stores
+ * anything. What does not lie in the heap is left as it is. */
+void durum_own(const void *start, size_t size);
+
 /* The program's root: `size` bytes, zeros at first, and the same ones from then on. Durable when
  * this returns. The program ends if the heap has a root of another size. */
 void *nv_root(size_t size);

@@ -6,9 +6,11 @@
 // Before the optimizer, which knows nothing of a value that was there before the program.
 #include "ido/globals.h"
 
+#include "ido/language.h"
 #include "ido/openers.h"
 #include "ido/refused.h"
 #include "ido/runtime.h"
+#include "ido/volatile_pointers.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -124,9 +126,12 @@ std::string lasting_name(const GlobalVariable &variable) {
 }
 
 void move_globals(Module &module) {
+    const bool warns = options_of(module).warns_of_volatile_pointers;
     SmallVector<Constant *, 8> defined;
     for (GlobalVariable *variable : take_durable(module)) {
         variable->removeDeadConstantUsers();
+        if (warns)
+            warn_of_volatile_pointers(*variable);
         GlobalVariable *descriptor = describe(*variable);
         if (variable->hasInitializer())
             defined.push_back(descriptor);

@@ -1,5 +1,6 @@
 #include "ido/language.h"
 
+#include "common/mark.h"
 #include "common/writes.h"
 #include "ido/runtime.h"
 
@@ -37,6 +38,18 @@ constexpr Ido ido_language;
 } // namespace
 
 const Language &language = ido_language;
+
+Options options_of(const Module &module) {
+    const uint64_t bits = option_bits(module, language);
+    Options options;
+#define DURUMCC_OPTION(language, member, option, bit, text) DURUMCC_OPTION_##language(member, bit)
+#define DURUMCC_OPTION_nvl(member, bit)
+#define DURUMCC_OPTION_ido(member, bit) options.member = bits & (bit);
+#include "options.def"
+#undef DURUMCC_OPTION_nvl
+#undef DURUMCC_OPTION_ido
+    return options;
+}
 
 StringRef name_of(const Function &function) {
     StringRef name = function.getName();

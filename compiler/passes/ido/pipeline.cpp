@@ -17,6 +17,7 @@
 #include "ido/refused.h"
 #include "ido/resume.h"
 #include "ido/runtime.h"
+#include "ido/volatile_pointers.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
@@ -197,6 +198,8 @@ std::optional<Omitted> end_named(StringRef name) {
 void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) {
     FunctionAnalysisManager &of_functions =
         analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+    if (options_of(module).warns_of_volatile_pointers)
+        warn_of_volatile_pointers(module);
     replace_lock_calls(module);
     name_locks(module);
     {

@@ -112,10 +112,13 @@ pub unsafe extern "C" fn __durum_ido_record_word(
 ) -> *mut c_void {
     // SAFETY: the calling thread.
     let thread = unsafe { &mut *thread };
-    thread.is_word = thread.depth == 1 && !thread.is_published;
-    match thread.depth == 0 || thread.is_word {
-        true => ptr::null_mut(),
-        false => record::begin(thread, 0).cast(),
+    match (thread.depth, thread.is_published) {
+        (0, _) => ptr::null_mut(),
+        (1, false) => {
+            record::begin_word(thread);
+            ptr::null_mut()
+        }
+        _ => record::begin(thread, 0).cast(),
     }
 }
 
@@ -174,6 +177,17 @@ pub unsafe extern "C" fn __durum_ido_recorded(thread: *mut Thread, region: *cons
 pub unsafe extern "C" fn __durum_ido_wrote(thread: *mut Thread, start: *const c_void, size: u64) {
     // SAFETY: the calling thread.
     section::wrote(unsafe { &mut *thread }, start.addr(), size as usize);
+}
+
+/// `size` bytes at `start` were written outside of sections. They are durable before anything that a later section of
+/// this thread stores. What does not lie in the heap is left as it is.
+///
+/// # Safety
+/// They are the program's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn durum_own(start: *const c_void, size: usize) {
+    // SAFETY: the thread's own, and what lies in the heap is mapped, as the caller promises.
+    unsafe { section::own(&mut *thread::current(), start.expose_provenance(), size) };
 }
 
 /// Takes a part of the stack that lasts, aligned to 64: locals that a record may need, so they need the heap.

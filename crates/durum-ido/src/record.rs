@@ -18,7 +18,7 @@ use crate::fatal::fatal;
 use crate::held::HeldLock;
 use crate::names;
 use crate::reach;
-use crate::sites::{IDLE_FENCE, IDLE_WRITE, RECORD_FENCE, RECORD_WRITE, STORES_FENCE};
+use crate::sites::{IDLE_FENCE, IDLE_WRITE, OWNED_FENCE, RECORD_FENCE, RECORD_WRITE, STORES_FENCE};
 use crate::slots::Slot;
 use crate::stack::{Stack, make_lasting};
 use crate::thread::Thread;
@@ -110,6 +110,17 @@ pub(crate) fn end(thread: &mut Thread) {
     // since, and does again what that one builds upon.
     publish(thread, written, IDLE_WRITE, IDLE_FENCE);
     thread.is_published = false;
+}
+
+/// In front of a word that needs no record: what it may link is durable when this returns.
+#[inline]
+pub(crate) fn begin_word(thread: &mut Thread) {
+    thread.is_word = true;
+    if thread.lines.drain() {
+        // ORDER: what was written before is durable before the word that leads there; else a crash finds the word, and
+        // not what it leads to.
+        line::fence(OWNED_FENCE);
+    }
 }
 
 /// What a section has stored that has no record is durable when this returns: a word, or a lock that was made.

@@ -84,6 +84,18 @@ pub(crate) fn release(thread: &mut Thread, address: usize) -> Release {
     Release::Free(lock)
 }
 
+/// The program has written `size` bytes at `start` outside of sections, and will link them in one. They are durable
+/// before the thread's next record, or the word that needs none.
+///
+/// # Safety
+/// They are mapped.
+pub(crate) unsafe fn own(thread: &mut Thread, start: usize, size: usize) {
+    if size > 0 && reach::holds(start) && reach::holds(start + (size - 1)) {
+        // SAFETY: as the caller promises.
+        unsafe { thread.lines.add(start, size) };
+    }
+}
+
 /// A store to `size` bytes at `start` has been made.
 #[inline]
 pub(crate) fn wrote(thread: &mut Thread, start: usize, size: usize) {

@@ -18,6 +18,7 @@ sites! {
     LINES_WRITE = "section: write back the lines of its stores";
     STACK_WRITE = "section: write back locals and frames";
     STORES_FENCE = "section: fence between stores and the record behind them";
+    OWNED_FENCE = "section: fence between what was written before and a word";
     RECORD_WRITE = "section: write back a record";
     RECORD_FENCE = "section: fence after a record";
     IDLE_WRITE = "section: write back that it has ended";

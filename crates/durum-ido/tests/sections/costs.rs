@@ -2,7 +2,7 @@
 
 use durum_persist::count;
 
-use crate::program::{Root, node, pop, push, push_in_one, set, set_word};
+use crate::program::{Root, node, own, pop, push, push_in_one, set, set_word};
 use crate::support::with_heap;
 
 /// Fences and lines written back of one operation.
@@ -38,6 +38,17 @@ fn a_section_of_one_word_takes_one_fence() {
         assert_eq!(cost(|| set_word(root, 5, 7)), (1, 1));
         // The next one has a record again.
         assert_eq!(cost(|| set(root, 5, 7)).0, 3);
+    });
+}
+
+#[test]
+fn what_is_owned_takes_a_fence_with_the_section_that_links_it() {
+    counted(|root| unsafe {
+        let other = node();
+        let node = own(node(), 1);
+        assert_eq!(cost(|| set_word(root, 5, node)), (2, 2));
+        let node = own(other, 2);
+        assert_eq!(cost(|| set(root, 5, node)).0, 4);
     });
 }
 

@@ -13,7 +13,7 @@ use durum_persist::simulate::{Plan, Report, Rules, explore_with_recovery};
 use durum_service::{CheckOptions, Severity};
 
 use crate::locks::{is_recursive, make_recursive};
-use crate::program::{State, Step, run, set, set_word};
+use crate::program::{State, Step, node, own, run, set, set_word, value_of};
 use crate::support::{alone, on_a_thread, open, scratch};
 
 const STEPS: [Step; 12] = [
@@ -241,6 +241,68 @@ fn the_kind_of_a_lock_is_durable_before_anything_says_so() {
     explore_lock(&record_lock(None)).unwrap_or_else(|failure| panic!("{failure}"));
     for part in ["lock: write back its kind", "lock: fence after its kind"] {
         let failure = explore_lock(&record_lock(Some(site(part)))).expect_err("nothing is noticed");
+        println!("{part}: {}", failure.lines().next().unwrap_or_default());
+    }
+}
+
+/// What is written outside of sections, and then linked: by a word that needs no record, and by a section with one.
+fn record_owned(skip: Option<Site>) -> Trace {
+    let directory = scratch();
+    let path = directory.path().join("heap");
+    on_a_thread(|| {
+        let root = open(&path)?;
+        let nodes = [(); 2].map(|()| unsafe { node() });
+        unsafe { set(root, 0, 1) };
+        let options = RecorderOptions {
+            skip,
+            ..RecorderOptions::default()
+        };
+        let recorder = Recorder::start(&path, options);
+        unsafe {
+            set_word(root, OWNED[0], own(nodes[0], 1));
+            set(root, OWNED[1] as u64, own(nodes[1], 2));
+        }
+        let trace = recorder.stop();
+        durum_ido::close().map_err(|error| error.to_string())?;
+        Ok(trace)
+    })
+    .unwrap()
+}
+
+/// Where they are linked.
+const OWNED: [usize; 2] = [3, 4];
+
+fn explore_owned(trace: &Trace) -> Result<Report, String> {
+    let mut plan = Plan::new(Rules::Lines, 4);
+    plan.random_images = 2;
+    plan.nested_one_in = 40;
+    explore_with_recovery(trace, &plan, recover, |image, _| {
+        on_a_thread(|| {
+            let root = open(image)?;
+            let values = unsafe { (&raw const (*root).values).read() };
+            let linked = OWNED.map(|at| match values[at] {
+                0 => 0,
+                node => unsafe { value_of(node) },
+            });
+            let is_linked = OWNED.map(|at| u64::from(values[at] != 0));
+            durum_ido::close().map_err(|error| error.to_string())?;
+            match linked == [is_linked[0], 2 * is_linked[1]] {
+                true => Ok(()),
+                false => Err(format!("{linked:?} is linked")),
+            }
+        })
+        .inspect_err(|_| drop(durum_ido::close()))
+    })
+    .map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn what_is_owned_is_durable_before_it_is_linked() {
+    let _alone = alone();
+    explore_owned(&record_owned(None)).unwrap_or_else(|failure| panic!("{failure}"));
+    for part in ["and a word", "write back the lines"] {
+        let failure =
+            explore_owned(&record_owned(Some(site(part)))).expect_err("nothing is noticed");
         println!("{part}: {}", failure.lines().next().unwrap_or_default());
     }
 }

@@ -464,6 +464,20 @@ unsafe extern "C" fn resume_set(place: *const c_void, _: u32, _: *mut c_void) {
     unsafe { set_value(words(place)) }
 }
 
+/// Writes the value of a node outside of sections. Its address.
+pub unsafe fn own(node: *mut Node, value: u64) -> u64 {
+    unsafe {
+        line::store_u64(&raw mut (*node).value, value);
+        durum_own(node.cast(), size_of::<Node>());
+        address(node)
+    }
+}
+
+/// The value of a node at this address.
+pub unsafe fn value_of(node: u64) -> u64 {
+    unsafe { (*at::<Node>(node)).value }
+}
+
 pub unsafe fn node() -> *mut Node {
     nv_malloc(size_of::<Node>()).cast()
 }
