@@ -1,6 +1,8 @@
 #include "ido/regions.h"
 
+#include "ido/library.h"
 #include "ido/runtime.h"
+#include "ido/writers.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
@@ -29,12 +31,6 @@ bool only_reads(const CallInst &call) {
            call.hasFnAttr(Attribute::WillReturn) && !call.isConvergent() && !call.isMustTailCall();
 }
 
-MemoryLocation written_by(const Instruction &writer) {
-    if (const auto *store = dyn_cast<StoreInst>(&writer))
-        return MemoryLocation::get(store);
-    return MemoryLocation::getForDest(cast<MemIntrinsic>(&writer));
-}
-
 class Finder {
   public:
     Finder(Function &function, IsInside is_inside, FunctionAnalysisManager &analyses,
@@ -57,7 +53,7 @@ class Finder {
             add_conflicts(nullptr, writers_from(entry.begin()).getArrayRef(), found);
         for (BasicBlock &block : function)
             for (Instruction &first : block)
-                if (!may_be_repeated(first) || (is_inside(first) && is_reader(first)))
+                if (!is_repeated(first) || (is_inside(first) && is_reader(first)))
                     add_conflicts(&first, writers_behind(first).getArrayRef(), found);
         return without_implied(found);
     }
@@ -87,7 +83,7 @@ class Finder {
     }
 
     bool conflicts(Instruction *first, Instruction &writer) {
-        if (!first || !may_be_repeated(*first))
+        if (!first || !is_repeated(*first))
             return true;
         return may_overwrite(*first, writer) && !is_omitted();
     }
@@ -116,11 +112,17 @@ class Finder {
     }
 
     bool is_of_region(const Instruction &instruction) const {
-        return is_inside(instruction) && may_be_repeated(instruction);
+        return is_inside(instruction) && is_repeated(instruction);
+    }
+
+    bool is_repeated(const Instruction &instruction) const {
+        return may_be_repeated(instruction) || (omitted.asked && is_asked(instruction));
     }
 
     bool is_reader(const Instruction &instruction) {
-        if (!instruction.mayReadFromMemory())
+        // To LLVM, an atomic store reads: it is not moved. And what is asked for may be anywhere.
+        if (!instruction.mayReadFromMemory() || isa<StoreInst>(instruction) ||
+            is_asked(instruction))
             return false;
         const auto *load = dyn_cast<LoadInst>(&instruction);
         return !load || !isNoModRef(results.getModRefInfoMask(MemoryLocation::get(load)));
@@ -133,7 +135,7 @@ class Finder {
                 piece.reaches_end = false;
                 break;
             }
-            if (isa<StoreInst, MemIntrinsic>(instruction))
+            if (is_writer(instruction))
                 piece.writers.push_back(&instruction);
         }
         return piece;
@@ -172,6 +174,12 @@ class Finder {
         written.AATags = AAMDNodes();
         // Else a reader and a writer behind the loop have values of different turns.
         BatchAAResults &asked = is_in_loop(reader) ? aliases_of_turns : aliases;
+        if (is_determined(reader))
+            return any_of(read_by(cast<CallBase>(reader)), [&](const Value *pointer) {
+                const MemoryLocation read = MemoryLocation::getBeforeOrAfter(pointer);
+                return !isNoModRef(results.getModRefInfoMask(read)) &&
+                       asked.alias(read, written) != AliasResult::NoAlias;
+            });
         return isRefSet(asked.getModRefInfo(&reader, written));
     }
 
@@ -207,8 +215,9 @@ void forget_hints(Function &function) {
 bool may_be_repeated(const Instruction &instruction) {
     if (const auto *load = dyn_cast<LoadInst>(&instruction))
         return load->isSimple();
+    // An atomic one, too: a lock orders those who write there, if not those who read.
     if (const auto *store = dyn_cast<StoreInst>(&instruction))
-        return store->isSimple();
+        return !store->isVolatile();
     if (const auto *place = dyn_cast<AllocaInst>(&instruction))
         return place->isStaticAlloca();
     if (const auto *intrinsic = dyn_cast<MemIntrinsic>(&instruction))
@@ -216,8 +225,10 @@ bool may_be_repeated(const Instruction &instruction) {
     if (const auto *intrinsic = dyn_cast<IntrinsicInst>(&instruction))
         if (intrinsic->isAssumeLikeIntrinsic())
             return !intrinsic->isLifetimeStartOrEnd();
+    if (is_masked_store(instruction))
+        return true;
     if (const auto *call = dyn_cast<CallInst>(&instruction))
-        return only_reads(*call) || runtime::is_check(*call);
+        return only_reads(*call) || is_determined(*call) || runtime::is_check(*call);
     if (instruction.isTerminator())
         return isa<BranchInst, SwitchInst>(instruction);
     return !instruction.mayReadOrWriteMemory() && !isa<CallBase>(instruction);
@@ -232,6 +243,8 @@ SmallVector<Conflict, 16> conflicts_in(Function &function, IsInside is_inside,
 bool Omitted::read(StringRef word) {
     if (word == "one-turn")
         return turns = true;
+    if (word == "ask-again")
+        return asked = true;
     return word.consume_front("leave-out=") && !word.getAsInteger(10, overwrites);
 }
 

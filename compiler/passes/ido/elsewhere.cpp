@@ -4,10 +4,10 @@
 //                          x = from->value;
 #include "ido/elsewhere.h"
 
-#include "common/writes.h"
-#include "ido/language.h"
+#include "ido/library.h"
 #include "ido/refused.h"
 #include "ido/runtime.h"
+#include "ido/writers.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/PostOrderIterator.h"
@@ -47,17 +47,6 @@ SmallPtrSet<const BasicBlock *, 16> behind_records(const Function &function, Arr
     for (unsigned i = 0; i < blocks.size(); i++)
         blocks.insert(succ_begin(blocks[i]), succ_end(blocks[i]));
     return {blocks.begin(), blocks.end()};
-}
-
-// What a function is given that only reads.
-SmallVector<Value *, 2> read_by(const CallInst &call) {
-    SmallVector<Value *, 2> pointers;
-    if (isa<IntrinsicInst>(call) || call.doesNotAccessMemory())
-        return pointers;
-    for (Value *argument : call.args())
-        if (argument->getType()->isPointerTy())
-            pointers.push_back(argument);
-    return pointers;
 }
 
 // A place that reads or writes an object, by a pointer into it.
@@ -129,10 +118,7 @@ class Asker {
                 builder.CreateSub(builder.CreatePtrToInt(access.pointer, builder.getInt64Ty()),
                                   builder.CreatePtrToInt(access.object(), builder.getInt64Ty()));
         Value *place = builder.CreatePtrAdd(object, distance);
-        if (auto *store = dyn_cast<StoreInst>(access.instruction))
-            store->setOperand(StoreInst::getPointerOperandIndex(), place);
-        else
-            cast<MemIntrinsic>(access.instruction)->setDest(place);
+        place_written(*access.instruction)->set(place);
     }
 
     void ask_for_read(const Access &access) {
@@ -171,8 +157,8 @@ void ask_for_memory(Function &function, ArrayRef<Site> sites, const Inside &insi
         for (Instruction &instruction : *block) {
             if (!inside(instruction))
                 continue;
-            if (std::optional<Write> write = write_of(instruction, language))
-                add(instruction, write->bytes.start, true);
+            if (const Use *place = place_written(instruction))
+                add(instruction, place->get(), true);
             if (!behind.contains(block))
                 continue;
             if (auto *load = dyn_cast<LoadInst>(&instruction))

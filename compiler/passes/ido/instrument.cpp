@@ -10,6 +10,7 @@
 
 #include "common/groups.h"
 #include "ido/language.h"
+#include "ido/library.h"
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
@@ -200,12 +201,23 @@ void define_regions(GlobalVariable &table, ArrayRef<Site> sites, uint64_t hash) 
 
 void announce_stores(Function &function, const Inside &inside, Value *thread) {
     SmallVector<Write, 16> writes;
+    SmallVector<CallBase *, 4> filling;
     for (BasicBlock &block : function)
-        for (Instruction &instruction : block)
-            if (inside(instruction))
-                if (std::optional<Write> write = write_of(instruction, language))
-                    writes.push_back(*write);
+        for (Instruction &instruction : block) {
+            if (!inside(instruction))
+                continue;
+            if (std::optional<Write> write = write_of(instruction, language))
+                writes.push_back(*write);
+            if (place_filled(instruction))
+                filling.push_back(cast<CallBase>(&instruction));
+        }
     Module &module = *function.getParent();
+    for (CallBase *call : filling) {
+        IRBuilder<> builder(call->getNextNode());
+        builder.SetCurrentDebugLocation(call->getDebugLoc());
+        builder.CreateCall(runtime::declare(module, runtime::wrote),
+                           {thread, place_filled(*call)->get(), size_filled(*call, builder)});
+    }
     for (const Group &group : group(function, writes)) {
         IRBuilder<> builder(group.last->getNextNode());
         for (const Span &span : group.spans) {

@@ -9,6 +9,7 @@
 #include "ido/globals.h"
 #include "ido/instrument.h"
 #include "ido/language.h"
+#include "ido/library.h"
 #include "ido/locals.h"
 #include "ido/lock_calls.h"
 #include "ido/lock_names.h"
@@ -47,6 +48,8 @@ struct Prepared {
 // Locals move, and what sections may not do is refused. Nothing, if the function has no sections.
 std::optional<Prepared> prepare(Function &function, const locks::Held &held,
                                 FunctionAnalysisManager &analyses) {
+    if (store_answers(function, Inside(function, held)))
+        analyses.invalidate(function, PreservedAnalyses::none());
     const Inside inside(function, held);
     if (inside.is_empty())
         return std::nullopt;
@@ -200,6 +203,7 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
         analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     if (options_of(module).warns_of_volatile_pointers)
         warn_of_volatile_pointers(module);
+    tell_readers(module, of_functions);
     replace_lock_calls(module);
     name_locks(module);
     {

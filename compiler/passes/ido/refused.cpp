@@ -98,6 +98,13 @@ bool throws_for_library(const Instruction &instruction) {
            callee->getName().contains("__throw_");
 }
 
+// An instruction of the processor that has a name, not a meaning.
+bool stores_by_target(const CallBase &call) {
+    auto is_pointer = [](const Use &argument) { return argument->getType()->isPointerTy(); };
+    return Function::isTargetIntrinsic(call.getIntrinsicID()) && call.mayWriteToMemory() &&
+           any_of(call.args(), is_pointer);
+}
+
 std::optional<Refusal> refusal_of_call(const CallBase &call) {
     if (call.isInlineAsm()) {
         const auto &assembly = cast<InlineAsm>(*call.getCalledOperand());
@@ -115,9 +122,14 @@ std::optional<Refusal> refusal_of_call(const CallBase &call) {
     case Intrinsic::read_register:
     case Intrinsic::write_register:
         return Refusal::Address;
+    case Intrinsic::masked_scatter:
+    case Intrinsic::masked_compressstore:
+        return Refusal::Vector;
     default:
         break;
     }
+    if (stores_by_target(call))
+        return Refusal::Vector;
     const Function *callee = call.getCalledFunction();
     if (!callee || !callee->isDeclaration())
         return std::nullopt;
@@ -127,6 +139,7 @@ std::optional<Refusal> refusal_of_call(const CallBase &call) {
         .Case("__errno_location", Refusal::ThreadLocal)
         .Cases("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", Refusal::Jump)
         .Cases("pthread_exit", "thrd_exit", "pthread_testcancel", "fork", "vfork", Refusal::Process)
+        .Cases("vsnprintf", "vsprintf", "__vsnprintf_chk", "__vsprintf_chk", Refusal::Arguments)
         .Cases("execv", "execve", "execvp", "execl", "execlp", "execle", Refusal::Process)
         .Cases("__cxa_begin_catch", "__cxa_throw", "__cxa_rethrow", Refusal::Exception)
         .Default(std::nullopt);
@@ -135,7 +148,8 @@ std::optional<Refusal> refusal_of_call(const CallBase &call) {
 std::optional<Refusal> refusal_of(const Instruction &instruction) {
     if (instruction.isVolatile())
         return Refusal::Volatile;
-    if (instruction.isAtomic() && !isa<FenceInst>(instruction))
+    // Nobody could tell after a crash whether it was done.
+    if (isa<AtomicRMWInst, AtomicCmpXchgInst>(instruction))
         return Refusal::Atomic;
     if (const auto *call = dyn_cast<CallBase>(&instruction))
         if (std::optional<Refusal> refusal = refusal_of_call(*call))

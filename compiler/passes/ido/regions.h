@@ -45,8 +45,10 @@ struct Omitted {
     unsigned overwrites_seen = 0;
     // That the two may belong to different turns of a loop.
     bool turns = false;
+    // That what the system is asked for is done once.
+    bool asked = false;
 
-    // leave-out=N, or one-turn; whether the word is one of these.
+    // leave-out=N, one-turn, or ask-again; whether the word is one of these.
     bool read(llvm::StringRef word);
 };
 

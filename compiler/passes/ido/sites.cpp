@@ -1,5 +1,6 @@
 #include "ido/sites.h"
 
+#include "ido/library.h"
 #include "ido/locals.h"
 #include "ido/runtime.h"
 #include "ido/sanitizers.h"
@@ -37,8 +38,9 @@ class Maker {
   private:
     // Whether nothing but this store of a word comes before a lock is let go, on each way.
     bool is_last_word(const Instruction &place) const {
+        // What others see without the lock is completed: they may have stored what follows from it.
         const auto *store = dyn_cast<StoreInst>(&place);
-        if (!store)
+        if (!store || store->isAtomic())
             return false;
         const uint64_t size =
             function.getDataLayout().getTypeStoreSize(store->getValueOperand()->getType());
@@ -168,7 +170,8 @@ bool leads_to_code(const CallBase &call) {
         return true;
     // What does not return ends the program, in the middle of a section, which goes on when the
     // store is opened again.
-    return !runtime::has(callee->getName()) && !is_sanitizers(*callee) && !never_returns(call);
+    return !runtime::has(callee->getName()) && !is_sanitizers(*callee) && !is_asked(call) &&
+           !never_returns(call);
 }
 
 void add_live_ins(Function &function, MutableArrayRef<Site> sites, const locks::Held &held) {

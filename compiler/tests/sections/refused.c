@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 struct data {
@@ -14,6 +15,7 @@ struct data {
     volatile int seen;
     atomic_int count;
     const char *name;
+    char text[16];
 };
 static int limit;
 static _Thread_local int own;
@@ -30,8 +32,16 @@ void volatile_access(struct data *data) {
 
 void atomic_access(struct data *data) {
     pthread_mutex_lock(&data->lock);
-    // CHECK-DAG: refused.c:[[@LINE+1]]:{{.*}}error: an atomic access in a section{{.*}}[ido-atomic]
+    // CHECK-DAG: refused.c:[[@LINE+1]]:{{.*}}error: an atomic operation that reads and writes in a section{{.*}}[ido-atomic]
     data->count++;
+    pthread_mutex_unlock(&data->lock);
+}
+
+void exchange(struct data *data) {
+    int expected = 1;
+    pthread_mutex_lock(&data->lock);
+    // CHECK-DAG: refused.c:[[@LINE+1]]:{{.*}}error: an atomic operation that reads and writes in a section{{.*}}[ido-atomic]
+    atomic_compare_exchange_strong(&data->count, &expected, 2);
     pthread_mutex_unlock(&data->lock);
 }
 
@@ -108,6 +118,13 @@ void arguments(struct data *data, ...) {
     data->number += va_arg(list, int);
     pthread_mutex_unlock(&data->lock);
     va_end(list);
+}
+
+void given_arguments(struct data *data, va_list list) {
+    pthread_mutex_lock(&data->lock);
+    // CHECK-DAG: refused.c:[[@LINE+1]]:{{.*}}error: a function with a variable number of arguments{{.*}}[ido-arguments]
+    vsnprintf(data->text, sizeof data->text, "%d", list);
+    pthread_mutex_unlock(&data->lock);
 }
 
 int array(struct data *data, int n) {
