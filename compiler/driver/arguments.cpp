@@ -119,6 +119,10 @@ class Reader {
         request.links = has_linked_input && !ends_before_link && !only_inputs;
         // Words may have gone into the response file that Clang reads.
         request.include_at = std::min(request.include_at, for_clang.size());
+        for (const OwnOption &own : own_options)
+            if (own.options == &Request::ido_options && (request.ido_options & own.bit) &&
+                !request.has_sections())
+                request.lacks_sections = own.name;
         return request;
     }
 

@@ -24,6 +24,8 @@ struct Request {
     bool wants_ido_diagnostics = false;
     // An option that would leave out the passes, or empty.
     std::string refused;
+    // An option that means something with -fido only, which is not there; or empty.
+    std::string lacks_sections;
     // The bits of __nvl_options (nvl.h) and of __durum_ido_options (durum_ido.h), from options of
     // the driver's own.
     unsigned nvl_options = 0;

@@ -123,6 +123,9 @@ int main(int argc, char **argv) {
                     " is refused: the passes that it leaves out make stores durable. -O0 optimizes "
                     "nothing and keeps them.");
 
+    if (!request.lacks_sections.empty())
+        return fail(request.lacks_sections + " is an option of -fido, which is missing.");
+
     const std::string parts = libraries + "/durumcc";
     if (!exists(parts + "/durumcc-frontend.so"))
         return fail(parts + "/durumcc-frontend.so is missing: install durumcc again.");

@@ -165,6 +165,8 @@ void ask_for_memory(Function &function, ArrayRef<Site> sites, const Inside &insi
                 add(instruction, load->getPointerOperand(), false);
             if (auto *copy = dyn_cast<MemTransferInst>(&instruction))
                 add(instruction, copy->getRawSource(), false);
+            if (Value *read = runtime::read_by(instruction))
+                add(instruction, read, false);
             if (auto *call = dyn_cast<CallInst>(&instruction))
                 if (may_be_repeated(*call) && !runtime::is_check(*call))
                     for (Value *read : read_by(*call))

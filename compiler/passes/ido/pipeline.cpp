@@ -3,6 +3,7 @@
 #include "common/effects.h"
 #include "common/mark.h"
 #include "common/versions.h"
+#include "ido/allocations.h"
 #include "ido/code.h"
 #include "ido/early_reads.h"
 #include "ido/elsewhere.h"
@@ -179,6 +180,8 @@ bool is_compiled(const Module &module) {
 }
 
 void begin(Module &module, ModuleAnalysisManager &) {
+    if (options_of(module).durable_malloc)
+        move_allocations(module);
     move_globals(module);
     keep_openers_apart(module);
 }

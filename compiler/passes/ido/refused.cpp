@@ -361,6 +361,12 @@ void tell_callers(Module &module) {
     }
 }
 
+void refuse_calls(const Function &function, Refusal refusal) {
+    for (const User *user : function.users())
+        if (const auto *call = dyn_cast<CallBase>(user))
+            report(*call, refusal);
+}
+
 void refuse_address(const GlobalVariable &variable) {
     variable.getContext().emitError(message_of(Refusal::Initializer, variable.getName()));
 }

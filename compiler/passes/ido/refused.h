@@ -35,6 +35,9 @@ bool refuse(llvm::Function &function, const Inside &inside, llvm::Value *thread)
 // Callers of other files learn that the functions of this one were compiled for sections.
 void tell_callers(llvm::Module &module);
 
+// A function that is called in a module where it cannot be.
+void refuse_calls(const llvm::Function &function, Refusal refusal);
+
 // A durable variable whose address is in the initializer of another one.
 void refuse_address(const llvm::GlobalVariable &variable);
 

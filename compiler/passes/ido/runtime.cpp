@@ -79,6 +79,13 @@ StringRef called_by(const Instruction &instruction) {
     return callee->getName();
 }
 
+Value *read_by(const Instruction &instruction) {
+    const auto *call = dyn_cast<CallBase>(&instruction);
+    const Function *callee = call ? call->getCalledFunction() : nullptr;
+    const bool reads = callee && callee->isDeclaration() && callee->getName() == "nv_strdup";
+    return reads && call->arg_size() == 1 ? call->getArgOperand(0) : nullptr;
+}
+
 bool is_asked_again(const Instruction &instruction) {
     StringRef name = called_by(instruction);
     return name == thread || name == global;

@@ -52,6 +52,9 @@ bool has(llvm::StringRef name);
 // The function of the runtime that an instruction calls, or an empty name.
 llvm::StringRef called_by(const llvm::Instruction &instruction);
 
+// What a function of the runtime's reads that programs call, or null.
+llvm::Value *read_by(const llvm::Instruction &instruction);
+
 // Whether code that resumes asks for it itself, so that it is no live-in.
 bool is_asked_again(const llvm::Instruction &instruction);
 

@@ -26,7 +26,7 @@
 //! | `heap`, `alloc`, `globals` | the heap that is open, memory of it, and variables in it |
 //! | `locks` | locks that know nothing of a crash, one file for each kind |
 //! | `resume`, `open` | what was interrupted goes on, when a heap is opened |
-//! | [`abi`], [`abi_locks`] | the functions that compiled code calls |
+//! | [`abi`], [`abi_locks`], [`abi_malloc`] | the functions that compiled code calls |
 //!
 //! Not yet: allocations that are a part of their section's record (a crash may leave memory taken that nothing leads
 //! to), stores that a record repeats, and threads that have taken a lock several times when they record.
@@ -35,6 +35,7 @@
 
 pub mod abi;
 pub mod abi_locks;
+pub mod abi_malloc;
 mod alloc;
 mod code;
 mod fatal;
