@@ -16,6 +16,7 @@ build() { # build NAME OPTION...
     for structure in structures/*.c; do
         "$cc" -std=c11 "${warnings[@]}" "$@" -c "$structure" -o "$work/$name/$(basename "$structure" .c).o"
     done
+    "$cc" -std=c11 "${warnings[@]}" "$@" store/*.c -o "$work/$name/store" -lm
     "$cxx" -std=c++17 "${warnings[@]}" "$@" structures/*.cpp "$work/$name"/*.o -o "$work/$name/structures" -pthread
 }
 
@@ -40,6 +41,8 @@ for name in plain addresses threads; do
     [ "$name" = plain ] && operations=200000
     printf 'structures, %s:\n' "$name"
     "$work/$name/structures" 4 "$operations" | sed 's/^/  /' || failed=1
+    printf 'store, %s: ' "$name"
+    "$work/$name/store" 10000 "$operations" || failed=1
 done
 for name in addresses threads; do
     wait "${jobs[$name]}" || failed=1
