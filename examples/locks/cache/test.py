@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""Talks to a cache over the loopback interface: `test.py CACHE [SEED]`. Prints what passed; a failure ends it."""
+"""Talks to a cache over the loopback interface: `test.py CACHE [SEED [DIR]]`. Prints what passed; a failure ends it.
+
+A cache that is durable makes its heaps in DIR.
+"""
+import itertools
 import random
 import re
 import signal
@@ -16,7 +20,11 @@ SECONDS_MAX = 10  # for an answer, under a sanitizer and with other work on the 
 
 
 class Server:
+    heaps = itertools.count(1)
+
     def __init__(self, *options):
+        if len(sys.argv) > 3:
+            options += "-d", f"{sys.argv[3]}/{next(self.heaps)}"
         self.process = subprocess.Popen(
             [sys.argv[1], "-p", "0", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.port = int(re.fullmatch(r"port (\d+)\n", self.process.stdout.readline())[1])
@@ -557,4 +565,5 @@ def main():
             passed(check)
 
 
-main()
+if __name__ == "__main__":
+    main()
