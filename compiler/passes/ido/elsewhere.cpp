@@ -1,7 +1,10 @@
-//   to->value = 7;         if (!is_in_store(to)) to = __durum_ido_written_elsewhere(thread, to);
+//   to->value = 7;         to = ask(thread, to)
 //                          to->value = 7;
-//   x = from->value;       if (!is_in_store(from)) __durum_ido_read_elsewhere(thread, from, ...);
+//   x = from->value;       ask(thread, from, ...);
 //                          x = from->value;
+//
+// `ask` is `if (!is_in_store(to)) to = __durum_ido_written_elsewhere(thread, to)`, or the same with
+// __durum_ido_read_elsewhere.
 #include "ido/elsewhere.h"
 
 #include "ido/library.h"
@@ -49,6 +52,22 @@ SmallPtrSet<const BasicBlock *, 16> behind_records(const Function &function, Arr
     return {blocks.begin(), blocks.end()};
 }
 
+// In front of what the runtime does about an object that is elsewhere: a function of the module, of
+// which callers keep their registers.
+std::string name_of_asking(StringRef name) {
+    return (name + ".ask").str();
+}
+
+FunctionCallee declare_asking(Module &module, StringRef name) {
+    FunctionCallee asked = runtime::declare(module, name);
+    FunctionCallee asking =
+        module.getOrInsertFunction(name_of_asking(name), asked.getFunctionType());
+    auto &function = cast<Function>(*asking.getCallee());
+    function.setCallingConv(CallingConv::PreserveMost);
+    function.setDoesNotThrow();
+    return asking;
+}
+
 // A place that reads or writes an object, by a pointer into it.
 struct Access {
     Instruction *instruction;
@@ -58,52 +77,54 @@ struct Access {
     Value *object() const { return const_cast<Value *>(getUnderlyingObject(pointer, 0)); }
 };
 
-// All of an object is in the store, or nothing. So the first place of a block that comes to it
-// asks, and those behind it know: in no block a record is made behind its begin, so what was
-// allowed in front of the section's first record is asked for again behind it.
+// All of an object is in the store, or nothing. So the first place that comes to it asks, and those
+// know that come behind it without a record between: what was allowed in front of the section's
+// first record is asked for again behind it.
 class Asker {
   public:
-    Asker(Module &module, Value *thread) : module(module), thread(thread) {}
+    Asker(Module &module, ArrayRef<Site> sites, Value *thread) : module(module), thread(thread) {
+        for (const Site &site : sites)
+            heads.insert(site.head);
+    }
 
-    void ask(ArrayRef<Access> accesses) {
-        // Which ones ask is found out before there are other blocks.
-        SmallVector<const Access *, 16> asking;
-        DenseMap<const Access *, const Access *> answers;
-        for (const Access &access : accesses) {
-            auto stands_for = [&](const Access *earlier) {
-                return earlier->is_write == access.is_write &&
-                       earlier->object() == access.object() &&
-                       earlier->instruction->getParent() == access.instruction->getParent();
-            };
-            const auto *found = find_if(asking, stands_for);
-            answers[&access] = found == asking.end() ? &access : *found;
-            if (found == asking.end())
-                asking.push_back(&access);
-        }
-        DenseMap<const Access *, Value *> places;
-        for (const Access *access : asking)
-            if (access->is_write)
-                places[access] = ask_for_write(*access);
-            else
-                ask_for_read(*access);
-        for (const Access &access : accesses)
-            if (access.is_write)
-                move(access, places[answers[&access]]);
+    void ask(const Access &access) {
+        Value *answer = known_answer(access);
+        if (!answer)
+            answer =
+                answers[{access.instruction->getParent(), {access.object(), access.is_write}}] =
+                    call(access);
+        if (access.is_write)
+            move(access, answer);
     }
 
   private:
-    // Where to write instead of to the object.
-    Value *ask_for_write(const Access &access) {
-        Value *object = access.object();
-        Instruction *then = if_elsewhere(*access.instruction, object);
-        IRBuilder<> builder(then);
-        Value *place = builder.CreateCall(runtime::declare(module, runtime::written_elsewhere),
-                                          {thread, object});
-        BasicBlock *behind = access.instruction->getParent();
-        PHINode *either = PHINode::Create(object->getType(), 2, "", behind->begin());
-        for (BasicBlock *from : predecessors(behind))
-            either->addIncoming(from == then->getParent() ? place : object, from);
-        return either;
+    // Of its block, or of those that each way to it comes from.
+    Value *known_answer(const Access &access) const {
+        constexpr unsigned most_blocks = 16;
+        const BasicBlock *block = access.instruction->getParent();
+        for (unsigned i = 0; block && i < most_blocks; i++) {
+            auto found = answers.find({block, {access.object(), access.is_write}});
+            if (found != answers.end())
+                return found->second;
+            block = heads.contains(block) ? nullptr : block->getSinglePredecessor();
+        }
+        return nullptr;
+    }
+
+    // For a write, this is where to write instead.
+    CallInst *call(const Access &access) {
+        IRBuilder<> builder(access.instruction);
+        CallInst *call;
+        if (access.is_write) {
+            call = builder.CreateCall(declare_asking(module, runtime::written_elsewhere),
+                                      {thread, access.object()});
+        } else {
+            Constant *place = place_of(*access.instruction, Refusal::Elsewhere, {});
+            call = builder.CreateCall(declare_asking(module, runtime::read_elsewhere),
+                                      {thread, access.object(), place});
+        }
+        call->setCallingConv(CallingConv::PreserveMost);
+        return call;
     }
 
     void move(const Access &access, Value *object) {
@@ -121,28 +142,37 @@ class Asker {
         place_written(*access.instruction)->set(place);
     }
 
-    void ask_for_read(const Access &access) {
-        Constant *place = place_of(*access.instruction, Refusal::Elsewhere, {});
-        Instruction *then = if_elsewhere(*access.instruction, access.object());
-        IRBuilder<> builder(then);
-        builder.CreateCall(runtime::declare(module, runtime::read_elsewhere),
-                           {thread, access.object(), place});
-    }
-
-    // Where the code is if the object is not in the store.
-    Instruction *if_elsewhere(Instruction &before, Value *object) {
-        IRBuilder<> builder(&before);
-        Type *word = builder.getInt64Ty();
-        Value *distance = builder.CreateSub(builder.CreatePtrToInt(object, word),
-                                            runtime::store_begin(builder, thread));
-        Value *is_elsewhere = builder.CreateICmpUGE(distance, runtime::store_size(builder, thread));
-        MDNode *unlikely = MDBuilder(module.getContext()).createBranchWeights(1, 1000);
-        return SplitBlockAndInsertIfThen(is_elsewhere, &before, false, unlikely);
-    }
-
     Module &module;
     Value *thread;
+    SmallPtrSet<const BasicBlock *, 16> heads;
+    DenseMap<std::pair<const BasicBlock *, std::pair<const Value *, unsigned>>, Value *> answers;
 };
+
+// Looks where the object is, and calls the runtime if it is not in the store.
+void define_asking(Function &function, StringRef name) {
+    LLVMContext &context = function.getContext();
+    auto *entry = BasicBlock::Create(context, "", &function);
+    auto *elsewhere = BasicBlock::Create(context, "elsewhere", &function);
+    auto *in_store = BasicBlock::Create(context, "in_store", &function);
+    IRBuilder<> builder(entry);
+    Value *thread = function.getArg(0);
+    Value *object = function.getArg(1);
+    Value *distance = builder.CreateSub(builder.CreatePtrToInt(object, builder.getInt64Ty()),
+                                        runtime::store_begin(builder, thread));
+    Value *is_elsewhere = builder.CreateICmpUGE(distance, runtime::store_size(builder, thread));
+    MDNode *unlikely = MDBuilder(context).createBranchWeights(1, 1000);
+    builder.CreateCondBr(is_elsewhere, elsewhere, in_store, unlikely);
+    const bool has_result = !function.getReturnType()->isVoidTy();
+    builder.SetInsertPoint(elsewhere);
+    SmallVector<Value *, 3> arguments;
+    for (Argument &argument : function.args())
+        arguments.push_back(&argument);
+    Value *result = builder.CreateCall(runtime::declare(*function.getParent(), name), arguments);
+    has_result ? builder.CreateRet(result) : builder.CreateRetVoid();
+    builder.SetInsertPoint(in_store);
+    has_result ? builder.CreateRet(object) : builder.CreateRetVoid();
+    function.setLinkage(GlobalValue::InternalLinkage);
+}
 
 } // namespace
 
@@ -172,7 +202,15 @@ void ask_for_memory(Function &function, ArrayRef<Site> sites, const Inside &insi
                     for (Value *read : read_by(*call))
                         add(instruction, read, false);
         }
-    Asker(*function.getParent(), thread).ask(accesses);
+    Asker asker(*function.getParent(), sites, thread);
+    for (const Access &access : accesses)
+        asker.ask(access);
+}
+
+void define_asking(Module &module) {
+    for (const char *name : {runtime::written_elsewhere, runtime::read_elsewhere})
+        if (Function *function = module.getFunction(name_of_asking(name)))
+            define_asking(*function, name);
 }
 
 } // namespace durumcc::ido

@@ -10,4 +10,7 @@ namespace durumcc::ido {
 void ask_for_memory(llvm::Function &function, llvm::ArrayRef<Site> sites, const Inside &inside,
                     llvm::Value *thread);
 
+// When all functions ask.
+void define_asking(llvm::Module &module);
+
 } // namespace durumcc::ido

@@ -1,9 +1,6 @@
 //   x = p->value;                 x = p->value;
-//                                 words = __durum_ido_record(thread, &regions[2]);
-//                                 if (words) {
-//                                     words[0] = p, words[1] = x;
-//                                     __durum_ido_recorded(thread, &regions[2]);
-//                                 }
+//                                 words[0] = p, words[1] = x;
+//                                 __durum_ido_record(thread, &regions[2], words);
 //   p->value = x + 1;             p->value = x + 1;
 //                                 __durum_ido_wrote(thread, &p->value, 8);
 #include "ido/instrument.h"
@@ -19,7 +16,8 @@
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+#include <numeric>
 
 namespace durumcc::ido {
 namespace {
@@ -48,16 +46,29 @@ class Instrumenter {
         : module(*function.getParent()), function(function), sites(sites), thread(thread),
           table(table) {}
 
-    void run() {
-        for (const auto &[i, site] : enumerate(sites))
-            site.kind == Site::Return ? push_frame(site, region(i)) : record(site, region(i));
+    AllocaInst *run() {
+        make_words();
+        for (unsigned i = 0; i < sites.size(); i++)
+            sites[i].kind == Site::Return ? push_frame(i) : record(i);
         for (const auto &[pad, frames] : unwound)
             pop_frames(*pad, frames);
+        return words;
     }
 
   private:
-    // The words of frames, by the invokes that they are around.
+    // Frames, by the invokes that they are around.
     using FramesOf = DenseMap<const Instruction *, Value *>;
+
+    // On the thread's own stack: the runtime has copied them when it returns.
+    void make_words() {
+        uint64_t bytes = 0;
+        for (const Site &site : sites)
+            bytes = std::max(bytes, std::accumulate(site.sizes.begin(), site.sizes.end(), 0ul));
+        IRBuilder<> builder(&function.getEntryBlock(), function.getEntryBlock().begin());
+        words = builder.CreateAlloca(ArrayType::get(builder.getInt64Ty(), bytes / word), nullptr,
+                                     "words");
+        words->setAlignment(Align(word));
+    }
 
     Constant *region(size_t number) {
         LLVMContext &context = function.getContext();
@@ -67,36 +78,32 @@ class Instrumenter {
             ArrayRef<Constant *>{ConstantInt::get(index, 0), ConstantInt::get(index, number)});
     }
 
-    void record(const Site &site, Constant *region) {
-        Instruction *before = site.head->getSinglePredecessor()->getTerminator();
-        IRBuilder<> builder(before);
+    // What the region needs, when its block begins.
+    void record(unsigned number) {
+        const Site &site = sites[number];
+        IRBuilder<> builder(site.head->getSinglePredecessor()->getTerminator());
         builder.SetCurrentDebugLocation(site.place->getDebugLoc());
-        Value *words = begin_record(site, region, builder);
-        // Whoever holds a lock has a place for its record.
-        const bool is_certain = site.kind == Site::Store && site.is_inside;
-        if (!is_certain)
-            before = SplitBlockAndInsertIfThen(builder.CreateIsNotNull(words), before, false);
-        save(site, region, words, runtime::recorded, *before);
-    }
-
-    Value *begin_record(const Site &site, Constant *region, IRBuilder<> &builder) {
+        save(site, builder);
+        auto call = [&](const char *name, ArrayRef<Value *> more = {}) {
+            SmallVector<Value *, 4> arguments{thread, region(number), words};
+            arguments.append(more.begin(), more.end());
+            builder.CreateCall(runtime::declare(module, name), arguments);
+        };
         switch (site.kind) {
         case Site::Store:
-            return builder.CreateCall(runtime::declare(module, runtime::record), {thread, region});
+            return call(runtime::record);
         case Site::Word:
-            return builder.CreateCall(runtime::declare(module, runtime::record_word),
-                                      {thread, region});
+            return call(runtime::record_word);
         case Site::Release: {
             const auto &release = cast<CallBase>(*site.place);
             Value *lock = const_cast<Value *>(locks::lock_of(release));
             if (!lock)
                 lock = ConstantPointerNull::get(builder.getPtrTy());
-            return builder.CreateCall(runtime::declare(module, runtime::record_release),
-                                      {thread, region, in_front(*lock, *site.head, builder)});
+            return call(runtime::record_release, {in_front(*lock, *site.head, builder)});
         }
         case Site::Call:
-            return builder.CreateCall(runtime::declare(module, runtime::record_call),
-                                      {thread, region});
+            // With the frame, which comes next.
+            return;
         case Site::Return:
             break;
         }
@@ -114,46 +121,44 @@ class Instrumenter {
         return builder.Insert(again);
     }
 
-    void push_frame(const Site &site, Constant *region) {
+    void push_frame(unsigned number) {
+        const Site &site = sites[number];
         IRBuilder<> builder(site.place);
         builder.SetCurrentDebugLocation(site.place->getDebugLoc());
-        Value *words =
-            builder.CreateCall(runtime::declare(module, runtime::call), {thread, region});
-        Instruction *then =
-            SplitBlockAndInsertIfThen(builder.CreateIsNotNull(words), site.place, false);
-        save(site, region, words, runtime::called, *then);
+        Constant *of_call = ConstantPointerNull::get(builder.getPtrTy());
+        if (has_call(sites, number))
+            of_call = region(number - 1);
+        else
+            save(site, builder);
+        Value *frame = builder.CreateCall(runtime::declare(module, runtime::call),
+                                          {thread, of_call, region(number), words});
         // In the block between the call and the region.
         BasicBlock *behind = site.head->getSinglePredecessor();
         IRBuilder<> popping(behind->getTerminator());
         popping.SetCurrentDebugLocation(site.place->getDebugLoc());
-        popping.CreateCall(runtime::declare(module, runtime::returned), {thread, words});
+        popping.CreateCall(runtime::declare(module, runtime::returned), {thread, frame});
         if (auto *invoke = dyn_cast<InvokeInst>(site.place))
-            unwound[invoke->getUnwindDest()][invoke] = words;
+            unwound[invoke->getUnwindDest()][invoke] = frame;
     }
 
     // An exception leaves the frame of its call, and all above.
     void pop_frames(BasicBlock &pad, const FramesOf &frames) {
         IRBuilder<> builder(&pad, pad.begin());
-        PHINode *words = builder.CreatePHI(builder.getPtrTy(), pred_size(&pad), "words");
+        PHINode *frame = builder.CreatePHI(builder.getPtrTy(), pred_size(&pad), "frame");
         for (BasicBlock *from : predecessors(&pad)) {
             Value *own = frames.lookup(from->getTerminator());
-            words->addIncoming(own ? own : ConstantPointerNull::get(builder.getPtrTy()), from);
+            frame->addIncoming(own ? own : ConstantPointerNull::get(builder.getPtrTy()), from);
         }
         builder.SetInsertPoint(&pad, pad.getFirstInsertionPt());
-        builder.CreateCall(runtime::declare(module, runtime::returned), {thread, words});
+        builder.CreateCall(runtime::declare(module, runtime::returned), {thread, frame});
     }
 
-    void save(const Site &site, Constant *region, Value *words, const char *done,
-              Instruction &before) {
-        IRBuilder<> builder(&before);
-        builder.SetCurrentDebugLocation(site.place->getDebugLoc());
+    void save(const Site &site, IRBuilder<> &builder) {
         uint64_t offset = 0;
         for (const auto &[value, size] : zip(site.live_ins, site.sizes)) {
-            builder.CreateAlignedStore(value, builder.CreatePtrAdd(words, builder.getInt64(offset)),
-                                       Align(word));
+            builder.CreateAlignedStore(value, runtime::at(builder, *words, offset), Align(word));
             offset += size;
         }
-        builder.CreateCall(runtime::declare(module, done), {thread, region});
     }
 
     Module &module;
@@ -161,6 +166,7 @@ class Instrumenter {
     const ArrayRef<Site> sites;
     Value *thread;
     GlobalVariable &table;
+    AllocaInst *words = nullptr;
     // By the blocks where exceptions of these calls come to.
     MapVector<BasicBlock *, FramesOf> unwound;
 };
@@ -228,8 +234,9 @@ void announce_stores(Function &function, const Inside &inside, Value *thread) {
     }
 }
 
-void instrument(Function &function, ArrayRef<Site> sites, Value *thread, GlobalVariable &table) {
-    Instrumenter(function, sites, thread, table).run();
+AllocaInst *instrument(Function &function, ArrayRef<Site> sites, Value *thread,
+                       GlobalVariable &table) {
+    return Instrumenter(function, sites, thread, table).run();
 }
 
 } // namespace durumcc::ido

@@ -14,8 +14,9 @@ void define_regions(llvm::GlobalVariable &table, llvm::ArrayRef<Site> sites, uin
 // of together.
 void announce_stores(llvm::Function &function, const Inside &inside, llvm::Value *thread);
 
-// Puts records and frames into the function.
-void instrument(llvm::Function &function, llvm::ArrayRef<Site> sites, llvm::Value *thread,
-                llvm::GlobalVariable &table);
+// Puts records and frames into the function, and gives the place where the live-ins of a region are
+// when its block begins.
+llvm::AllocaInst *instrument(llvm::Function &function, llvm::ArrayRef<Site> sites,
+                             llvm::Value *thread, llvm::GlobalVariable &table);
 
 } // namespace durumcc::ido

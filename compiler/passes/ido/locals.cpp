@@ -77,14 +77,14 @@ void replace(AllocaInst &local, Value &base, uint64_t offset) {
         if (auto *phi = dyn_cast<PHINode>(user)) {
             BasicBlock *from = phi->getIncomingBlock(use);
             IRBuilder<> builder(from->getTerminator());
-            Value *place = builder.CreatePtrAdd(&base, builder.getInt64(offset));
+            Value *place = runtime::at(builder, base, offset);
             for (unsigned i = 0; i < phi->getNumIncomingValues(); i++)
                 if (phi->getIncomingBlock(i) == from)
                     phi->setIncomingValue(i, place);
             continue;
         }
         IRBuilder<> builder(user);
-        use.set(builder.CreatePtrAdd(&base, builder.getInt64(offset)));
+        use.set(runtime::at(builder, base, offset));
     }
     local.eraseFromParent();
 }

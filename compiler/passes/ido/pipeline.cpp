@@ -21,7 +21,9 @@
 #include "ido/runtime.h"
 #include "ido/volatile_pointers.h"
 
+#include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 
@@ -37,7 +39,6 @@ constexpr char compiled_flag[] = "durum-ido";
 struct Code {
     Function *function;
     uint64_t hash;
-    Function *resume;
     GlobalVariable *regions;
 };
 
@@ -119,10 +120,11 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     if (none_of(sites, [](const Site &site) { return site.needs_locals; }))
         forget_locals(*function);
     GlobalVariable *regions = declare_regions(*function, sites.size());
-    instrument(*function, sites, thread, *regions);
+    AllocaInst *words = instrument(*function, sites, thread, *regions);
     const uint64_t hash = hash_of(*function);
     define_regions(*regions, sites, hash);
-    return Code{function, hash, make_resume(*function, sites, inside, thread), regions};
+    make_resumable(*function, sites, inside, thread, *regions, *words);
+    return Code{function, hash, regions};
 }
 
 // A function without sites stores nothing, and is done again with the region of its caller. So what
@@ -143,15 +145,15 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
     LLVMContext &context = module.getContext();
     IRBuilder<> builder(context);
     // struct __durum_ido_function
-    auto *type =
-        StructType::get(context, {builder.getInt64Ty(), builder.getPtrTy(), builder.getPtrTy(),
-                                  builder.getPtrTy(), builder.getPtrTy(), builder.getInt64Ty()});
+    auto *type = StructType::get(
+        context, {builder.getInt64Ty(), builder.getPtrTy(), builder.getPtrTy(), builder.getPtrTy(),
+                  builder.getPtrTy(), builder.getPtrTy(), builder.getInt64Ty()});
     Constant *file = runtime::text(module, module.getSourceFileName());
     SmallVector<Constant *, 16> table;
     for (const Code &code : codes)
         table.push_back(ConstantStruct::get(
             type, {builder.getInt64(code.hash), runtime::text(module, name_of(*code.function)),
-                   file, code.resume, code.regions,
+                   file, caller_of(*code.function), code.function, code.regions,
                    builder.getInt64(code.regions->getValueType()->getArrayNumElements())}));
     auto *array = ArrayType::get(type, table.size());
     auto *functions = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
@@ -159,12 +161,36 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
     runtime::call_at_start(module, runtime::register_functions, *functions, table.size());
 }
 
+// Blocks that may come again.
+SmallPtrSet<const BasicBlock *, 16> blocks_in_loops(Function &function) {
+    SmallPtrSet<const BasicBlock *, 16> blocks;
+    for (auto ring = scc_begin(&function); !ring.isAtEnd(); ++ring)
+        if (ring.hasCycle())
+            blocks.insert(ring->begin(), ring->end());
+    return blocks;
+}
+
+// A function with sections of its own takes locks, beside which it counts for nothing that other
+// places ask whether they are in one, unless they do it again and again.
+bool asks_seldom(Function &function, const locks::Held &held) {
+    bool has_sections = false;
+    bool asks_often = false;
+    const auto often = blocks_in_loops(function);
+    Depths(function, held).each(function, [&](Instruction &one, std::optional<Depth> depth) {
+        const auto *call = dyn_cast<CallBase>(&one);
+        const bool asks = call ? leads_to_code(*call) : one.mayWriteToMemory();
+        has_sections |= depth && depth->may_be_inside();
+        asks_often |= depth == Depth{} && asks && often.contains(one.getParent());
+    });
+    return has_sections && !asks_often;
+}
+
 // Outside of sections code is as fast as any, and inside nothing needs to be asked.
 void make_two_versions(Module &module, const locks::Held &held) {
     auto wants_two = [&](Function &function) {
         const Depth entry = held.entry(function);
         return !entry.is_inside() && entry.may_be_inside() && !has_obstacle(function) &&
-               writes(function);
+               writes(function) && !asks_seldom(function, held);
     };
     const DenseMap<Function *, Entry> entries = make_versions(module, language, held, wants_two);
     for (auto [function, entry] : entries)
@@ -234,8 +260,9 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     // When all callers know that they only read.
     for (const Prepared &reader : readers)
         check_reader(reader, held);
-    register_functions(module, codes);
+    define_asking(module);
     tell_callers(module);
+    register_functions(module, codes);
     forget_effects(module, language);
     strip_lines(module);
     module.addModuleFlag(Module::Max, compiled_flag, 1);

@@ -40,22 +40,26 @@ void forget_promises(Function &function) {
 
 class Resumer {
   public:
-    Resumer(Function &function, ArrayRef<Site> sites, const Inside &inside, Value *thread)
+    Resumer(Function &function, ArrayRef<Site> sites, const Inside &inside, Value *thread,
+            GlobalVariable &regions, AllocaInst &words)
         : module(*function.getParent()), function(function), sites(sites), inside(inside),
-          thread(cast<Instruction>(thread)) {}
+          thread(cast<Instruction>(thread)), regions(regions), words(words) {}
 
-    Function *make() {
+    void make() {
         forget_promises(function);
         end_sections();
         make_entry();
         name_arguments();
         make_slots();
-        for (const auto &[i, site] : enumerate(sites))
+        for (const auto &[i, site] : enumerate(sites)) {
             ways->addCase(
                 cast<ConstantInt>(ConstantInt::get(ways->getCondition()->getType(), i + 1)),
-                reload(site));
+                way_to(site));
+            reload(site);
+        }
         promote();
-        return make_caller();
+        for (Instruction *load : reloads)
+            RecursivelyDeleteTriviallyDeadInstructions(load);
     }
 
   private:
@@ -65,6 +69,7 @@ class Resumer {
         BasicBlock *first = &function.getEntryBlock();
         entry = BasicBlock::Create(context, "", &function, first);
         resumed = BasicBlock::Create(context, "resumed", &function);
+        words.moveBefore(*entry, entry->end());
         thread->moveBefore(*entry, entry->end());
         ask_early();
         IRBuilder<> builder(entry);
@@ -72,9 +77,8 @@ class Resumer {
         MDNode *unlikely = MDBuilder(context).createBranchWeights(1, 1000);
         builder.CreateCondBr(builder.CreateIsNotNull(region), resumed, first, unlikely);
         builder.SetInsertPoint(resumed);
-        words = runtime::words(builder, thread);
-        result = runtime::result(builder, thread);
-        runtime::forget_region(builder, thread);
+        region = builder.CreateCall(runtime::declare(module, runtime::enter),
+                                    {thread, &regions, &words});
         BasicBlock *none = BasicBlock::Create(context, "none", &function);
         new UnreachableInst(context, none);
         ways = builder.CreateSwitch(region, none, sites.size());
@@ -138,8 +142,7 @@ class Resumer {
         return const_cast<Instruction *>(cast<Instruction>(value));
     }
 
-    // What a region needs is put where its code finds it, and where a way that came from elsewhere
-    // has put it.
+    // Variables of values that come to a region by two ways.
     void make_slots() {
         auto make = [&](const Value *value) {
             if (slots.contains(value))
@@ -164,24 +167,33 @@ class Resumer {
         return site.kind == Site::Return && !site.place->getType()->isVoidTy();
     }
 
-    BasicBlock *reload(const Site &site) {
+    // What the call has returned, who resumes knows.
+    BasicBlock *way_to(const Site &site) {
+        AllocaInst *slot = has_result(site) ? slots.lookup(site.place) : nullptr;
+        if (!slot)
+            return site.head;
         BasicBlock *block = BasicBlock::Create(module.getContext(), "resume", &function);
         IRBuilder<> builder(block);
-        uint64_t offset = 0;
-        for (const auto &[value, size] : zip(site.live_ins, site.sizes)) {
-            put(value, builder.CreatePtrAdd(words, builder.getInt64(offset)), builder);
-            offset += size;
-        }
-        if (has_result(site))
-            put(site.place, result, builder);
+        builder.CreateStore(builder.CreateAlignedLoad(slot->getAllocatedType(),
+                                                      runtime::result(builder, thread), Align(8)),
+                            slot);
         builder.CreateBr(site.head);
         return block;
     }
 
-    void put(const Value *value, Value *place, IRBuilder<> &builder) {
-        if (AllocaInst *slot = slots.lookup(value))
-            builder.CreateStore(
-                builder.CreateAlignedLoad(slot->getAllocatedType(), place, Align(8)), slot);
+    // Each region begins with its live-ins, which lie in one place whoever has put them there.
+    void reload(const Site &site) {
+        IRBuilder<> builder(site.head, site.head->getFirstInsertionPt());
+        uint64_t offset = 0;
+        for (const auto &[value, size] : zip(site.live_ins, site.sizes)) {
+            Value *place = runtime::at(builder, words, offset);
+            offset += size;
+            AllocaInst *slot = slots.lookup(value);
+            if (!slot)
+                continue;
+            reloads.push_back(builder.CreateAlignedLoad(slot->getAllocatedType(), place, Align(8)));
+            builder.CreateStore(reloads.back(), slot);
+        }
     }
 
     // Behind the last release there is nothing to complete, wherever it was: what a function has
@@ -206,15 +218,23 @@ class Resumer {
         Instruction *next = isa<InvokeInst>(call)
                                 ? &*cast<InvokeInst>(call).getNormalDest()->getFirstInsertionPt()
                                 : call.getNextNode();
-        IRBuilder<> builder(next);
+        BasicBlock *block = next->getParent();
+        BasicBlock *rest = SplitBlock(block, next);
+        block->getTerminator()->eraseFromParent();
+        IRBuilder<> builder(block);
         MDNode *unlikely = MDBuilder(module.getContext()).createBranchWeights(1, 1000);
-        Value *has_ended = runtime::has_completed(builder, thread);
-        Instruction *end = SplitBlockAndInsertIfThen(has_ended, next, true, unlikely);
-        Type *type = function.getReturnType();
-        ReturnInst::Create(module.getContext(),
-                           type->isVoidTy() ? nullptr : Constant::getNullValue(type),
-                           end->getIterator());
-        end->eraseFromParent();
+        builder.CreateCondBr(runtime::has_completed(builder, thread), end(), rest, unlikely);
+    }
+
+    BasicBlock *end() {
+        if (!ended) {
+            ended = BasicBlock::Create(module.getContext(), "ended", &function);
+            IRBuilder<> builder(ended);
+            Type *type = function.getReturnType();
+            type->isVoidTy() ? builder.CreateRetVoid()
+                             : builder.CreateRet(Constant::getNullValue(type));
+        }
+        return ended;
     }
 
     void promote() {
@@ -227,61 +247,80 @@ class Resumer {
         PromoteMemToReg(promotable, dominators);
     }
 
-    Function *make_caller() {
-        LLVMContext &context = module.getContext();
-        Type *pointer = PointerType::get(context, 0);
-        auto *type = FunctionType::get(Type::getVoidTy(context),
-                                       {pointer, Type::getInt32Ty(context), pointer}, false);
-        Function *caller =
-            Function::Create(type, GlobalValue::InternalLinkage, function.getAddressSpace(),
-                             function.getName() + ".resume", &module);
-        caller->addFnAttr(Attribute::NoInline);
-        caller->addFnAttr(Attribute::Cold);
-        IRBuilder<> builder(BasicBlock::Create(context, "", caller));
-        Value *of_caller = builder.CreateCall(runtime::declare(module, runtime::thread), {});
-        runtime::enter_at(builder, of_caller, caller->getArg(0), caller->getArg(1),
-                          caller->getArg(2));
-        SmallVector<Value *, 8> arguments;
-        for (Argument &argument : function.args()) {
-            Type *in_memory = argument.getPointeeInMemoryValueType();
-            arguments.push_back(in_memory
-                                    ? builder.CreateAlloca(in_memory)
-                                    : builder.CreateFreeze(PoisonValue::get(argument.getType())));
-        }
-        CallInst *call = builder.CreateCall(&function, arguments);
-        call->setCallingConv(function.getCallingConv());
-        for (Argument &argument : function.args())
-            if (argument.getPointeeInMemoryValueType())
-                call->setAttributes(call->getAttributes().addParamAttributes(
-                    context, argument.getArgNo(),
-                    AttrBuilder(context,
-                                function.getAttributes().getParamAttrs(argument.getArgNo()))));
-        if (!call->getType()->isVoidTy())
-            builder.CreateAlignedStore(call, caller->getArg(2), Align(8));
-        builder.CreateRetVoid();
-        return caller;
-    }
-
     Module &module;
     Function &function;
     const ArrayRef<Site> sites;
     const Inside &inside;
     Instruction *thread;
+    GlobalVariable &regions;
+    AllocaInst &words;
     BasicBlock *entry = nullptr;
     BasicBlock *resumed = nullptr;
-    Value *words = nullptr;
-    Value *result = nullptr;
+    BasicBlock *ended = nullptr;
     SwitchInst *ways = nullptr;
     DenseMap<const Argument *, Instruction *> names;
     // Null for what has no use.
     MapVector<const Value *, AllocaInst *> slots;
+    SmallVector<LoadInst *, 16> reloads;
 };
+
+// How an argument is passed, if that is in memory.
+AttributeSet in_memory_of(const Argument &argument) {
+    return argument.getPointeeInMemoryValueType()
+               ? argument.getParent()->getAttributes().getParamAttrs(argument.getArgNo())
+               : AttributeSet();
+}
+
+// The same for all that are called in one way.
+std::string name_of_caller(const Function &function) {
+    std::string name = "__durum_ido_resume.";
+    raw_string_ostream out(name);
+    out << function.getCallingConv() << " ";
+    function.getFunctionType()->print(out);
+    for (const Argument &argument : function.args())
+        if (AttributeSet passed = in_memory_of(argument); passed.hasAttributes())
+            out << " " << argument.getArgNo() << ": " << passed.getAsString();
+    return name;
+}
 
 } // namespace
 
-Function *make_resume(Function &function, ArrayRef<Site> sites, const Inside &inside,
-                      Value *thread) {
-    return Resumer(function, sites, inside, thread).make();
+void make_resumable(Function &function, ArrayRef<Site> sites, const Inside &inside, Value *thread,
+                    GlobalVariable &regions, AllocaInst &words) {
+    Resumer(function, sites, inside, thread, regions, words).make();
+}
+
+Function *caller_of(const Function &function) {
+    Module &module = *const_cast<Module *>(function.getParent());
+    LLVMContext &context = module.getContext();
+    const std::string name = name_of_caller(function);
+    if (Function *caller = module.getFunction(name))
+        return caller;
+    Type *pointer = PointerType::get(context, 0);
+    auto *type = FunctionType::get(Type::getVoidTy(context),
+                                   {pointer, Type::getInt32Ty(context), pointer, pointer}, false);
+    Function *caller = Function::Create(type, GlobalValue::InternalLinkage,
+                                        function.getAddressSpace(), name, &module);
+    caller->addFnAttr(Attribute::NoInline);
+    caller->addFnAttr(Attribute::Cold);
+    IRBuilder<> builder(BasicBlock::Create(context, "", caller));
+    Value *thread = builder.CreateCall(runtime::declare(module, runtime::thread), {});
+    runtime::enter_at(builder, thread, caller->getArg(0), caller->getArg(1), caller->getArg(2));
+    SmallVector<Value *, 8> arguments;
+    for (const Argument &argument : function.args()) {
+        Type *in_memory = argument.getPointeeInMemoryValueType();
+        arguments.push_back(in_memory ? builder.CreateAlloca(in_memory)
+                                      : builder.CreateFreeze(PoisonValue::get(argument.getType())));
+    }
+    CallInst *call = builder.CreateCall(function.getFunctionType(), caller->getArg(3), arguments);
+    call->setCallingConv(function.getCallingConv());
+    for (const Argument &argument : function.args())
+        call->setAttributes(call->getAttributes().addParamAttributes(
+            context, argument.getArgNo(), AttrBuilder(context, in_memory_of(argument))));
+    if (!call->getType()->isVoidTy())
+        builder.CreateAlignedStore(call, caller->getArg(2), Align(8));
+    builder.CreateRetVoid();
+    return caller;
 }
 
 } // namespace durumcc::ido

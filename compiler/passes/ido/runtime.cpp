@@ -14,14 +14,12 @@ using namespace llvm;
 
 constexpr Signature signatures[] = {
     {thread, "p", Effects::None},
-    {record, "ppp", Effects::Any},
-    {record_word, "ppp", Effects::Any},
-    {record_release, "pppp", Effects::Any},
-    {record_call, "ppp", Effects::Any},
-    {recorded, "vpp", Effects::Any},
-    {call, "ppp", Effects::Any},
-    {called, "vpp", Effects::Any},
+    {record, "vppp", Effects::Any},
+    {record_word, "vppp", Effects::Any},
+    {record_release, "vpppp", Effects::Any},
+    {call, "ppppp", Effects::Any},
     {returned, "vpp", Effects::Any},
+    {enter, "ippp", Effects::Any},
     {wrote, "vppl", Effects::Any},
     {locals, "ppl", Effects::Any},
     {other_locals, "ppl", Effects::Any},
@@ -48,11 +46,11 @@ constexpr uint64_t words_at = 32;
 constexpr uint64_t result_at = 40;
 
 Value *load(IRBuilderBase &builder, Type *type, Value *thread, uint64_t offset) {
-    return builder.CreateLoad(type, builder.CreatePtrAdd(thread, builder.getInt64(offset)));
+    return builder.CreateLoad(type, at(builder, *thread, offset));
 }
 
 void store(IRBuilderBase &builder, Value *value, Value *thread, uint64_t offset) {
-    builder.CreateStore(value, builder.CreatePtrAdd(thread, builder.getInt64(offset)));
+    builder.CreateStore(value, at(builder, *thread, offset));
 }
 
 } // namespace
@@ -119,6 +117,10 @@ bool is_check(const Instruction &instruction) {
     return name == refused || name == check_call || name == check_pointer;
 }
 
+Value *at(IRBuilderBase &builder, Value &place, uint64_t offset) {
+    return offset == 0 ? &place : builder.CreatePtrAdd(&place, builder.getInt64(offset));
+}
+
 Value *depth(IRBuilderBase &builder, Value *thread) {
     return load(builder, builder.getInt32Ty(), thread, depth_at);
 }
@@ -135,10 +137,6 @@ Value *region(IRBuilderBase &builder, Value *thread) {
     return load(builder, builder.getInt32Ty(), thread, region_at);
 }
 
-Value *words(IRBuilderBase &builder, Value *thread) {
-    return load(builder, builder.getPtrTy(), thread, words_at);
-}
-
 Value *result(IRBuilderBase &builder, Value *thread) {
     return load(builder, builder.getPtrTy(), thread, result_at);
 }
@@ -149,14 +147,12 @@ void enter_at(IRBuilderBase &builder, Value *thread, Value *words, Value *region
     store(builder, region, thread, region_at);
 }
 
-void forget_region(IRBuilderBase &builder, Value *thread) {
-    store(builder, builder.getInt32(0), thread, region_at);
-}
-
+// The depth and whether it resumes lie side by side: 0 and 1.
 Value *has_completed(IRBuilderBase &builder, Value *thread) {
-    Value *is_resuming = load(builder, builder.getInt32Ty(), thread, resuming_at);
-    Value *is_outside = builder.CreateICmpEQ(depth(builder, thread), builder.getInt32(0));
-    return builder.CreateAnd(builder.CreateIsNotNull(is_resuming), is_outside);
+    static_assert(resuming_at == depth_at + 4);
+    const bool is_little = builder.GetInsertBlock()->getDataLayout().isLittleEndian();
+    Value *both = load(builder, builder.getInt64Ty(), thread, depth_at);
+    return builder.CreateICmpEQ(both, builder.getInt64(is_little ? uint64_t(1) << 32 : 1));
 }
 
 } // namespace durumcc::ido::runtime

@@ -9,16 +9,14 @@ namespace durumcc::ido::runtime {
 
 // What is known of the calling thread.
 constexpr const char thread[] = "__durum_ido_thread";
-// Each of these gives the place for live-ins, or null where nothing is to be recorded.
+// Each of these records, if it has to.
 constexpr const char record[] = "__durum_ido_record";
 constexpr const char record_word[] = "__durum_ido_record_word";
 constexpr const char record_release[] = "__durum_ido_record_release";
-constexpr const char record_call[] = "__durum_ido_record_call";
 constexpr const char call[] = "__durum_ido_call";
-// When the live-ins are there.
-constexpr const char recorded[] = "__durum_ido_recorded";
-constexpr const char called[] = "__durum_ido_called";
 constexpr const char returned[] = "__durum_ido_returned";
+// Where a function is entered that resumes: copies the words, and gives the region.
+constexpr const char enter[] = "__durum_ido_enter";
 constexpr const char wrote[] = "__durum_ido_wrote";
 constexpr const char locals[] = "__durum_ido_locals";
 // Those that no record needs.
@@ -70,19 +68,19 @@ void call_at_start(llvm::Module &module, llvm::StringRef name, llvm::Constant &t
 // Whether it does nothing, or ends the program.
 bool is_check(const llvm::Instruction &instruction);
 
+// So many bytes behind a place.
+llvm::Value *at(llvm::IRBuilderBase &builder, llvm::Value &place, uint64_t offset);
+
 // What compiled code knows of a thread: how many locks it holds, and where the store is.
 llvm::Value *depth(llvm::IRBuilderBase &builder, llvm::Value *thread);
 llvm::Value *store_begin(llvm::IRBuilderBase &builder, llvm::Value *thread);
 llvm::Value *store_size(llvm::IRBuilderBase &builder, llvm::Value *thread);
 
-// Where a function is entered that resumes: the region, or 0, its words, and the result of its
-// call.
+// Where a function is entered that resumes: the region, or 0, and the result of its call.
 llvm::Value *region(llvm::IRBuilderBase &builder, llvm::Value *thread);
-llvm::Value *words(llvm::IRBuilderBase &builder, llvm::Value *thread);
 llvm::Value *result(llvm::IRBuilderBase &builder, llvm::Value *thread);
 void enter_at(llvm::IRBuilderBase &builder, llvm::Value *thread, llvm::Value *words,
               llvm::Value *region, llvm::Value *result);
-void forget_region(llvm::IRBuilderBase &builder, llvm::Value *thread);
 
 // Whether the thread has completed a section that it resumed.
 llvm::Value *has_completed(llvm::IRBuilderBase &builder, llvm::Value *thread);

@@ -147,12 +147,19 @@ void derive_late(Function &function) {
             derived.push_back(&instruction);
     // What is derived from another one comes behind it.
     for (Instruction *instruction : reverse(derived)) {
+        // One for each block, in front of its first use there.
+        DenseMap<const BasicBlock *, Instruction *> of_blocks;
         for (Use &use : make_early_inc_range(instruction->uses())) {
             auto *user = cast<Instruction>(use.getUser());
             if (user->getParent() == instruction->getParent() || isa<PHINode>(user))
                 continue;
-            Instruction *again = instruction->clone();
-            again->insertBefore(user);
+            Instruction *&again = of_blocks[user->getParent()];
+            if (!again) {
+                again = instruction->clone();
+                again->insertBefore(user);
+            } else if (user->comesBefore(again)) {
+                again->moveBefore(user);
+            }
             use.set(again);
         }
         if (instruction->use_empty())
@@ -181,19 +188,29 @@ void add_live_ins(Function &function, MutableArrayRef<Site> sites, const locks::
     const Live live(function, inside);
     const Live all(function, [](const Instruction &) { return true; });
     const DataLayout &layout = function.getDataLayout();
-    for (Site &site : sites) {
-        for (Value *value : live.at(*site.head)) {
-            if (value == site.place)
-                continue;
-            site.live_ins.push_back(value);
-            site.needs_locals |= leads_to_locals(*value);
-            site.sizes.push_back(
-                alignTo(layout.getTypeStoreSize(value->getType()).getFixedValue(), word));
-        }
+    auto add = [&](Site &site, Value *value) {
+        site.live_ins.push_back(value);
+        site.needs_locals |= leads_to_locals(*value);
+        site.sizes.push_back(
+            alignTo(layout.getTypeStoreSize(value->getType()).getFixedValue(), word));
+    };
+    // Calls behind their returns.
+    for (unsigned i = sites.size(); i-- > 0;) {
+        Site &site = sites[i];
+        if (site.kind == Site::Call)
+            for (Value *value : sites[i + 1].live_ins)
+                add(site, value);
+        for (Value *value : live.at(*site.head))
+            if (value != site.place && !is_contained(site.live_ins, value))
+                add(site, value);
         for (Value *value : all.at(*site.head))
             if (value != site.place && !is_contained(site.live_ins, value))
                 site.not_needed.push_back(value);
     }
+}
+
+bool has_call(ArrayRef<Site> sites, unsigned number) {
+    return number > 0 && sites[number - 1].kind == Site::Call;
 }
 
 SmallVector<Site, 16> make_sites(Function &function, const Inside &inside, const locks::Held &held,

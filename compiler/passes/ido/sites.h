@@ -34,7 +34,8 @@ struct Site {
     bool begins_section = false;
     // The region's, when blocks have been made.
     llvm::BasicBlock *head = nullptr;
-    // What it needs, in the order of its words, without the result of the call.
+    // What it needs, in the order of its words, without the result of the call. Those of a call
+    // begin with those of its return.
     llvm::SmallVector<llvm::Value *, 8> live_ins = {};
     // Bytes of each, in words.
     llvm::SmallVector<uint64_t, 8> sizes = {};
@@ -49,6 +50,9 @@ bool leads_to_code(const llvm::CallBase &call);
 llvm::SmallVector<Site, 16> make_sites(llvm::Function &function, const Inside &inside,
                                        const locks::Held &held,
                                        llvm::FunctionAnalysisManager &analyses, Omitted &omitted);
+
+// Whether the site in front of a return is that of its call.
+bool has_call(llvm::ArrayRef<Site> sites, unsigned number);
 
 // When all is in the function that a region does.
 void add_live_ins(llvm::Function &function, llvm::MutableArrayRef<Site> sites,

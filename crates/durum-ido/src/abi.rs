@@ -82,91 +82,64 @@ pub extern "C" fn __durum_ido_durum_durable_end() {
     alloc::free_what_was_freed(thread);
 }
 
-/// Begins a record in front of a store: what the section has stored is durable, and its live-ins go to what this
-/// returns. Null outside of sections.
+/// Records in front of a store, with live-ins at `words`: what the section has stored is durable when this returns, and
+/// so is the record. Does nothing outside of sections.
 ///
 /// # Safety
-/// The calling thread, and a region of its code.
+/// The calling thread, and a region of its code with as many words.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __durum_ido_record(
     thread: *mut Thread,
-    _region: *const Region,
-) -> *mut c_void {
-    // SAFETY: the calling thread.
-    let thread = unsafe { &mut *thread };
-    match thread.depth {
-        0 => ptr::null_mut(),
-        _ => record::begin(thread, 0).cast(),
+    region: *const Region,
+    words: *const c_void,
+) {
+    // SAFETY: as the caller promises.
+    let (thread, region) = unsafe { (&mut *thread, &*region) };
+    if thread.depth > 0 {
+        // SAFETY: as the caller promises.
+        unsafe { record::make(thread, region, words.cast(), 0) };
     }
 }
 
 /// The same in front of the store of one aligned word, behind which the section stores nothing before it lets a lock
-/// go. Null outside of sections, and where it is all that the section stores: that needs no record.
+/// go. Does nothing outside of sections, and where it is all that the section stores: that needs no record.
 ///
 /// # Safety
 /// As for [`__durum_ido_record`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __durum_ido_record_word(
     thread: *mut Thread,
-    _region: *const Region,
-) -> *mut c_void {
-    // SAFETY: the calling thread.
-    let thread = unsafe { &mut *thread };
+    region: *const Region,
+    words: *const c_void,
+) {
+    // SAFETY: as the caller promises.
+    let (thread, region) = unsafe { (&mut *thread, &*region) };
     match (thread.depth, thread.is_published) {
-        (0, _) => ptr::null_mut(),
-        (1, false) => {
-            record::begin_word(thread);
-            ptr::null_mut()
-        }
-        _ => record::begin(thread, 0).cast(),
+        (0, _) => {}
+        (1, false) => record::begin_word(thread),
+        // SAFETY: as the caller promises.
+        _ => unsafe { record::make(thread, region, words.cast(), 0) },
     }
 }
 
-/// The same in front of the call that lets a lock go, without which the record is. Null where that ends the section,
-/// and where it has recorded nothing.
+/// The same in front of the call that lets a lock go, without which the record is. Does nothing where that ends the
+/// section, and where it has recorded nothing.
 ///
 /// # Safety
 /// As for [`__durum_ido_record`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __durum_ido_record_release(
     thread: *mut Thread,
-    _region: *const Region,
+    region: *const Region,
+    words: *const c_void,
     lock: *const c_void,
-) -> *mut c_void {
-    // SAFETY: the calling thread.
-    let thread = unsafe { &mut *thread };
-    match thread.depth > 1 && thread.is_published {
-        true => record::begin(thread, lock.addr()).cast(),
-        false => ptr::null_mut(),
-    }
-}
-
-/// The same in front of a call. Null outside of sections, and where a call writes over nothing that the last record
-/// needs.
-///
-/// # Safety
-/// As for [`__durum_ido_record`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __durum_ido_record_call(
-    thread: *mut Thread,
-    _region: *const Region,
-) -> *mut c_void {
-    // SAFETY: the calling thread.
-    let thread = unsafe { &mut *thread };
-    match thread.depth > 0 && thread.is_published && thread.stack.is_needed_above() {
-        true => record::begin(thread, 0).cast(),
-        false => ptr::null_mut(),
-    }
-}
-
-/// The live-ins lie where they belong: the record is durable when this returns.
-///
-/// # Safety
-/// As for [`__durum_ido_record`], which has been called.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __durum_ido_recorded(thread: *mut Thread, region: *const Region) {
+) {
     // SAFETY: as the caller promises.
-    unsafe { record::finish(&mut *thread, &*region) };
+    let (thread, region) = unsafe { (&mut *thread, &*region) };
+    if thread.depth > 1 && thread.is_published {
+        // SAFETY: as the caller promises.
+        unsafe { record::make(thread, region, words.cast(), lock.addr()) };
+    }
 }
 
 /// A store to `size` bytes at `start` has been made. Durable with the next record, or when the section has ended.
@@ -237,47 +210,71 @@ pub unsafe extern "C" fn __durum_ido_copy_argument(
     unsafe { ptr::copy_nonoverlapping(argument.cast::<u8>(), place.cast(), size as usize) };
 }
 
-/// Begins a frame in front of a call: what the caller needs behind it goes to what this returns. Null outside of
-/// sections, unless the call may come back in one.
+/// Makes a frame in front of a call, which is the innermost one: with `words` the caller goes on at `region` behind the
+/// call. Durable with the next record. Gives the frame; null outside of sections, unless the call may come back in one.
+///
+/// Where the call would write over what the last record needs, there is a record of `call` before, the region that
+/// begins with the call; its words begin with those of the frame. Null: none is needed.
 ///
 /// # Safety
-/// As for [`__durum_ido_record`].
+/// As for [`__durum_ido_record`], for both regions.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __durum_ido_call(
     thread: *mut Thread,
+    call: *const Region,
     region: *const Region,
+    words: *const c_void,
 ) -> *mut c_void {
-    // SAFETY: the calling thread, and a region of its code.
-    let (thread, region) = unsafe { (&mut *thread, &*region) };
+    // SAFETY: as the caller promises.
+    let (thread, call, region) = unsafe { (&mut *thread, call.as_ref(), &*region) };
+    if let Some(call) = call
+        && thread.depth > 0
+        && thread.is_published
+        && thread.stack.is_needed_above()
+    {
+        // SAFETY: as the caller promises.
+        unsafe { record::make(thread, call, words.cast(), 0) };
+    }
     if thread.depth == 0 && !region.may_begin_section() {
         return ptr::null_mut();
     }
-    ptr::with_exposed_provenance_mut(thread.next_stack().begin_frame(region))
-}
-
-/// The frame is the innermost one. Durable with the next record.
-///
-/// # Safety
-/// As for [`__durum_ido_call`], which has been called and gave not null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __durum_ido_called(thread: *mut Thread, region: *const Region) {
     // SAFETY: as the caller promises.
-    let (thread, region) = unsafe { (&mut *thread, &*region) };
-    record::end_frame(thread, region);
+    ptr::with_exposed_provenance_mut(unsafe { record::push_frame(thread, region, words.cast()) })
 }
 
-/// The call has returned, and its frame is none any more. `words` is what [`__durum_ido_call`] gave.
+/// The call has returned, and its frame is none any more: what [`__durum_ido_call`] gave.
 ///
 /// # Safety
 /// The calling thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __durum_ido_returned(thread: *mut Thread, words: *mut c_void) {
-    if !words.is_null() {
+pub unsafe extern "C" fn __durum_ido_returned(thread: *mut Thread, frame: *mut c_void) {
+    if !frame.is_null() {
         // SAFETY: the calling thread.
         let thread = unsafe { &mut *thread };
-        thread.stack_of(words.addr()).end_call(words.addr());
+        thread.stack_of(frame.addr()).end_call(frame.addr());
         thread.is_stale = true;
     }
+}
+
+/// A function is entered where a crash has interrupted it: copies the live-ins of the region to `words`, and gives its
+/// number. Nobody enters there again.
+///
+/// # Safety
+/// The calling thread, which was told of the region and its words; the function's regions; a place for as many words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_enter(
+    thread: *mut Thread,
+    regions: *const Region,
+    words: *mut c_void,
+) -> u32 {
+    // SAFETY: the calling thread.
+    let entry = std::mem::take(unsafe { &mut (*thread).entry });
+    // SAFETY: a region of the function's, with as many words.
+    unsafe {
+        let region = &*regions.add((entry.region - 1) as usize);
+        ptr::copy_nonoverlapping(entry.words, words.cast::<u64>(), region.words.into());
+    }
+    entry.region
 }
 
 /// Ends the program if it is in a section, and tells the place.

@@ -50,8 +50,15 @@ pub struct Function {
     pub name: *const c_char,
     /// The file that it was compiled from.
     pub file: *const c_char,
-    /// Goes on at a region, with the words of its live-ins. What the function returns is in `result`.
-    pub resume: unsafe extern "C" fn(words: *const c_void, region: u32, result: *mut c_void),
+    /// Has the code go on at a region, with the words of its live-ins. What the function returns is in `result`.
+    pub resume: unsafe extern "C" fn(
+        words: *const c_void,
+        region: u32,
+        result: *mut c_void,
+        code: *const c_void,
+    ),
+    /// The code.
+    pub code: *const c_void,
     /// Its regions.
     pub regions: *const Region,
     /// How many.

@@ -7,9 +7,9 @@
 //!
 //! ```text
 //! lock                                    depth 1, nothing is written
-//! record, live-ins, recorded              the record is durable: one fence
+//! record                                  the record is durable: one fence
 //! stores, wrote                           lines are noted
-//! record, live-ins, recorded              lines are durable, then the record: two fences
+//! record                                  lines are durable, then the record: two fences
 //! unlock                                  lines are durable, then that it has ended; the lock is free: two fences
 //! ```
 //!

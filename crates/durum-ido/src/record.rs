@@ -1,12 +1,11 @@
 //! Records: how a thread's section goes on.
 //!
 //! ```text
-//! begin    write back what was stored, fence         the region before has ended
-//! ...      compiled code stores the live-ins in the bank
-//! finish   the record around them, write back, fence the next one has begun
+//! make     write back what was stored, fence         the region before has ended
+//!          the record, write back, fence             the next one has begun
 //! ```
 
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use durum_format::section::{
     BANK_WORDS, Code, Lock, RECORD_HEAD_WORDS, RecordWriter, SlotSalt, Written, idle,
@@ -23,23 +22,22 @@ use crate::slots::Slot;
 use crate::stack::{Stack, make_lasting};
 use crate::thread::Thread;
 
-/// Makes what the section has stored durable, and gives the place for the live-ins of its next record, in which the
-/// lock `releasing` is not (0: all are).
-pub(crate) fn begin(thread: &mut Thread, releasing: usize) -> *mut u64 {
+/// Makes what the section has stored durable, and then a record with these live-ins, in which the lock `releasing` is
+/// not (0: all are).
+///
+/// # Safety
+/// As many words as the region has.
+pub(crate) unsafe fn make(
+    thread: &mut Thread,
+    region: &Region,
+    words: *const u64,
+    releasing: usize,
+) {
     if !thread.ensure_slot() || thread.early.has_frames() {
         no_slot(thread);
     }
     make_stores_durable(thread);
     thread.releasing = releasing;
-    let Some(slot) = &thread.slot else {
-        no_slot(thread);
-    };
-    // SAFETY: inside the bank.
-    unsafe { next_bank(slot).cast::<u64>().add(RECORD_HEAD_WORDS) }.as_ptr()
-}
-
-/// The record whose live-ins lie in their place is durable when this returns.
-pub(crate) fn finish(thread: &mut Thread, region: &Region) {
     let Some(slot) = &thread.slot else {
         no_slot(thread);
     };
@@ -50,7 +48,11 @@ pub(crate) fn finish(thread: &mut Thread, region: &Region) {
     // SAFETY: the thread's own, and the record before lies in the other bank.
     let bank = unsafe { bank.as_mut() };
     let live_ins = bank.get_mut(RECORD_HEAD_WORDS..RECORD_HEAD_WORDS + usize::from(region.words));
-    make_lasting(live_ins.unwrap_or_default(), region, &thread.early);
+    // A bank without room for them is refused below.
+    let live_ins = live_ins.unwrap_or_default();
+    // SAFETY: as the caller promises; compiled code does not know the bank.
+    unsafe { ptr::copy_nonoverlapping(words, live_ins.as_mut_ptr(), live_ins.len()) };
+    make_lasting(live_ins, region, &thread.early);
     let mut record =
         RecordWriter::new(bank, slot.sequence + 1, code).live_ins_in_place(region.words.into());
     for lock in thread.held.iter() {
@@ -79,14 +81,22 @@ pub(crate) fn finish(thread: &mut Thread, region: &Region) {
     thread.stack.note_recorded();
 }
 
-/// A call's frame whose live-ins lie in their place is whole when this returns. Durable with the next record.
-pub(crate) fn end_frame(thread: &mut Thread, region: &Region) {
-    match &thread.slot {
-        Some(slot) => thread.stack.end_frame(region, &slot.salt, &thread.early),
-        // Nothing is recorded as long as it is there.
-        None => {
-            let none = Stack::default();
-            thread.early.end_frame(region, &SlotSalt::new(0, 0), &none);
+/// Makes the frame of a call, whose place this gives. Durable with the next record.
+///
+/// # Safety
+/// As many words as the region has.
+pub(crate) unsafe fn push_frame(thread: &mut Thread, region: &Region, words: *const u64) -> usize {
+    // The heap's from now on, where there is one.
+    thread.next_stack();
+    // SAFETY: as the caller promises.
+    unsafe {
+        match &thread.slot {
+            Some(slot) => (thread.stack).push_frame(region, words, &slot.salt, &thread.early),
+            // Nothing is recorded as long as it is there.
+            None => {
+                let (none, salt) = (Stack::default(), SlotSalt::new(0, 0));
+                thread.early.push_frame(region, words, &salt, &none)
+            }
         }
     }
 }

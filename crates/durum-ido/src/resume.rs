@@ -213,7 +213,10 @@ impl Place {
         let region = u32::from(self.code.region());
         let words: *const c_void = self.words.as_ptr().cast();
         // SAFETY: the code whose record, or whose frame, this is, with what it has recorded there.
-        unsafe { (self.function.resume)(words, region, result.as_mut_ptr().cast()) };
+        unsafe {
+            let result = result.as_mut_ptr().cast();
+            (self.function.resume)(words, region, result, self.function.code);
+        }
     }
 }
 

@@ -124,43 +124,47 @@ impl Stack {
         self.top = place;
     }
 
-    /// Room for a frame: where its live-ins go.
-    pub(crate) fn begin_frame(&mut self, region: &Region) -> usize {
-        self.take(frame_size(region.words.into())) + FRAME_HEAD_WORDS * 8
-    }
-
-    /// The frame for which room was taken last is whole when this returns, and the innermost one. `early` is the
-    /// thread's stack that does not last.
-    pub(crate) fn end_frame(&mut self, region: &Region, salt: &SlotSalt, early: &Stack) {
-        let words = usize::from(region.words);
-        let place = self.top - frame_size(words);
+    /// Makes a frame, which is the innermost one. Gives its place. `early` is the thread's stack that does not last.
+    ///
+    /// # Safety
+    /// As many words as the region has.
+    pub(crate) unsafe fn push_frame(
+        &mut self,
+        region: &Region,
+        words: *const u64,
+        salt: &SlotSalt,
+        early: &Stack,
+    ) -> usize {
+        let count = usize::from(region.words);
+        let below = StackTop {
+            free: ((self.top - self.base) / 8) as u16,
+            frame: self.frames.last().copied(),
+        };
+        let place = self.take(frame_size(count));
         let Some(code) = Code::from_word(region.code) else {
             fatal!("a region has no code");
         };
-        let below = StackTop {
-            free: ((place - self.base) / 8) as u16,
-            frame: self.frames.last().copied(),
-        };
-        // SAFETY: was taken by `begin_frame`, and only this thread knows it.
+        // SAFETY: was just taken, and only this thread knows it; the words are elsewhere, as the caller promises.
         let bytes = unsafe {
             let start: *mut u64 = ptr::with_exposed_provenance_mut(place);
-            std::slice::from_raw_parts_mut(start, FRAME_HEAD_WORDS + words)
+            ptr::copy_nonoverlapping(words, start.add(FRAME_HEAD_WORDS), count);
+            std::slice::from_raw_parts_mut(start, FRAME_HEAD_WORDS + count)
         };
         let live_ins = bytes.get_mut(FRAME_HEAD_WORDS..);
         make_lasting(live_ins.unwrap_or_default(), region, early);
-        let frame = FrameWriter::new(bytes, code, below).live_ins_in_place(words);
+        let frame = FrameWriter::new(bytes, code, below).live_ins_in_place(count);
         let Some(Written { checksum, .. }) = frame.finish(salt) else {
-            fatal!("{code}: {words} words of live-ins are too many for a frame");
+            fatal!("{code}: {count} words of live-ins are too many for a frame");
         };
         self.frames.push(FrameLink {
             index: below.free,
             checksum,
         });
+        place
     }
 
-    /// The innermost frame, whose live-ins are at `words`, is not any more.
-    pub(crate) fn end_call(&mut self, words: usize) {
-        let place = words.wrapping_sub(FRAME_HEAD_WORDS * 8);
+    /// The innermost frame, which is at `place`, is not any more.
+    pub(crate) fn end_call(&mut self, place: usize) {
         match self.frames.pop() {
             Some(link) if self.base + usize::from(link.index) * 8 == place => self.top = place,
             _ => fatal!("the frame of a call is not the innermost one"),

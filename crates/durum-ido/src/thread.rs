@@ -30,8 +30,8 @@ pub struct Thread {
     store_base: AtomicU64,
     /// How many there are; 0 while none is open.
     store_size: AtomicU64,
-    /// Compiled code's: how a function is entered.
-    entry: [u64; 3],
+    /// How a function is entered that goes on.
+    pub(crate) entry: Entry,
     /// Its section has a record.
     pub(crate) is_published: bool,
     /// Something was done since the last record that no other record tells.
@@ -55,9 +55,32 @@ pub struct Thread {
     pub(crate) freed: Vec<usize>,
 }
 
+/// Where the code that resumes puts what it was called with, for the function that it calls.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Entry {
+    /// The region's number; 0: the function is called as any other one is.
+    pub(crate) region: u32,
+    /// The live-ins.
+    pub(crate) words: *const u64,
+    /// What the region's call has returned.
+    result: *const u64,
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Self {
+            region: 0,
+            words: ptr::null(),
+            result: ptr::null(),
+        }
+    }
+}
+
 const _: () = assert!(offset_of!(Thread, is_resuming) == 4);
 const _: () = assert!(offset_of!(Thread, store_base) == 8 && offset_of!(Thread, store_size) == 16);
-const _: () = assert!(offset_of!(Thread, entry) == 24 && offset_of!(Thread, is_published) >= 48);
+const _: () = assert!(offset_of!(Thread, entry) == 24 && offset_of!(Entry, words) == 8);
+const _: () = assert!(offset_of!(Entry, result) == 16);
 
 /// The address of a thread that lives.
 #[derive(Debug)]

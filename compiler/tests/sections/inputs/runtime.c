@@ -33,7 +33,8 @@ struct lock {
 struct function {
     uint64_t hash;
     const char *name, *file;
-    void (*resume)(const void *, uint32_t, void *);
+    void (*resume)(const void *, uint32_t, void *, void (*)(void));
+    void (*code)(void);
     const struct region *regions;
     uint64_t count;
 };
@@ -181,37 +182,30 @@ static void finish(struct thread *thread, uint64_t code, uint32_t words) {
     fence(thread);
 }
 
-static void *begin(struct thread *thread, const void *releasing) {
+static void record(struct thread *thread, const struct region *region, const void *words, const void *releasing) {
     make_stores_durable(thread);
     thread->releasing = releasing;
-    return next_bank(thread)->word;
-}
-
-void *__durum_ido_record(struct thread *thread, const struct region *region) {
-    (void)region;
-    return thread->depth ? begin(thread, NULL) : NULL;
-}
-void *__durum_ido_record_word(struct thread *thread, const struct region *region) {
-    (void)region;
-    thread->is_word = thread->depth == 1 && !thread->is_published;
-    return thread->depth && !thread->is_word ? begin(thread, NULL) : NULL;
-}
-void *__durum_ido_record_release(struct thread *thread, const struct region *region, const void *lock) {
-    (void)region;
-    return thread->depth > 1 && thread->is_published ? begin(thread, lock) : NULL;
-}
-void *__durum_ido_record_call(struct thread *thread, const struct region *region) {
-    (void)region;
-    int is_deeper = thread->depth && thread->is_published && thread->recorded > thread->stack;
-    return is_deeper ? begin(thread, NULL) : NULL;
-}
-
-void __durum_ido_recorded(struct thread *thread, const struct region *region) {
+    memcpy(next_bank(thread)->word, words, 8 * region->words);
     make_relative(region, next_bank(thread)->word);
     finish(thread, region->code, region->words);
     thread->is_published = 1;
     thread->is_stale = 0;
     thread->recorded = thread->stack;
+}
+
+void __durum_ido_record(struct thread *thread, const struct region *region, const void *words) {
+    if (thread->depth)
+        record(thread, region, words, NULL);
+}
+void __durum_ido_record_word(struct thread *thread, const struct region *region, const void *words) {
+    thread->is_word = thread->depth == 1 && !thread->is_published;
+    if (thread->depth && !thread->is_word)
+        record(thread, region, words, NULL);
+}
+void __durum_ido_record_release(struct thread *thread, const struct region *region, const void *words,
+                                const void *lock) {
+    if (thread->depth > 1 && thread->is_published)
+        record(thread, region, words, lock);
 }
 
 static void use_stack(struct thread *thread, size_t size) {
@@ -222,34 +216,44 @@ static void use_stack(struct thread *thread, size_t size) {
         fail("the stack is full");
 }
 
-void *__durum_ido_call(struct thread *thread, const struct region *region) {
+/* The call would overwrite frames that the last record leads to. */
+static int needs_record(const struct thread *thread) {
+    return thread->depth && thread->is_published && thread->recorded > thread->stack;
+}
+
+void *__durum_ido_call(struct thread *thread, const struct region *call, const struct region *region,
+                       const void *words) {
+    if (call && needs_record(thread))
+        record(thread, call, words, NULL);
     if (!thread->depth && !(region->flags & 1))
         return NULL;
     struct frame *frame = (struct frame *)thread->stack;
     use_stack(thread, (sizeof *frame + 8 * region->words + LINE - 1) & -LINE);
-    return frame->word;
-}
-static struct frame *frame_of(const void *words) { return (struct frame *)((char *)words - sizeof(struct frame)); }
-
-void __durum_ido_called(struct thread *thread, const struct region *region) {
-    char *stack = thread->stack - ((sizeof(struct frame) + 8 * region->words + LINE - 1) & -LINE);
-    struct frame *frame = (struct frame *)stack;
+    memcpy(frame->word, words, 8 * region->words);
     make_relative(region, frame->word);
     frame->code = region->code;
     frame->words = region->words;
     frame->before = thread->frame ? (char *)thread->frame - thread->slot->stack + 1 : 0;
     thread->frame = frame;
     event();
+    return frame;
+}
+
+uint32_t __durum_ido_enter(struct thread *thread, const struct region *regions, void *words) {
+    uint32_t region = thread->region;
+    memcpy(words, thread->words, 8 * regions[region - 1].words);
+    thread->region = 0;
+    return region;
 }
 
 static void pop(struct thread *thread, struct frame *frame) {
     thread->stack = (char *)frame;
     thread->frame = frame->before ? (struct frame *)(thread->slot->stack + frame->before - 1) : NULL;
 }
-void __durum_ido_returned(struct thread *thread, void *words) {
-    if (!words)
+void __durum_ido_returned(struct thread *thread, void *frame) {
+    if (!frame)
         return;
-    pop(thread, frame_of(words));
+    pop(thread, frame);
     thread->is_stale = 1;
 }
 
@@ -477,7 +481,7 @@ static const struct function *function_of(uint64_t code) {
 static void resume(uint64_t code, uint64_t *words, void *result) {
     const struct function *function = function_of(code);
     make_absolute(&function->regions[(code & 0xffff) - 1], words);
-    function->resume(words, code & 0xffff, result);
+    function->resume(words, code & 0xffff, result, function->code);
 }
 
 static int is_valid(const struct bank *bank) {

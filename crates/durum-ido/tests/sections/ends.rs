@@ -155,9 +155,8 @@ fn needs_locals_of_before() {
     with_locals_of_before(|root, local| unsafe {
         assert_eq!(__durum_ido_pthread_mutex_lock(&raw mut (*root).lock), 0);
         let thread = __durum_ido_thread();
-        let words: *mut u64 = __durum_ido_record(thread, &region).cast();
-        words.write(local.expose_provenance() as u64);
-        __durum_ido_recorded(thread, &region);
+        let words = [local.expose_provenance() as u64];
+        __durum_ido_record(thread, &region, words.as_ptr().cast());
     });
 }
 

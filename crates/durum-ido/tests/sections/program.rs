@@ -125,19 +125,20 @@ unsafe impl Sync for Functions {}
 
 static PUSH_REGIONS: [Region; 2] = [region(PUSH, 1, 3), region(PUSH, 2, 3)];
 static POP_REGIONS: [Region; 1] = [region(POP, 1, 5)];
-static FILL_REGIONS: [Region; 5] = [
+static FILL_REGIONS: [Region; 6] = [
     region(FILL, 1, 2),
     region(FILL, 2, 2),
     region(FILL, 3, 2),
     region(FILL, 4, 3),
     region(FILL, 5, 2),
+    region(FILL, 6, 2),
 ];
 static ADD_REGIONS: [Region; 1] = [region(ADD, 1, 2)];
 static SET_REGIONS: [Region; 1] = [region(SET, 1, 5)];
 
 static GIVE_REGIONS: [Region; 2] = [region(GIVE, 1, 3), region(GIVE, 2, 2)];
 
-type Resume = unsafe extern "C" fn(*const c_void, u32, *mut c_void);
+type Resume = unsafe extern "C" fn(*const c_void, u32, *mut c_void, *const c_void);
 
 const fn function<const N: usize>(
     hash: u64,
@@ -150,6 +151,7 @@ const fn function<const N: usize>(
         name: name.as_ptr(),
         file: c"program.rs".as_ptr(),
         resume,
+        code: ptr::null(),
         regions: regions.as_ptr(),
         count: N as u64,
     }
@@ -176,12 +178,6 @@ unsafe fn store(thread: *mut Thread, place: *mut u64, value: u64) {
     }
 }
 
-unsafe fn put_words<const N: usize>(words: *mut c_void, values: [u64; N]) {
-    for (at, value) in values.into_iter().enumerate() {
-        unsafe { line::store_u64(words.cast::<u64>().add(at), value) };
-    }
-}
-
 unsafe fn words<const N: usize>(words: *const c_void) -> [u64; N] {
     std::array::from_fn(|at| unsafe { words.cast::<u64>().add(at).read() })
 }
@@ -189,8 +185,7 @@ unsafe fn words<const N: usize>(words: *const c_void) -> [u64; N] {
 /// A record, in front of a store.
 unsafe fn record<const N: usize>(thread: *mut Thread, region: &Region, values: [u64; N]) {
     unsafe {
-        put_words(__durum_ido_record(thread, region), values);
-        __durum_ido_recorded(thread, region);
+        __durum_ido_record(thread, region, values.as_ptr().cast());
     }
 }
 
@@ -266,7 +261,12 @@ pub unsafe fn push_in_one(root: *mut Root, node: *mut Node, value: u64) {
     }
 }
 
-unsafe extern "C" fn resume_push(place: *const c_void, region: u32, _: *mut c_void) {
+unsafe extern "C" fn resume_push(
+    place: *const c_void,
+    region: u32,
+    _: *mut c_void,
+    _: *const c_void,
+) {
     unsafe {
         match region {
             1 => push_node(words(place)),
@@ -302,7 +302,7 @@ unsafe fn pop_node([root, next, count, popped, value]: [u64; 5]) {
     }
 }
 
-unsafe extern "C" fn resume_pop(place: *const c_void, _: u32, _: *mut c_void) {
+unsafe extern "C" fn resume_pop(place: *const c_void, _: u32, _: *mut c_void, _: *const c_void) {
     unsafe { pop_node(words(place)) }
 }
 
@@ -316,20 +316,18 @@ unsafe fn fill(root: *mut Root, first: u64) {
             store(thread, local.add(index), first + index as u64);
         }
         lock(root);
-        assert!(__durum_ido_record_call(thread, &FILL_REGIONS[0]).is_null());
-        call_add([address(root), address(local)], &FILL_REGIONS[0]);
-        fill_again([address(root), address(local)]);
+        let words = [address(root), address(local)];
+        call_add(words, &FILL_REGIONS[5], &FILL_REGIONS[0]);
+        fill_again(words);
         __durum_ido_leave(thread, local.cast());
     }
 }
 
-/// With a frame that goes on at this region.
-unsafe fn call_add(words: [u64; 2], region: &Region) -> u64 {
+/// With a frame that goes on at `region`, and a record of `call`, if there has to be one.
+unsafe fn call_add(words: [u64; 2], call: &Region, region: &Region) -> u64 {
     unsafe {
         let (thread, [root, local]) = (__durum_ido_thread(), words);
-        let frame = __durum_ido_call(thread, region);
-        put_words(frame, words);
-        __durum_ido_called(thread, region);
+        let frame = __durum_ido_call(thread, call, region, words.as_ptr().cast());
         let sum = add(at(root), at(local));
         __durum_ido_returned(thread, frame);
         sum
@@ -338,16 +336,7 @@ unsafe fn call_add(words: [u64; 2], region: &Region) -> u64 {
 
 unsafe fn fill_again(words: [u64; 2]) {
     unsafe {
-        let thread = __durum_ido_thread();
-        put_words(__durum_ido_record_call(thread, &FILL_REGIONS[1]), words);
-        __durum_ido_recorded(thread, &FILL_REGIONS[1]);
-        fill_sum(words);
-    }
-}
-
-unsafe fn fill_sum(words: [u64; 2]) {
-    unsafe {
-        let sum = call_add(words, &FILL_REGIONS[2]);
+        let sum = call_add(words, &FILL_REGIONS[1], &FILL_REGIONS[2]);
         fill_record(words, sum);
     }
 }
@@ -377,14 +366,19 @@ unsafe fn fill_seen([root, local]: [u64; 2]) {
     }
 }
 
-unsafe extern "C" fn resume_fill(place: *const c_void, region: u32, result: *mut c_void) {
+unsafe extern "C" fn resume_fill(
+    place: *const c_void,
+    region: u32,
+    result: *mut c_void,
+    _: *const c_void,
+) {
     unsafe {
         match region {
-            1 => fill_again(words(place)),
-            2 => fill_sum(words(place)),
+            1 | 2 => fill_again(words(place)),
             3 => fill_record(words(place), result.cast::<u64>().read()),
             4 => fill_local(words(place)),
-            _ => fill_seen(words(place)),
+            5 => fill_seen(words(place)),
+            _ => panic!("the first call overwrites nothing, and has no record"),
         }
     }
 }
@@ -414,7 +408,12 @@ unsafe fn add_row([root, row]: [u64; 2]) -> u64 {
     }
 }
 
-unsafe extern "C" fn resume_add(place: *const c_void, _: u32, result: *mut c_void) {
+unsafe extern "C" fn resume_add(
+    place: *const c_void,
+    _: u32,
+    result: *mut c_void,
+    _: *const c_void,
+) {
     unsafe { result.cast::<u64>().write(add_row(words(place))) }
 }
 
@@ -460,7 +459,7 @@ pub unsafe fn set_value([root, index, value, lock, kind]: [u64; 5]) {
     }
 }
 
-unsafe extern "C" fn resume_set(place: *const c_void, _: u32, _: *mut c_void) {
+unsafe extern "C" fn resume_set(place: *const c_void, _: u32, _: *mut c_void, _: *const c_void) {
     unsafe { set_value(words(place)) }
 }
 
@@ -498,10 +497,9 @@ unsafe fn give_one([root, given, taken]: [u64; 3]) {
         let thread = __durum_ido_thread();
         store(thread, &raw mut (*at::<Root>(root)).given, given + 1);
         let lock = (&raw const (*at::<Root>(root)).lock).cast();
-        let words = __durum_ido_record_release(thread, &GIVE_REGIONS[1], lock);
-        put_words(words, [root, taken]);
-        __durum_ido_recorded(thread, &GIVE_REGIONS[1]);
-        take_one([root, taken]);
+        let words = [root, taken];
+        __durum_ido_record_release(thread, &GIVE_REGIONS[1], words.as_ptr().cast(), lock);
+        take_one(words);
     }
 }
 
@@ -515,7 +513,12 @@ unsafe fn take_one([root, taken]: [u64; 2]) {
     }
 }
 
-unsafe extern "C" fn resume_give(place: *const c_void, region: u32, _: *mut c_void) {
+unsafe extern "C" fn resume_give(
+    place: *const c_void,
+    region: u32,
+    _: *mut c_void,
+    _: *const c_void,
+) {
     unsafe {
         match region {
             1 => give_one(words(place)),
@@ -529,7 +532,9 @@ pub unsafe fn set_word(root: *mut Root, index: usize, value: u64) {
     unsafe {
         lock(root);
         let thread = __durum_ido_thread();
-        assert!(__durum_ido_record_word(thread, &SET_REGIONS[0]).is_null());
+        // What it would need to go on, if it had one.
+        let words = [0_u64; 5];
+        __durum_ido_record_word(thread, &SET_REGIONS[0], words.as_ptr().cast());
         store(
             thread,
             (&raw mut (*root).values).cast::<u64>().add(index),

@@ -6,8 +6,7 @@ use std::sync::Barrier;
 
 use durum::{Delays, Domain};
 use durum_ido::abi::{
-    __durum_ido_durum_durable_begin, __durum_ido_record, __durum_ido_recorded, __durum_ido_thread,
-    Region, nv_calloc,
+    __durum_ido_durum_durable_begin, __durum_ido_record, __durum_ido_thread, Region, nv_calloc,
 };
 use durum_ido::abi_locks::*;
 
@@ -165,8 +164,8 @@ fn refused_after_section(code: u64, words: u16, begin: impl FnOnce(*mut Root) + 
             flags: 0,
             addresses: [0; 2],
         };
-        __durum_ido_record(__durum_ido_thread(), &region);
-        __durum_ido_recorded(__durum_ido_thread(), &region);
+        let live_ins = vec![0_u64; words.into()];
+        __durum_ido_record(__durum_ido_thread(), &region, live_ins.as_ptr().cast());
         closed(crash(&path))
     })
     .unwrap();
