@@ -58,7 +58,8 @@ pub enum Command {
     /// Undo or complete what a program that died has left, and decide about what cannot be recovered
     #[command(
         after_help = "Examples:\n  durum recover /mnt/pmem/store\n  durum recover /mnt/pmem/store --give-up words\n  \
-        durum recover /mnt/pmem/store --retry words\n  durum recover /mnt/pmem/store --accept-quarantined words\n\n\
+        durum recover /mnt/pmem/store --retry words\n  durum recover /mnt/pmem/store --accept-quarantined words\n  \
+        durum recover /mnt/pmem/store --abandon-sections words\n\n\
         Any program that opens the store does the same first; nobody has to run this. A pool of which a file is missing, damaged or unreadable waits \
         alone: what recovery would write to it is kept, and written when the file is back. --give-up says what will be lost, and drops it after a yes."
     )]
@@ -241,16 +242,19 @@ pub struct Recover {
     /// The store
     pub store: PathBuf,
     /// Open this pool again as it is, although a log that concerns it was damaged
-    #[arg(long, value_name = "POOL", conflicts_with_all = ["give_up", "retry"])]
+    #[arg(long, value_name = "POOL", group = "decision")]
     pub accept_quarantined: Option<String>,
     /// Drop what is kept for this pool, whose files are not coming back
-    #[arg(long, value_name = "POOL", conflicts_with = "retry")]
+    #[arg(long, value_name = "POOL", groups = ["decision", "asked"])]
     pub give_up: Option<String>,
     /// Try again to replay the quarantined logs of this pool, after the cause was cured
-    #[arg(long, value_name = "POOL")]
+    #[arg(long, value_name = "POOL", group = "decision")]
     pub retry: Option<String>,
+    /// Open this pool again as it is, half done, although sections were interrupted in it: nobody completes them then
+    #[arg(long, value_name = "POOL", groups = ["decision", "asked"])]
+    pub abandon_sections: Option<String>,
     /// Do not ask before something is given up
-    #[arg(long, short, requires = "give_up")]
+    #[arg(long, short, requires = "asked")]
     pub yes: bool,
     /// Where the store is being moved to other addresses: objects of unknown type hold no pointers
     #[arg(long)]

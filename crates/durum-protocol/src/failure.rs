@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use durum_format::section::Code;
 use durum_service::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,8 @@ sent_as_they_are!(
     u64,
     Option<u64>,
     Option<u32>,
+    Option<Box<str>>,
+    Option<Code>,
     Vec<String>,
     bool
 );
@@ -137,6 +140,8 @@ impl Named for String {
 impl Named for u64 {}
 impl Named for Option<u64> {}
 impl Named for Option<u32> {}
+impl Named for Option<Box<str>> {}
+impl Named for Option<Code> {}
 impl Named for bool {}
 impl Named for Vec<String> {}
 impl Named for OfSystem {}
@@ -230,6 +235,21 @@ failures! {
     NotPermitted { what: String, operation: &'static str, uid: u64, cure: &'static str },
     ModeRefused { mode: u64 },
     QuotaExceeded { uid: u64, quota: &'static str, used: u64, more: u64, limit: u64 },
+    PoolInterrupted {
+        store: PathBuf, pool: String, sections: u64, first: Option<Code>, damage: Option<Box<str>>, others: Vec<String>
+    },
+}
+
+impl Failure {
+    /// As it is told to who does not know an error of this name: its kind and text.
+    #[must_use]
+    pub fn unnamed(self) -> Failure {
+        let error = Error::from(self);
+        Failure::Told {
+            kind: error.kind().into(),
+            text: error.to_string(),
+        }
+    }
 }
 
 /// Who can act on an error.

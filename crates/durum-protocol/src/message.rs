@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use durum_format::puddle::PuddleKind;
 use durum_format::{EngineKind, Uuid};
 use durum_service::{
-    AddressRange, Garbage, ImportReport, LostFile, PoolSummary, PuddleOwner, PuddlePlace,
-    RecoveryReport, RefusedPool, ShownAt, StoreInfo, StrayFile, UsedElsewhere,
+    AddressRange, Garbage, ImportReport, InterruptedClient, LostFile, PoolSummary, PuddleOwner,
+    PuddlePlace, RecoveryReport, RefusedPool, ShownAt, StoreInfo, StrayFile, UsedElsewhere,
 };
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -44,8 +44,12 @@ pub const FOLLOW: u64 = 8;
 /// [`Request::ShowingFile`], [`Request::EndShowing`], [`Note::Show`].
 pub const SHOW: u64 = 16;
 
+/// Sections that were interrupted: [`Request::Interrupted`], [`Request::AbandonSections`], [`Request::TakeOver`],
+/// [`Request::SectionsDone`]; puddles of sections, and the failure that names them.
+pub const SECTIONS: u64 = 32;
+
 /// All features of this version that there are.
-pub const FEATURES: u64 = LOOK | MOVE | IMPORT | FOLLOW | SHOW;
+pub const FEATURES: u64 = LOOK | MOVE | IMPORT | FOLLOW | SHOW | SECTIONS;
 
 /// The words with which a client begins.
 pub const GREETING: [u8; 8] = *b"durum-cl";
@@ -218,6 +222,17 @@ pub enum Request {
         showing: Uuid,
         shown: Result<Vec<ShownAt>, String>,
     },
+    Interrupted,
+    AbandonSections {
+        name: String,
+    },
+    /// To complete what a client has left that is gone.
+    TakeOver {
+        client: Uuid,
+    },
+    SectionsDone {
+        client: Uuid,
+    },
 }
 
 impl Request {
@@ -239,6 +254,14 @@ impl Request {
             Request::ShowPool { .. } | Request::ShowingFile { .. } | Request::EndShowing { .. } => {
                 SHOW
             }
+            Request::Interrupted
+            | Request::AbandonSections { .. }
+            | Request::TakeOver { .. }
+            | Request::SectionsDone { .. }
+            | Request::CreatePuddle {
+                kind: PuddleKind::Sections,
+                ..
+            } => SECTIONS,
             _ => 0,
         }
     }
@@ -286,6 +309,21 @@ pub struct Grant {
     pub is_root: bool,
 }
 
+/// A pool that the client may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenPool {
+    /// The pool.
+    pub uuid: Uuid,
+    /// Its name.
+    pub name: String,
+    /// The engine that runs its transactions.
+    pub engine: EngineKind,
+    /// The puddle that holds its root object. Its descriptor comes beside.
+    pub root: Grant,
+    /// Where its other puddles lie.
+    pub others: Vec<PuddlePlace>,
+}
+
 /// A client, as a list shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
@@ -319,14 +357,7 @@ pub enum Answer {
     },
     Recovery(RecoveryReport),
     Pools(Vec<PoolSummary>),
-    Pool {
-        uuid: Uuid,
-        name: String,
-        engine: EngineKind,
-        /// Its descriptor comes beside.
-        root: Grant,
-        others: Vec<PuddlePlace>,
-    },
+    Pool(OpenPool),
     Puddle(Grant),
     Puddles(Vec<Grant>),
     File,
@@ -353,6 +384,29 @@ pub enum Answer {
         shown: Vec<ShownAt>,
         registry: Vec<u8>,
     },
+    Interrupted(Vec<InterruptedClient>),
+    /// The names of other pools that wait as before.
+    Abandoned(Vec<String>),
+    /// The descriptors of the pools' roots come beside, and then those of the puddles of sections.
+    TakenOver {
+        pools: Vec<OpenPool>,
+        puddles: Vec<Grant>,
+    },
+}
+
+impl Answer {
+    /// As a client gets it with which these features were agreed.
+    #[must_use]
+    pub fn known_to(self, features: u64) -> Answer {
+        match self {
+            Answer::Failed(failure @ Failure::PoolInterrupted { .. })
+                if features & SECTIONS == 0 =>
+            {
+                Answer::Failed(failure.unnamed())
+            }
+            known => known,
+        }
+    }
 }
 
 /// What the service tells without being asked.

@@ -4,16 +4,18 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use durum_format::puddle::PuddleKind;
+use durum_format::section::Code;
 use durum_format::{EngineKind, Uuid};
 use durum_persist::domain::Domain;
 use durum_protocol::frame::{ANSWER_MAX, FILES_MAX, HEADER, PACKET_MAX, REQUEST_MAX};
-use durum_protocol::message::{self, GREETING, Owner};
+use durum_protocol::message::{self, GREETING, OpenPool, Owner};
 use durum_protocol::{
     Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Names, Note, Parts, Request, Welcome,
 };
 use durum_service::{
-    AddressRange, Error, ErrorKind, FileProblem, ImportReport, LostFile, PoolSummary, PuddlePlace,
-    Rights, ShownAt, StoreInfo, StrayFile, StrayKind, StrayState, UsedElsewhere,
+    AddressRange, Error, ErrorKind, FileProblem, ImportReport, InterruptedClient, LostFile,
+    PoolSummary, PuddlePlace, Rights, ShownAt, StoreInfo, StrayFile, StrayKind, StrayState,
+    UsedElsewhere,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -130,6 +132,12 @@ fn requests() -> Vec<Request> {
             showing: UUID,
             shown: Err("a transaction stays open".into()),
         },
+        Request::Interrupted,
+        Request::AbandonSections {
+            name: "words".to_owned(),
+        },
+        Request::TakeOver { client: UUID },
+        Request::SectionsDone { client: UUID },
     ]
 }
 
@@ -182,6 +190,20 @@ fn answers() -> Vec<Answer> {
         features: 0,
         info,
     };
+    let pool = OpenPool {
+        uuid: UUID,
+        name: "words".to_owned(),
+        engine: EngineKind::Hybrid,
+        root: grant.clone(),
+        others: vec![place],
+    };
+    let interrupted = InterruptedClient {
+        client: UUID,
+        pools: vec!["words".to_owned()],
+        sections: 3,
+        first: Code::new(0xaaaa_bbbb_cccc, 7),
+        damage: None,
+    };
     vec![
         Answer::Done,
         Answer::Failed(Failure::from(Error::PoolBusy {
@@ -191,15 +213,9 @@ fn answers() -> Vec<Answer> {
         Answer::OtherVersion { from: 1, to: 1 },
         Answer::Recovery(Default::default()),
         Answer::Pools(vec![summary]),
-        Answer::Pool {
-            uuid: UUID,
-            name: "words".to_owned(),
-            engine: EngineKind::Hybrid,
-            root: grant.clone(),
-            others: vec![place],
-        },
+        Answer::Pool(pool.clone()),
         Answer::Puddle(grant.clone()),
-        Answer::Puddles(vec![grant]),
+        Answer::Puddles(vec![grant.clone()]),
         Answer::File,
         Answer::TypeText(Some("u64".to_owned())),
         Answer::Types(vec![(7, "u64".to_owned())]),
@@ -229,6 +245,12 @@ fn answers() -> Vec<Answer> {
         Answer::Shown {
             shown: vec![SHOWN],
             registry: vec![1, 2, 3],
+        },
+        Answer::Interrupted(vec![interrupted]),
+        Answer::Abandoned(vec!["others".to_owned()]),
+        Answer::TakenOver {
+            pools: vec![pool],
+            puddles: vec![grant],
         },
         Answer::StrayFiles(vec![
             StrayFile {
@@ -300,6 +322,14 @@ fn an_error_says_the_same_at_the_other_end() {
             reason: "it is too long",
         },
         Error::PoolBusy { name: name.clone() },
+        Error::PoolInterrupted {
+            store: store.clone(),
+            pool: pool.clone(),
+            sections: 3,
+            first: Code::new(7, 1),
+            damage: Some("torn".into()),
+            others: vec![name.clone()],
+        },
         Error::PoolMissing {
             store: store.clone(),
             name: name.clone(),

@@ -167,7 +167,7 @@ impl Connection {
         for _ in 0..ATTEMPTS {
             let line = self.line(Instant::now() + self.waiting.service)?;
             // One that does not know a request ends the connection.
-            if request.needs() & !line.features != 0 {
+            if !line.knows(request) {
                 return Err(older(&self.socket));
             }
             if matches!(request, Request::Close) {
@@ -188,6 +188,15 @@ impl Connection {
             }
         }
         Err(gone(&self.socket, "ends each connection before it answers"))
+    }
+
+    /// Whether the service knows a request.
+    ///
+    /// # Errors
+    /// `ServiceGone`, `ClientUnknown`.
+    pub(crate) fn knows(self: &Arc<Self>, request: &Request) -> Result<bool, Error> {
+        let line = self.line(Instant::now() + self.waiting.service)?;
+        Ok(line.knows(request))
     }
 
     /// Has `show` called when somebody wants to see a pool of this client.
@@ -413,6 +422,10 @@ impl Drop for Greeting<'_> {
 }
 
 impl Line {
+    fn knows(&self, request: &Request) -> bool {
+        request.needs() & !self.features == 0
+    }
+
     fn ask(&self, frame: Frame, message: &[u8], is_long: bool) -> io::Result<Received> {
         {
             // Parts of two messages must not mix.

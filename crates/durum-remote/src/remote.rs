@@ -9,13 +9,13 @@ use std::time::Duration;
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
-use durum_protocol::message::{ClientView, MANIFEST_MAX};
+use durum_protocol::message::{ClientView, MANIFEST_MAX, OpenPool};
 use durum_protocol::{Answer, Grant, Request};
 use durum_service::{
     AddressRange, Asked, Error, ErrorKind, Export, Garbage, GarbageOptions, ImportOptions,
-    ImportReport, LostFile, Picture, PoolGrant, PoolSpec, PoolSummary, Progress, PuddleGrant,
-    PuddleOwner, RecoveryReport, RefusedPool, Result, SHOWN_MAX, Service, ShowFn, ShownAt,
-    ShownFile, Stage, StoreInfo, StrayFile, UsedElsewhere, random_uuid,
+    ImportReport, InterruptedClient, LostFile, Picture, PoolGrant, PoolSpec, PoolSummary, Progress,
+    PuddleGrant, PuddleOwner, RecoveryReport, RefusedPool, Result, SHOWN_MAX, Service, ShowFn,
+    ShownAt, ShownFile, Stage, StoreInfo, StrayFile, TakenOver, UsedElsewhere, random_uuid,
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -127,13 +127,17 @@ impl Remote {
         }
     }
 
-    fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>)> {
-        if self.owner != std::process::id() {
-            return Err(Error::Forked {
+    fn connection(&self) -> Result<&Arc<Connection>> {
+        match self.owner == std::process::id() {
+            true => Ok(&self.connection),
+            false => Err(Error::Forked {
                 store: self.connection.info().path.clone(),
-            });
+            }),
         }
-        self.connection.call(request)
+    }
+
+    fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>)> {
+        self.connection()?.call(request)
     }
 
     /// For requests whose answer says only that they are done.
@@ -166,27 +170,22 @@ impl Remote {
 
     fn pool(&self, request: &Request) -> Result<PoolGrant> {
         match self.ask(request)? {
-            (
-                Answer::Pool {
-                    uuid,
-                    name,
-                    engine,
-                    root,
-                    others,
-                },
-                mut files,
-            ) => {
+            (Answer::Pool(pool), mut files) => {
                 let file = files.pop().ok_or_else(|| self.strange())?;
-                Ok(PoolGrant {
-                    uuid,
-                    name,
-                    engine,
-                    root: self.puddle(root, file)?,
-                    others,
-                })
+                self.open_pool_of(pool, file)
             }
             _ => Err(self.strange()),
         }
+    }
+
+    fn open_pool_of(&self, pool: OpenPool, root: OwnedFd) -> Result<PoolGrant> {
+        Ok(PoolGrant {
+            uuid: pool.uuid,
+            name: pool.name,
+            engine: pool.engine,
+            root: self.puddle(pool.root, root)?,
+            others: pool.others,
+        })
     }
 
     fn report(&self, request: &Request) -> Result<RecoveryReport> {
@@ -218,7 +217,9 @@ impl Service for Remote {
     }
 
     fn recovery(&self) -> Result<RecoveryReport> {
-        self.report(&Request::Recovery)
+        let mut report = self.report(&Request::Recovery)?;
+        report.interrupted = self.interrupted()?;
+        Ok(report)
     }
 
     fn pools(&self) -> Result<Vec<PoolSummary>> {
@@ -353,6 +354,46 @@ impl Service for Remote {
         self.report(&Request::GiveUp {
             name: name.to_owned(),
         })
+    }
+
+    fn interrupted(&self) -> Result<Vec<InterruptedClient>> {
+        // One that does not know of sections has no client that is in any.
+        if !self.connection()?.knows(&Request::Interrupted)? {
+            return Ok(Vec::new());
+        }
+        match self.ask(&Request::Interrupted)?.0 {
+            Answer::Interrupted(clients) => Ok(clients),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn abandon_sections(&self, name: &str) -> Result<Vec<String>> {
+        let name = name.to_owned();
+        match self.ask(&Request::AbandonSections { name })?.0 {
+            Answer::Abandoned(others) => Ok(others),
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn take_over(&self, client: Uuid) -> Result<TakenOver> {
+        match self.ask(&Request::TakeOver { client })? {
+            (Answer::TakenOver { pools, puddles }, files)
+                if files.len() == pools.len() + puddles.len() =>
+            {
+                let mut files = files.into_iter();
+                let pools = pools.into_iter().zip(&mut files);
+                let pools = pools.map(|(pool, root)| self.open_pool_of(pool, root));
+                let pools = pools.collect::<Result<_>>()?;
+                let puddles = puddles.into_iter().zip(files);
+                let puddles = puddles.map(|(grant, file)| self.puddle(grant, file));
+                Ok(TakenOver::new(pools, puddles.collect::<Result<_>>()?))
+            }
+            _ => Err(self.strange()),
+        }
+    }
+
+    fn sections_done(&self, client: Uuid) -> Result<()> {
+        self.done(&Request::SectionsDone { client })
     }
 
     fn accept_quarantined(&self, name: &str) -> Result<()> {

@@ -466,10 +466,12 @@ pub enum Error {
     /// A program that is gone was in sections, and only its own code can complete them. Its logs are recovered; nothing
     /// else was changed.
     #[error(
-        "pool \"{pool}\" is interrupted: {}{}; run the program that left that, or accept the pool as it is, half done (`abandon_sections`)",
-        interruption(*sections, *first, damage.as_deref()), with_others(others)
+        "pool \"{pool}\" is interrupted: {}{}; run the program that left that, or accept the pool as it is, half done: `durum recover {} --abandon-sections {pool}`",
+        interruption(*sections, *first, damage.as_deref()), with_others(others), store.display()
     )]
     PoolInterrupted {
+        /// The store directory.
+        store: PathBuf,
         /// The pool's name.
         pool: String,
         /// How many sections that program was in, in this pool or in others.
@@ -477,7 +479,7 @@ pub enum Error {
         /// Where the first of them goes on.
         first: Option<Code>,
         /// What is wrong with the records of its sections, if anything is.
-        damage: Option<String>,
+        damage: Option<Box<str>>,
         /// The names of other pools that are refused for the same reason.
         others: Vec<String>,
     },

@@ -23,12 +23,15 @@ use crate::files::{self, Puddles};
 use crate::identity;
 use crate::liveness;
 use crate::lock::Holder;
-use crate::model::{PoolSummary, PuddleSummary, RecoveryReport, RefusedPool, StoreInfo};
+use crate::model::{
+    InterruptedClient, PoolSummary, PuddleSummary, RecoveryReport, RefusedPool, StoreInfo,
+};
 use crate::picture::Picture;
 use crate::presence::{self, LostFile};
 use crate::reading;
 use crate::recovery::{
-    Access, HomeWrite, Interrupted, Part, RefusedPools, ensure_nothing_kept, plan_client,
+    Access, HomeWrite, Interrupted, Part, RefusedPools, ensure_not_interrupted,
+    ensure_nothing_kept, plan_client,
 };
 use crate::registry;
 use crate::registry::contents::{self, Contents, PuddleRecord};
@@ -43,8 +46,11 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// What its registry says now, without clients.
     fn contents(&self) -> Result<Contents>;
 
-    /// Sees to it that nobody writes a pool from here on, which may be in quarantine.
+    /// Sees to it that nobody writes a pool from here on, which may be in quarantine, or half done.
     fn hold(&self, pool: &str) -> Result<()>;
+
+    /// The clients that have left sections, as [`Service::interrupted`](crate::Service::interrupted).
+    fn interrupted(&self) -> Result<Vec<InterruptedClient>>;
 
     /// Has the program that writes a pool show it, as [`Service::show_pool`](crate::Service::show_pool).
     fn show(&self, pool: &str, wait: Duration) -> Result<(Contents, Box<dyn Picture>)>;
@@ -96,8 +102,6 @@ pub struct ReadOnlyStore {
     pending: RecoveryReport,
     /// Pools that recovery could not write.
     refused: RefusedPools,
-    /// Clients that are gone and have left sections.
-    interrupted: Interrupted,
     /// What is kept for pools that nothing stands in the way of any more, by client and pool.
     ready: BTreeMap<(Uuid, Uuid), Part>,
     writes: BTreeMap<Uuid, Vec<HomeWrite>>,
@@ -155,6 +159,7 @@ impl ReadOnlyStore {
             }
         }
         pending.refused = refused.to_pools(&contents);
+        pending.interrupted = interrupted.to_clients(&contents);
         Ok(ReadOnlyStore {
             directory: rights::of_directory(&path)?,
             path,
@@ -163,18 +168,19 @@ impl ReadOnlyStore {
             contents,
             pending,
             refused,
-            interrupted,
             ready,
             writes,
             source: None,
         })
     }
 
-    /// A reader of a store that a service serves, whose pools are recovered but for those of `refused`.
+    /// A reader of a store that a service serves, whose pools are recovered but for those of `refused`, and those in
+    /// which sections were `interrupted`.
     pub(crate) fn of_source(
         info: StoreInfo,
         contents: Contents,
         refused: Vec<RefusedPool>,
+        interrupted: Vec<InterruptedClient>,
         source: Box<dyn Source>,
     ) -> ReadOnlyStore {
         ReadOnlyStore {
@@ -187,10 +193,10 @@ impl ReadOnlyStore {
             pending: RecoveryReport {
                 was_clean: true,
                 refused,
+                interrupted,
                 ..RecoveryReport::default()
             },
             refused: RefusedPools::default(),
-            interrupted: Interrupted::default(),
             ready: BTreeMap::new(),
             writes: BTreeMap::new(),
             source: Some(source),
@@ -215,7 +221,8 @@ impl ReadOnlyStore {
         self.source.is_some()
     }
 
-    /// As [`ReadOnlyStore::look`], for whoever goes on with what it reads: a pool in quarantine cannot be held.
+    /// As [`ReadOnlyStore::look`], for whoever goes on with what it reads: a pool in quarantine cannot be held, nor one
+    /// in which sections were interrupted.
     ///
     /// # Errors
     /// `PoolMissing`; those of the service.
@@ -234,6 +241,10 @@ impl ReadOnlyStore {
                     };
                     refused.insert(record.name.clone(), error);
                 }
+                let interrupted = &self.pending.interrupted;
+                if let Err(error) = ensure_not_interrupted(self.name(), interrupted, &record.name) {
+                    refused.insert(record.name.clone(), error);
+                }
             }
         }
         Ok(refused)
@@ -241,7 +252,8 @@ impl ReadOnlyStore {
 
     /// Sees to it that nobody writes the pools, or the one of this name, as long as this reader is there. Tells which
     /// of them cannot be held: somebody writes them, or they cannot be recovered. One in quarantine is seen as the
-    /// crash left it. Of a store that no service serves nothing need be held.
+    /// crash left it, and so is one in which sections were interrupted. Of a store that no service serves nothing need
+    /// be held.
     ///
     /// # Errors
     /// `PoolMissing`; those of the service.
@@ -275,6 +287,7 @@ impl ReadOnlyStore {
             }
             // They may have grown until they were held, and there may be others.
             self.contents = source.contents()?;
+            self.pending.interrupted = source.interrupted()?;
         }
     }
 
@@ -452,24 +465,21 @@ impl ReadOnlyStore {
         kept.map_or(&[], |kept| kept.verdicts.as_slice())
     }
 
-    /// The pools in which sections were interrupted, with the errors for who wants to use them.
-    pub(crate) fn interrupted_pools(&self) -> impl Iterator<Item = (&str, Error)> {
-        let pools = self.contents.pools.iter();
-        pools.filter_map(|(uuid, pool)| {
-            let refusal = self.interrupted.ensure_not(&self.contents, *uuid);
-            Some((pool.name.as_str(), refusal.err()?))
-        })
+    /// The clients that have left sections in a pool: it is seen as they left it, half done.
+    pub fn interrupted_in(&self, pool: &str) -> impl Iterator<Item = &InterruptedClient> {
+        let clients = self.pending.interrupted.iter();
+        clients.filter(move |client| client.pools.iter().any(|name| name == pool))
     }
 
     pub(crate) fn ensure_nothing_kept(&self, operation: &'static str) -> Result<()> {
         ensure_nothing_kept(self.name(), &self.contents, operation)
     }
 
-    /// A puddle as recovery would leave it. Of a store that a service serves its pool is [held](ReadOnlyStore::hold).
+    /// A puddle as recovery would leave it; what sections do that were interrupted is half done in it. Of a store that
+    /// a service serves its pool is [held](ReadOnlyStore::hold).
     ///
     /// # Errors
     /// `PuddleUnknown`; `StoreBusy` beside a live writer; `PoolRefused` where recovery could not write its pool;
-    /// `PoolInterrupted` where a section is under way in it;
     /// `Format`, `Damaged`, `FileMissing`, `Io` for its file.
     pub fn puddle(&self, uuid: Uuid) -> Result<PuddleView> {
         if self.is_served() {
@@ -489,7 +499,6 @@ impl ReadOnlyStore {
         let record = self.contents.puddle(self.name(), uuid)?;
         self.refused
             .ensure_not(self.name(), &self.contents, record.owner)?;
-        self.interrupted.ensure_not(&self.contents, record.owner)?;
         // A service has rewritten what it gives.
         if record.is_stale && self.source.is_none() {
             self.contents.ensure_rewritten(self.name())?;

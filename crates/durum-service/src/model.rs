@@ -235,12 +235,11 @@ pub(crate) fn quoted(names: &[String]) -> String {
 }
 
 /// What a client that is gone has left for its own code to complete.
-#[derive(Debug)]
-#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterruptedClient {
     /// The client.
     pub client: Uuid,
-    /// The names of the pools that it could write, which nobody may open.
+    /// The names of the pools that it could write, in order: nobody may open them.
     pub pools: Vec<String>,
     /// How many sections it was in.
     pub sections: u64,
@@ -248,8 +247,6 @@ pub struct InterruptedClient {
     pub first: Option<Code>,
     /// What is wrong with its records, if anything is: how many sections there are nobody can say then.
     pub damage: Option<String>,
-    /// Its puddles of sections, open for reading; none where something is wrong with them.
-    pub puddles: Vec<PuddleGrant>,
 }
 
 /// What a client has taken over of one that is gone, to complete its sections.
@@ -260,6 +257,13 @@ pub struct TakenOver {
     pub pools: Vec<PoolGrant>,
     /// The puddles of sections, open for writing.
     pub puddles: Vec<PuddleGrant>,
+}
+
+impl TakenOver {
+    /// As a service has told of it.
+    pub fn new(pools: Vec<PoolGrant>, puddles: Vec<PuddleGrant>) -> TakenOver {
+        TakenOver { pools, puddles }
+    }
 }
 
 /// What recovery did when the store was opened.
@@ -280,6 +284,10 @@ pub struct RecoveryReport {
     pub quarantined: Vec<QuarantineNote>,
     /// Pools that could not be written: their part is kept.
     pub refused: Vec<RefusedPool>,
+    /// Clients that were in sections, which only their own code can complete; what else they left is recovered.
+    /// Messages of the protocol have it apart ([`Service::interrupted`](crate::Service::interrupted)).
+    #[serde(skip)]
+    pub interrupted: Vec<InterruptedClient>,
     /// Entries applied.
     pub entries: u64,
     /// Bytes written to puddles.

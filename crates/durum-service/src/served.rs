@@ -12,7 +12,7 @@ use durum_persist::file::MediaFile;
 
 use crate::error::{Error, Result};
 use crate::inspect::{ReadOnlyStore, Source};
-use crate::model::{PoolGrant, StoreInfo};
+use crate::model::{InterruptedClient, PoolGrant, StoreInfo};
 use crate::picture::Picture;
 use crate::presence::LostFile;
 use crate::registry;
@@ -55,6 +55,7 @@ impl ReadOnlyStore {
     fn held(service: Arc<dyn Service>, ends_client: bool) -> Result<ReadOnlyStore> {
         let info = service.info();
         let refused = service.refused_pools()?;
+        let interrupted = service.interrupted()?;
         let held = Held {
             service,
             ends_client,
@@ -62,7 +63,13 @@ impl ReadOnlyStore {
         };
         let contents = held.contents()?;
         let source = Box::new(held);
-        Ok(ReadOnlyStore::of_source(info, contents, refused, source))
+        Ok(ReadOnlyStore::of_source(
+            info,
+            contents,
+            refused,
+            interrupted,
+            source,
+        ))
     }
 }
 
@@ -108,11 +115,17 @@ impl Source for Held {
             return Ok(());
         }
         let grant = match self.service.read_pool(pool) {
-            Err(Error::PoolQuarantined { .. }) => self.service.look_at_pool(pool)?,
+            Err(Error::PoolQuarantined { .. } | Error::PoolInterrupted { .. }) => {
+                self.service.look_at_pool(pool)?
+            }
             grant => grant?,
         };
         pools.insert(grant.uuid, grant);
         Ok(())
+    }
+
+    fn interrupted(&self) -> Result<Vec<InterruptedClient>> {
+        self.service.interrupted()
     }
 
     fn show(&self, pool: &str, wait: Duration) -> Result<(Contents, Box<dyn Picture>)> {

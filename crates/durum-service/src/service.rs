@@ -8,7 +8,7 @@ use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
 
 use crate::check::{Garbage, GarbageOptions};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::import::{Export, ImportOptions, ImportReport};
 use crate::model::{
     AddressRange, InterruptedClient, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
@@ -75,11 +75,12 @@ pub trait Service: Send + Sync {
     /// As [`Service::open_pool`]; `PoolBusy` while somebody writes it, who is told the same while it is read.
     fn read_pool(&self, name: &str) -> Result<PoolGrant>;
 
-    /// As [`Service::read_pool`], also for a pool in quarantine: its files are as the crash left them, and changes in
-    /// them may be half done. Nobody accepts such a pool, or tries its recovery again, while it is looked at.
+    /// As [`Service::read_pool`], also for a pool in quarantine, or in which sections were interrupted: its files are
+    /// as the crash left them, and changes in them may be half done. Nobody accepts such a pool, tries its recovery
+    /// again, or completes sections in it, while it is looked at.
     ///
     /// # Errors
-    /// As [`Service::read_pool`], but for `PoolQuarantined`.
+    /// As [`Service::read_pool`], but for `PoolQuarantined` and `PoolInterrupted`.
     fn look_at_pool(&self, name: &str) -> Result<PoolGrant>;
 
     /// What the registry says of pools, their puddles, types, and quarantined logs, as a snapshot in its own format
@@ -227,13 +228,12 @@ pub trait Service: Send + Sync {
     fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport>;
 
     /// The clients that are gone and were in sections, which only their own code can complete
-    /// (docs/internals/locks.md): nobody may open the pools that they could write. For root and the service's own user.
+    /// (docs/internals/locks.md): nobody may open the pools that they could write. Those of pools that this client may
+    /// read.
     ///
     /// # Errors
-    /// `NotPermitted`; `Io`. Through a service nobody is told yet.
-    fn interrupted(&self) -> Result<Vec<InterruptedClient>> {
-        Err(not_through_a_service())
-    }
+    /// `Closed`, `Forked`, `Poisoned`.
+    fn interrupted(&self) -> Result<Vec<InterruptedClient>>;
 
     /// Takes over what a client that is gone has left: its pools are open for writing as by [`Service::open_pool`], and
     /// its puddles of sections are to be written on. Its logs were replayed, and will not be again. Who is killed
@@ -242,12 +242,10 @@ pub trait Service: Send + Sync {
     /// The grants are durable on return.
     ///
     /// # Errors
-    /// `PuddleRefused` for a client that has left no sections; `NotPermitted`; `PoolBusy` where somebody completes them
-    /// already; `PoolQuarantined`, `PoolRefused`: its logs are not replayed. Nothing was taken over. Through a service
-    /// nobody can do so yet.
-    fn take_over(&self, _client: Uuid) -> Result<TakenOver> {
-        Err(not_through_a_service())
-    }
+    /// `PuddleRefused` for a client that has left no sections; `NotPermitted` for all but the user whose client it was,
+    /// root and the service's own user; `PoolBusy` where somebody completes them already; `PoolQuarantined`,
+    /// `PoolRefused`: its logs are not replayed. Nothing was taken over.
+    fn take_over(&self, client: Uuid) -> Result<TakenOver>;
 
     /// Ends a client whose sections the caller has completed: the records of its threads say that they are in none, and
     /// that, and what the sections have changed, is durable. The pools stay open, and are the caller's alone.
@@ -256,9 +254,7 @@ pub trait Service: Send + Sync {
     ///
     /// # Errors
     /// `PuddleRefused` for a client that the caller has not taken over; `PoolInterrupted` while a section is under way.
-    fn sections_done(&self, _client: Uuid) -> Result<()> {
-        Err(not_through_a_service())
-    }
+    fn sections_done(&self, client: Uuid) -> Result<()>;
 
     /// Allows a pool to be opened again in which sections were interrupted, after a person has looked at it and accepts
     /// it as it is: what they have changed stays half done. Of the clients that left them, other pools are refused as
@@ -266,10 +262,8 @@ pub trait Service: Send + Sync {
     ///
     /// # Errors
     /// `PoolMissing`; `NotPermitted` for all but its owner; `PoolRefused`; `PoolBusy`, `PoolOpen` while sections are
-    /// being completed; `NothingKept` for a pool without any. Through a service nobody can do so yet.
-    fn abandon_sections(&self, _name: &str) -> Result<Vec<String>> {
-        Err(not_through_a_service())
-    }
+    /// being completed; `NothingKept` for a pool without any.
+    fn abandon_sections(&self, name: &str) -> Result<Vec<String>>;
 
     /// Looks for garbage in the open store, in which nobody writes a pool. All pools are open for reading afterwards,
     /// as by [`Service::read_pool`], so that what was found stays true: [`Service::open_pool`] goes on to write one.
@@ -402,13 +396,4 @@ pub trait Service: Send + Sync {
 fn nobody_asks(asked: Asked) -> Error {
     let name = asked.pool.to_string();
     Error::PoolBusy { name }
-}
-
-fn not_through_a_service() -> Error {
-    Error::Told {
-        kind: ErrorKind::User,
-        text: "sections that were interrupted are completed, or given up, by who opens the directory of the store: a service \
-               does neither yet; end it first"
-            .to_owned(),
-    }
 }

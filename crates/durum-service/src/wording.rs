@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use durum_format::section::Code;
 
-use crate::model::quoted;
+use crate::model::{InterruptedClient, quoted};
 
 /// A path, also an empty one.
 pub(crate) fn shown(path: &Path) -> String {
@@ -67,6 +67,13 @@ pub(crate) fn interruption(sections: u64, first: Option<Code>, damage: Option<&s
     match damage {
         Some(damage) => format!("{sections}, and its records are damaged: {damage}"),
         None => sections,
+    }
+}
+
+impl InterruptedClient {
+    /// What it was in the middle of, as a clause.
+    pub fn reason(&self) -> String {
+        interruption(self.sections, self.first, self.damage.as_deref())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,7 @@ impl PoolInner {
             kind: grant.engine,
             engine,
             run_by: options.run_by,
+            has_sections: AtomicBool::new(false),
             facts,
             ends_empty: facts.takes_turns || checks_stores,
             kept: engine.keep_pool(&store, options),

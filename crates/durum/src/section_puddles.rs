@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use durum_format::Uuid;
 use durum_format::puddle::{PuddleKind, heap_offset, heap_size};
@@ -70,6 +71,14 @@ impl Store {
             pools,
             puddles,
         })
+    }
+}
+
+impl Pool {
+    /// From here on sections change the pool, too: in place, and nobody announces that. No snapshot is made of it.
+    #[doc(hidden)]
+    pub fn admit_sections(&self) {
+        self.inner.has_sections.store(true, Ordering::Relaxed);
     }
 }
 

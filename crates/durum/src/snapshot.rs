@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -140,7 +141,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `SnapshotRefused` on a thread that has a transaction of the store open, and for a pool of another store;
+    /// `SnapshotRefused` on a thread that has a transaction of the store open, for a pool of another store, and for one
+    /// that sections change;
     /// `ReadOnly`; `SnapshotWaits` where a transaction stays open; `PointersLeave` for pointers to pools that are not
     /// shown; `ExportExists`, `StorageFull` and others. Nothing is left behind.
     pub fn snapshot(
@@ -263,6 +265,11 @@ fn check(pool: &PoolInner, store: &StoreInner) -> Result<()> {
     }
     if pool.run_by.is_some() {
         return Err(refused(pool, "it is run by an engine of the tests"));
+    }
+    if pool.has_sections.load(Ordering::Relaxed) {
+        let reason = "sections change it in place without announcing that, so that it would be seen half done; end the \
+                      program, and export the pool";
+        return Err(refused(pool, reason));
     }
     if pool.store.key != store.key {
         let reason =

@@ -60,6 +60,21 @@ impl Deed {
             Request::GiveUp { name } => ("given up", name),
             Request::AcceptQuarantined { name } => ("accepted as it is", name),
             Request::RetryQuarantined { name } => ("tried again", name),
+            Request::AbandonSections { name } => ("accepted half done", name),
+            Request::TakeOver { client } => {
+                return Some(Deed {
+                    event: "taken over",
+                    pool: None,
+                    whom: Some(*client),
+                });
+            }
+            Request::SectionsDone { client } => {
+                return Some(Deed {
+                    event: "completed",
+                    pool: None,
+                    whom: Some(*client),
+                });
+            }
             Request::AskToLeave { client, .. } => {
                 return Some(Deed {
                     event: "asked to leave",

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
 use durum_protocol::frame::{Frame, Kind, REQUEST_MAX};
-use durum_protocol::message::{self, FEATURES, GREETING, VERSION};
+use durum_protocol::message::{self, FEATURES, GREETING, OpenPool, VERSION};
 use durum_protocol::{Answer, Failure, Grant, Hello, Request, Welcome};
 use durum_remote::peer::Peer;
 use durum_remote::socket::{Received, Socket};
 use durum_service::{
-    Caller, Embedded, Error, GarbageOptions, ImportOptions, Life, PoolGrant, PoolSpec, PuddleGrant,
-    RecoveryReport, Result, Service as _,
+    Caller, Embedded, Error, GarbageOptions, ImportOptions, Life, PUDDLES_AT_ONCE, PoolGrant,
+    PoolSpec, PuddleGrant, RecoveryReport, Result, Service as _, TakenOver,
 };
 
 use crate::audit::{self, Deed};
@@ -202,8 +202,10 @@ impl Session {
         });
         self.line.asks(None);
         drop(turn);
-        let reply =
-            reply.unwrap_or_else(|error| (Answer::Failed(Failure::from(error)), Vec::new()));
+        let reply = reply.unwrap_or_else(|error| {
+            let answer = Answer::Failed(Failure::from(error));
+            (answer.known_to(self.line.features), Vec::new())
+        });
         if let Some(deed) = deed {
             deed.tell(self.client.id(), &self.peer, &reply.0);
         }
@@ -236,6 +238,7 @@ impl Session {
             | Request::ReopenPuddle { .. }
             | Request::ShowPool { .. }
             | Request::ShowingFile { .. } => 1,
+            Request::TakeOver { client } => self.client.files_left_by(*client)? as u64,
             Request::OpenPuddles { puddles, .. }
             | Request::OpenLogs { logs: puddles }
             | Request::GivePuddles { puddles } => puddles.len() as u64,
@@ -437,6 +440,31 @@ impl Session {
             Request::EndShowing { showing, shown } => {
                 done(self.service.showings.end(client.id(), showing, shown))
             }
+            Request::Interrupted => alone(Answer::Interrupted(client.interrupted()?)),
+            Request::AbandonSections { name } => {
+                match self.when_free(|client| client.abandon_sections(&name)) {
+                    Err(Error::NothingKept { .. }) if again => alone(Answer::Abandoned(Vec::new())),
+                    others => alone(Answer::Abandoned(others?)),
+                }
+            }
+            Request::TakeOver { client: of } => {
+                if again && let Some(taken) = client.taken_again(of)? {
+                    return Ok(taken_reply(taken));
+                }
+                let count = client.files_left_by(of)?;
+                if count > PUDDLES_AT_ONCE {
+                    return Err(refused(format!(
+                        "client {of} has left {count} files, and a service gives {PUDDLES_AT_ONCE} at once: end the service, and \
+                         have a program complete its sections that opens the directory"
+                    )));
+                }
+                self.when_free(|client| client.take_over(of))
+                    .map(taken_reply)
+            }
+            Request::SectionsDone { client: of } => done(match client.sections_done(of) {
+                Err(Error::PuddleRefused { .. }) if again => Ok(()),
+                ended => ended,
+            }),
             Request::SetMode { name, mode } => done(client.set_mode(&name, mode)),
             Request::SetOwner { name, uid, gid } => done(client.set_owner(&name, uid, gid)),
             Request::Clients => alone(Answer::Clients(self.service.clients.list(&self.caller))),
@@ -555,6 +583,9 @@ fn name_of(request: &Request) -> String {
         }
         Request::MakeWay | Request::FinishMoving => "the store to be moved".to_owned(),
         Request::ShowPool { name, .. } => format!("pool \"{name}\" to be shown"),
+        Request::TakeOver { client } | Request::SectionsDone { client } => {
+            format!("sections of client {client}")
+        }
         Request::AskToLeave { client, .. } => format!("the end of client {client}"),
         _ => "an answer".to_owned(),
     }
@@ -570,15 +601,27 @@ fn grant(puddle: &PuddleGrant) -> Grant {
     }
 }
 
-fn pool_reply(pool: PoolGrant) -> Reply {
-    let answer = Answer::Pool {
+fn open_pool(pool: PoolGrant) -> (OpenPool, MediaFile) {
+    let open = OpenPool {
         uuid: pool.uuid,
         name: pool.name,
         engine: pool.engine,
         root: grant(&pool.root),
         others: pool.others,
     };
-    (answer, vec![pool.root.file])
+    (open, pool.root.file)
+}
+
+fn pool_reply(pool: PoolGrant) -> Reply {
+    let (pool, root) = open_pool(pool);
+    (Answer::Pool(pool), vec![root])
+}
+
+fn taken_reply(taken: TakenOver) -> Reply {
+    let (pools, mut files): (Vec<_>, Vec<_>) = taken.pools.into_iter().map(open_pool).unzip();
+    let puddles = taken.puddles.iter().map(grant).collect();
+    files.extend(taken.puddles.into_iter().map(|puddle| puddle.file));
+    (Answer::TakenOver { pools, puddles }, files)
 }
 
 fn puddle_reply(puddle: PuddleGrant) -> Reply {

@@ -68,6 +68,7 @@ fn to_json(pool: &PoolSummary, states: &States<'_>) -> Value {
         "uid": pool.rights.uid,
         "gid": pool.rights.gid,
         "refused": states.refused(&pool.name).map(recover::refused_to_json),
+        "interrupted": states.interrupted_to_json(&pool.name),
         "damaged_files": states.files_to_json(&pool.name),
         "quarantine": pool.quarantine.as_ref().map(|note| json!({ "log": note.log, "reason": note.reason })),
     })

@@ -1,10 +1,12 @@
 //! `durum recover`: what any opener does first, with a report.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
 use durum_service::{
-    OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service, UsedElsewhere,
+    InterruptedClient, OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service,
+    UsedElsewhere,
 };
 use serde_json::{Value, json};
 
@@ -20,8 +22,13 @@ pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure>
     let seen = look(&place)?;
     let damage = seen.as_ref().and_then(damaged_puddle);
     let is_clean = seen.as_ref().is_some_and(ReadOnlyStore::is_clean);
-    let accepts = &options.accept_quarantined;
-    let is_decided = accepts.is_some() || options.give_up.is_some() || options.retry.is_some();
+    let decisions = [
+        &options.accept_quarantined,
+        &options.give_up,
+        &options.retry,
+        &options.abandon_sections,
+    ];
+    let is_decided = decisions.iter().any(|decision| decision.is_some());
     if is_clean
         && !is_decided
         && let Some(damage) = damage
@@ -78,6 +85,7 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         }
     };
     report.refused = store.refused_pools()?;
+    report.interrupted = store.interrupted()?;
     let pools = store.pools()?;
     store.close()?;
     let quarantined: Vec<&str> = pools
@@ -89,6 +97,7 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         let mut value = to_json(&report);
         value["accepted"] = json!(options.accept_quarantined);
         value["given_up"] = json!(options.give_up);
+        value["abandoned"] = json!(options.abandon_sections);
         value["lost"] = json!(lost.as_ref().map(part_to_json));
         value["pools_in_quarantine"] = json!(quarantined);
         value["rewritten"] = json!(rewritten);
@@ -105,6 +114,12 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         if let Some(pool) = &options.accept_quarantined {
             writeln!(out, "pool \"{pool}\" may be opened again, as it is")?;
         }
+        if let Some(pool) = &options.abandon_sections {
+            writeln!(
+                out,
+                "pool \"{pool}\" may be opened again, as it is: what sections have changed in it stays half done"
+            )?;
+        }
         if let Some(pool) = &lost {
             writeln!(
                 out,
@@ -114,7 +129,7 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
             )?;
         }
     }
-    outcome(place.path(), &report.refused, &quarantined)
+    outcome(place.path(), &report, &quarantined)
 }
 
 /// Rewrites what a move of the store to other addresses has left. Tells how many puddles.
@@ -149,6 +164,10 @@ fn carry_out(
     }
     if let Some(pool) = &options.retry {
         add(report, store.retry_quarantined(pool)?);
+    }
+    if let Some(pool) = &options.abandon_sections {
+        ask_to_abandon(store, pool, options.yes)?;
+        store.abandon_sections(pool)?;
     }
     Ok(lost)
 }
@@ -189,6 +208,25 @@ fn ask_to_give_up(
     Ok(Some(pool))
 }
 
+/// Says what stays half done.
+fn ask_to_abandon(store: &dyn Service, name: &str, is_sure: bool) -> Result<(), Failure> {
+    let clients = store.interrupted()?;
+    let reasons: Vec<String> = clients
+        .iter()
+        .filter(|client| client.pools.iter().any(|pool| pool == name))
+        .map(InterruptedClient::reason)
+        .collect();
+    // Otherwise the store says why there is nothing to accept.
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    let question = format!(
+        "Accept pool \"{name}\" as it is: {}? What was changed there stays half done for ever.",
+        reasons.join("; ")
+    );
+    confirm(is_sure, &question, "nothing was accepted")
+}
+
 /// What is kept for a pool.
 fn part(pool: &RefusedPool) -> String {
     let undecided = match pool.undecided {
@@ -215,9 +253,10 @@ fn part_to_json(pool: &RefusedPool) -> Value {
 /// The failure that tells of pools that cannot be used.
 pub(crate) fn outcome(
     store: &Path,
-    refused: &[RefusedPool],
+    report: &RecoveryReport,
     quarantined: &[&str],
 ) -> Result<(), Failure> {
+    let refused = &report.refused;
     // Whoever only waits is helped by curing the others.
     let (in_the_way, waiting): (Vec<&RefusedPool>, Vec<&RefusedPool>) =
         refused.iter().partition(|pool| pool.waits_for.is_empty());
@@ -239,7 +278,7 @@ pub(crate) fn outcome(
         )));
     }
     match quarantined.first() {
-        None => Ok(()),
+        None => not_interrupted(store, &report.interrupted),
         Some(first) => Err(Failure::Damaged(format!(
             "{} in quarantine: {}; look at one with `durum inspect {store} {first}`, then restore a copy, cure the cause and try again \
              (`durum recover {store} --retry {first}`), or accept it as it is: `durum recover {store} --accept-quarantined {first}`",
@@ -248,6 +287,22 @@ pub(crate) fn outcome(
             store = store.display(),
         ))),
     }
+}
+
+/// The failure that tells of pools in which sections were interrupted.
+fn not_interrupted(store: &Path, clients: &[InterruptedClient]) -> Result<(), Failure> {
+    let pools: BTreeSet<&String> = clients.iter().flat_map(|client| &client.pools).collect();
+    let (Some(first), Some(client)) = (pools.first(), clients.first()) else {
+        return Ok(());
+    };
+    Err(Failure::Damaged(format!(
+        "{} interrupted: {}; {}; run the program that left that, which completes it, or accept a pool as it is, half done: \
+         `durum recover {} --abandon-sections {first}`",
+        count(pools.len() as u64, "pool"),
+        list(&pools),
+        client.reason(),
+        store.display(),
+    )))
 }
 
 fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
@@ -301,6 +356,14 @@ fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
             pool.name, pool.reason
         )?;
     }
+    for client in &report.interrupted {
+        writeln!(
+            out,
+            "interrupted  {}: {}",
+            list(client.pools.iter().map(|pool| format!("\"{pool}\""))),
+            client.reason()
+        )?;
+    }
     for file in &report.orphans_removed {
         writeln!(out, "removed an orphan  {}", file.display())?;
     }
@@ -322,7 +385,19 @@ pub(crate) fn to_json(report: &RecoveryReport) -> Value {
         "registry_ms": millis(report.registry_time),
         "quarantined": quarantined.map(|note| json!({ "log": note.log, "reason": note.reason })).collect::<Vec<_>>(),
         "refused": refused.map(refused_to_json).collect::<Vec<_>>(),
+        "sections": report.interrupted.iter().map(|client| client.sections).sum::<u64>(),
+        "interrupted": report.interrupted.iter().map(interrupted_to_json).collect::<Vec<_>>(),
         "orphans_removed": report.orphans_removed,
+    })
+}
+
+pub(crate) fn interrupted_to_json(client: &InterruptedClient) -> Value {
+    json!({
+        "client": client.client.to_string(),
+        "pools": client.pools,
+        "sections": client.sections,
+        "first": client.first.map(|code| code.to_string()),
+        "damage": client.damage,
     })
 }
 

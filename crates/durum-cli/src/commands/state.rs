@@ -69,11 +69,13 @@ impl<'a> States<'a> {
         let note = pool.quarantine.as_ref();
         let note =
             note.map(|note| format!("quarantined: {} ({})", note.reason, note.log.display()));
+        let clients = self.reader.interrupted_in(&pool.name);
+        let interrupted = clients.map(|client| format!("interrupted: {}", client.reason()));
         let lost = self.lost_line(&pool.name);
-        let both: Vec<String> = note.into_iter().chain(lost).collect();
-        match both.as_slice() {
+        let all: Vec<String> = note.into_iter().chain(interrupted).chain(lost).collect();
+        match all.as_slice() {
             [] => "ok".into(),
-            both => both.join("; "),
+            all => all.join("; "),
         }
     }
 
@@ -115,6 +117,12 @@ impl<'a> States<'a> {
         files.collect()
     }
 
+    /// Who has left sections in a pool.
+    pub(crate) fn interrupted_to_json(&self, pool: &str) -> Value {
+        let clients = self.reader.interrupted_in(pool);
+        clients.map(recover::interrupted_to_json).collect()
+    }
+
     /// Those of all pools.
     pub(crate) fn all_files_to_json(&self) -> Value {
         let pools = self.pools.iter();
@@ -133,8 +141,7 @@ impl<'a> States<'a> {
             .filter(|lost| self.refused(&lost.pool).is_none())
             .collect();
         let Some(first) = lost.first() else {
-            let refused = &self.reader.pending().refused;
-            return recover::outcome(store, refused, &self.quarantined());
+            return recover::outcome(store, self.reader.pending(), &self.quarantined());
         };
         let mut names: Vec<&str> = lost.iter().map(|lost| lost.pool.as_str()).collect();
         names.dedup();

@@ -18,7 +18,7 @@ use durum_service::ReadOnlyStore;
 use serde_json::{Value as Json, json};
 
 use crate::args::Inspect;
-use crate::commands::ls;
+use crate::commands::{ls, recover};
 use crate::failure::Failure;
 use crate::output::{self, count, grouped};
 use crate::place::Place;
@@ -114,6 +114,7 @@ fn header(store: &ReadOnlyStore, pool: &PoolView<'_>) -> Json {
         "bytes": pool.summary.bytes,
         "puddles": pool.summary.puddles,
         "clean": store.is_clean(),
+        "interrupted": store.interrupted_in(&pool.summary.name).map(recover::interrupted_to_json).collect::<Vec<_>>(),
         "quarantine": quarantine.map(|note| json!({ "log": note.log, "reason": note.reason })),
     })
 }
@@ -135,6 +136,13 @@ fn notes(store: &ReadOnlyStore, pool: &PoolView<'_>, out: &mut dyn Write) -> Res
             "note: the pool is in quarantine, changes may be half done: {}: {}",
             note.log.display(),
             note.reason
+        )?;
+    }
+    for client in store.interrupted_in(&pool.summary.name) {
+        writeln!(
+            out,
+            "note: the pool is shown as sections left it, half done: {}",
+            client.reason()
         )?;
     }
     Ok(())

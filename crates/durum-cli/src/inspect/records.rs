@@ -79,9 +79,7 @@ fn sum_up(store: &ReadOnlyStore, address: u64, len: u64, crc: &mut Crc) -> Resul
     let view = match store.puddle(puddle.uuid) {
         Ok(view) => view,
         Err(
-            durum_service::Error::PoolRefused { .. }
-            | durum_service::Error::PoolInterrupted { .. }
-            | durum_service::Error::PoolNotOpen { .. },
+            durum_service::Error::PoolRefused { .. } | durum_service::Error::PoolNotOpen { .. },
         ) => return Ok(Answer::Waits),
         Err(error) => return Err(error.to_string()),
     };

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
+use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -15,7 +16,8 @@ const NAMED: u64 = 1 << 63;
 const LOCK_ALIGN: u64 = 4;
 
 /// Where code goes on: a function and a region of it. Never 0, which says that a thread is in no section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Code(NonZeroU64);
 
 impl Code {

@@ -202,9 +202,16 @@ impl CheckReport {
             self.add(Severity::Damage, &pool.file, pool.offset, refusal(pool));
             self.kept.insert(pool.name.clone());
         }
-        for (name, error) in reader.interrupted_pools() {
-            self.add(Severity::Damage, reader.path(), None, error.to_string());
-            self.kept.insert(name.to_owned());
+        for pool in reader.pools() {
+            for client in reader.interrupted_in(&pool.name) {
+                let text = format!(
+                    "pool {:?} is interrupted, and seen half done: {}",
+                    pool.name,
+                    client.reason()
+                );
+                self.add(Severity::Damage, reader.path(), None, text);
+                self.kept.insert(pool.name.clone());
+            }
         }
     }
 

@@ -82,11 +82,7 @@ pub(super) fn check(
             // A service shows logs to few, and may have given it up meanwhile.
             Err(error) if reader.is_served() && is_log && is_not_shown(&error) => {}
             // One finding tells of the whole pool; or it is not to be looked at.
-            Err(
-                Error::PoolRefused { .. }
-                | Error::PoolInterrupted { .. }
-                | Error::PoolNotOpen { .. },
-            ) => {
+            Err(Error::PoolRefused { .. } | Error::PoolNotOpen { .. }) => {
                 all.partial.insert(puddle.owner);
             }
             Ok(view) if puddle.kind.holds_objects() => {

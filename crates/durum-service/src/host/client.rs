@@ -219,7 +219,7 @@ impl Service for Embedded {
             if !is_twin(&open.contents, pool) {
                 open.refused.ensure_not(store, &open.contents, pool)?;
             }
-            open.interrupted.ensure_not(&open.contents, pool)?;
+            open.interrupted.ensure_not(store, &open.contents, pool)?;
             let puddles = open.contents.puddles_of(pool);
             let mut changes = giving_up_of(open, pool);
             changes.extend(puddles.iter().map(|(uuid, _)| Change::RemovePuddle(*uuid)));
@@ -543,7 +543,12 @@ impl Embedded {
             let name = open.contents.name_of(pool);
             return Err(Error::quarantined(&self.host.path, name, note));
         }
-        open.ensure_recovered(&self.host.path, pool)?;
+        open.refused
+            .ensure_not(&self.host.path, &open.contents, pool)?;
+        if wish != Wish::Look {
+            let (store, contents) = (&self.host.path, &open.contents);
+            open.interrupted.ensure_not(store, contents, pool)?;
+        }
         open.ensure_free(self.id, pool, wish)
     }
 

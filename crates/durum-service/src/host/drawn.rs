@@ -100,10 +100,6 @@ impl Embedded {
             PuddleOwner::Client if kind.holds_objects() => {
                 refused("a client owns logs and log spaces; data belongs to a pool")
             }
-            // A service's clients cannot take sections over, so nobody could complete them.
-            PuddleOwner::Client if kind == PuddleKind::Sections && self.caller.is_some() => {
-                refused("records of sections are for programs that open the store themselves")
-            }
             PuddleOwner::Client => self.ensure_room(open, None, size),
         };
         let new = NewPuddle {

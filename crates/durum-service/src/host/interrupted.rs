@@ -58,12 +58,6 @@ impl Host {
 }
 
 impl Open {
-    /// Refuses a pool that is not as its programs would leave it.
-    pub(super) fn ensure_recovered(&self, store: &std::path::Path, pool: Uuid) -> Result<()> {
-        self.refused.ensure_not(store, &self.contents, pool)?;
-        self.interrupted.ensure_not(&self.contents, pool)
-    }
-
     /// Notes what was found of all clients that are gone. Those whose sections are being completed were not looked at.
     pub(super) fn note_interrupted(&mut self, mut found: Interrupted) {
         for client in self.taken_over.keys() {
@@ -85,39 +79,15 @@ impl Embedded {
 
     /// As [`Service::interrupted`](crate::Service::interrupted).
     pub(super) fn list_interrupted(&self) -> Result<Vec<InterruptedClient>> {
-        self.ensure_privileged("what all clients have left", "shown")?;
         let listed = self.host.request(|open| {
-            let listed = open.interrupted.clients().filter_map(|client| {
-                let found = open.interrupted.of(client)?.clone();
-                let pools = open.contents.granted_pools(client);
-                let mut pools: Vec<String> =
-                    pools.map(|pool| open.contents.name_of(pool)).collect();
-                pools.sort_unstable();
-                let puddles: Vec<Registered> = open.contents.section_puddles_of(client).collect();
-                Some((client, found, pools, puddles))
-            });
-            Ok((listed.collect::<Vec<_>>(), Commit::nothing()))
+            let listed = open.interrupted.to_clients(&open.contents);
+            Ok((listed, Commit::nothing()))
         })?;
-        let listed = listed.into_iter().map(|(client, found, pools, puddles)| {
-            Ok(InterruptedClient {
-                client,
-                pools,
-                sections: found.sections,
-                first: found.first,
-                // Whose files cannot be had has no grants of them.
-                puddles: match found.damage {
-                    None => self.open_sections(&puddles, false)?,
-                    Some(_) => Vec::new(),
-                },
-                damage: found.damage,
-            })
-        });
-        listed.collect()
+        self.told_interrupted(listed)
     }
 
     /// As [`Service::take_over`](crate::Service::take_over).
     pub(super) fn take_over_now(&self, client: Uuid) -> Result<TakenOver> {
-        self.ensure_privileged("what all clients have left", "completed")?;
         // Whoever recovers it again waits, and finds that it was taken over.
         let _alone = self.host.recover_alone(client)?;
         loop {
@@ -144,7 +114,7 @@ impl Embedded {
                 }
                 roots.push(root);
             }
-            let puddles = self.open_sections(sections, true)?;
+            let puddles = self.open_sections(sections)?;
             // ORDER: the grants are durable before they are handed out; else recovery would not write what the logs of
             // this client say of these pools.
             let others = away.request(|open| {
@@ -184,11 +154,45 @@ impl Embedded {
         }
     }
 
+    /// How many files [`Service::take_over`](crate::Service::take_over) opens.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`.
+    pub fn files_left_by(&self, client: Uuid) -> Result<usize> {
+        let mut state = self.host.state();
+        let contents = &state.open(&self.host.path)?.contents;
+        let pools = contents.granted_pools(client).count();
+        Ok(pools + contents.section_puddles_of(client).count())
+    }
+
+    /// What this client has taken over already, for a request whose answer was lost.
+    ///
+    /// # Errors
+    /// As [`Service::take_over`](crate::Service::take_over) for its files.
+    pub fn taken_again(&self, client: Uuid) -> Result<Option<TakenOver>> {
+        let mut state = self.host.state();
+        let open = state.open(&self.host.path)?;
+        if open.taken_over.get(&client) != Some(&self.id) {
+            return Ok(None);
+        }
+        let contents = open.contents.concerning(client);
+        drop(state);
+        let mut pools = Vec::new();
+        for pool in contents.granted_pools(client) {
+            pools.extend(self.pool_again(|uuid, _| uuid == pool)?);
+        }
+        pools.sort_by(|left, right| left.name.cmp(&right.name));
+        let puddles: Vec<Registered> = contents.section_puddles_of(client).collect();
+        let puddles = self.open_sections(&puddles)?;
+        Ok(Some(TakenOver { pools, puddles }))
+    }
+
     /// What a client that is gone has left for this one to complete.
     fn takeable(&self, open: &Open, client: Uuid) -> Result<Takeable> {
         if open.interrupted.of(client).is_none() {
             return Err(refused(client, "no client of this name has left sections"));
         }
+        self.ensure_may_complete(open, client)?;
         let mut pools = Vec::new();
         for pool in open.contents.granted_pools(client) {
             let (store, contents) = (&self.host.path, &open.contents);
@@ -209,10 +213,10 @@ impl Embedded {
         Ok((pools, puddles))
     }
 
-    fn open_sections(&self, puddles: &[Registered], writable: bool) -> Result<Vec<PuddleGrant>> {
+    fn open_sections(&self, puddles: &[Registered]) -> Result<Vec<PuddleGrant>> {
         names::with_descriptors(&self.host.path, puddles.len(), || {
             let opened = puddles.iter().map(|(uuid, record)| {
-                let file = files::open(&self.host.path, *uuid, record, writable)?;
+                let file = files::open(&self.host.path, *uuid, record, true)?;
                 Ok(grant(*uuid, record, file))
             });
             opened.collect()
@@ -238,7 +242,7 @@ impl Embedded {
             let mut found = Interrupted::default();
             found.put(client, left);
             for pool in contents.granted_pools(client) {
-                found.ensure_not(&contents, pool)?;
+                found.ensure_not(&self.host.path, &contents, pool)?;
             }
         }
         // ORDER: the caller has made durable what the sections changed, and that they have ended, before this says that

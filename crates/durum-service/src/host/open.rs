@@ -3,6 +3,7 @@
 //! Nothing is written before everything that will be built on has been read and found sound: identity and registry.
 //! Then each client that did not end in order is recovered: nothing is written for it before its logs were read.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,11 +17,12 @@ use durum_persist::file;
 use super::{Host, Open, OpenOptions, recover};
 use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, Result};
-use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
+use crate::files::{self, PUDDLE_DIRECTORY, Puddles, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::liveness;
 use crate::lock::StoreLock;
 use crate::model::{Listener, Progress, RecoveryReport, Stage};
+use crate::recovery::{being_completed, interruption};
 use crate::registry::contents::Contents;
 use crate::registry::takeover;
 use crate::registry::{self, Found, Registry};
@@ -62,17 +64,17 @@ impl Host {
             unregistered::move_used(&path, &strays)?;
         }
         takeover::remove(&path)?;
+        let completed = being_completed(&contents, |client| living.contains_key(client));
         // ORDER: the registry that was read is durable (`Registry::open`) before home is written as it says.
-        let replayed = recover::replay(
-            &path,
-            &contents,
-            contents
-                .clients
-                .iter()
-                .copied()
-                .filter(|client| !living.contains_key(client)),
-            &progress,
-        )?;
+        let replayed =
+            recover::replay(
+                &path,
+                &contents,
+                contents.clients.iter().copied().filter(|client| {
+                    !living.contains_key(client) && !completed.contains_key(client)
+                }),
+                &progress,
+            )?;
         let is_dirty = !contents.is_clean();
         let recover::Recovered {
             report: mut recovery,
@@ -96,12 +98,35 @@ impl Host {
         let mut open = Open::new(registry, contents, space, lock);
         open.refused = refused;
         open.interrupted = interrupted;
+        open.note_being_completed(&path, completed)?;
         open.at_work.extend(living.keys());
         let readers = Host::take_over_readers(&path, &open.contents, living.keys().copied())?;
         open.readers.extend(readers);
         liveness::forget_others(&path, &living)?;
         let kept = (options.quotas.clone(), Listener(options.progress.clone()));
         Host::over(path, identity, domain, recovery, open, kept)
+    }
+}
+
+impl Open {
+    /// Whoever completes sections goes on with that: the logs of these clients were retired before, and what they have
+    /// recorded is being written.
+    fn note_being_completed(
+        &mut self,
+        store: &Path,
+        completed: BTreeMap<Uuid, Uuid>,
+    ) -> Result<()> {
+        if completed.is_empty() {
+            return Ok(());
+        }
+        let puddles = Puddles::of(store)?;
+        for client in completed.keys() {
+            let found = interruption(&puddles, &self.contents, *client)?;
+            self.interrupted
+                .put(*client, Some(found.unwrap_or_default()));
+        }
+        self.taken_over = completed;
+        Ok(())
     }
 }
 

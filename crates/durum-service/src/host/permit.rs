@@ -9,7 +9,7 @@ use super::commit::Commit;
 use super::holders::Wish;
 use super::{Embedded, Open};
 use crate::error::{Error, Result};
-use crate::model::{RecoveryReport, RefusedPool};
+use crate::model::{InterruptedClient, RecoveryReport, RefusedPool};
 use crate::quota::Quota;
 use crate::registry::contents::{Change, Contents, PoolRecord};
 use crate::rights::{self, Access, Caller};
@@ -217,6 +217,7 @@ impl Embedded {
             return Ok(report);
         }
         let refused = self.told_refused(report.refused)?;
+        let interrupted = self.told_interrupted(report.interrupted)?;
         let seen = self.host.request(|open| {
             let pools = open.contents.pools.keys();
             let seen = pools.filter(|pool| self.may_see(open, **pool));
@@ -229,6 +230,7 @@ impl Embedded {
             was_clean: report.was_clean,
             quarantined,
             refused,
+            interrupted,
             ..RecoveryReport::default()
         })
     }
@@ -258,6 +260,56 @@ impl Embedded {
             }
             Ok((pools.clone(), Commit::nothing()))
         })
+    }
+
+    /// Names of pools of which those that the client may not read are not told.
+    fn told_names(&self, mut names: Vec<String>) -> Result<Vec<String>> {
+        let known = names.len();
+        self.host.request(|open| {
+            let may_see = |name: &String| {
+                let pool = open.contents.pool_named(name);
+                pool.is_some_and(|(pool, _)| self.may_see(open, pool))
+            };
+            names.retain(may_see);
+            Ok(((), Commit::nothing()))
+        })?;
+        if names.len() < known {
+            names.push(OTHERS.to_owned());
+        }
+        Ok(names)
+    }
+
+    /// Those that have left sections in pools that the client may read.
+    pub(super) fn told_interrupted(
+        &self,
+        mut clients: Vec<InterruptedClient>,
+    ) -> Result<Vec<InterruptedClient>> {
+        if self.bounded().is_none() {
+            return Ok(clients);
+        }
+        for client in &mut clients {
+            client.pools = self.told_names(std::mem::take(&mut client.pools))?;
+        }
+        clients.retain(|client| client.pools != [OTHERS]);
+        Ok(clients)
+    }
+
+    /// Refuses to have this client complete what another one has left: what that has recorded is believed by the code
+    /// that goes on, with all that its user may do.
+    pub(super) fn ensure_may_complete(&self, open: &Open, client: Uuid) -> Result<()> {
+        let Some(caller) = self.bounded() else {
+            return Ok(());
+        };
+        let pools = open.contents.granted_pools(client);
+        let mut pools = pools.map(|pool| self.may(open, pool, Access::Write));
+        match open.contents.users.get(&client) == Some(&caller.uid()) && pools.all(|may| may) {
+            true => Ok(()),
+            false => Err(self.not_permitted(
+                format!("what client {client} has left"),
+                "completed",
+                "the user whose program it was may do that, as long as it may write its pools",
+            )),
+        }
     }
 
     /// An error without what concerns pools that the client may not read.
@@ -301,32 +353,20 @@ impl Embedded {
                 pool,
             },
             Error::PoolInterrupted {
+                store,
                 pool,
                 sections,
                 first,
                 damage,
-                mut others,
-            } => {
-                let known = others.len();
-                self.host.request(|open| {
-                    let may_see = |name: &String| {
-                        let pool = open.contents.pool_named(name);
-                        pool.is_some_and(|(pool, _)| self.may_see(open, pool))
-                    };
-                    others.retain(may_see);
-                    Ok(((), Commit::nothing()))
-                })?;
-                if others.len() < known {
-                    others.push(OTHERS.to_owned());
-                }
-                Error::PoolInterrupted {
-                    pool,
-                    sections,
-                    first,
-                    damage,
-                    others,
-                }
-            }
+                others,
+            } => Error::PoolInterrupted {
+                others: self.told_names(others)?,
+                store,
+                pool,
+                sections,
+                first,
+                damage,
+            },
             other => other,
         })
     }

@@ -67,6 +67,7 @@ pub(super) fn replay(
         clients.push((client, plan));
     }
     report.refused = refused.to_pools(contents);
+    report.interrupted = interrupted.to_clients(contents);
     report.log_time = began.elapsed();
     Ok(Replayed {
         clients,

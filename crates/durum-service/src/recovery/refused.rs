@@ -196,7 +196,7 @@ pub(crate) fn ensure_nothing_kept(
         records.partition(|pool| pool.engine == EngineKind::Twin);
     let mut cure = String::from("brings home what can be brought there and tells what is missing");
     if !of_sections.is_empty() {
-        cure += ", and the program that was in sections there completes them";
+        cure += ", the program that was in sections there completes them, and `--abandon-sections POOL` accepts a pool half done";
     }
     if is_any_kept && !others.is_empty() {
         cure += ", and `--give-up POOL` gives up what is kept";

@@ -14,6 +14,7 @@ use durum_format::section::{Code, Sections, State};
 use super::obstacle::Obstacle;
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
+use crate::model::InterruptedClient;
 use crate::registry::contents::{Contents, PuddleRecord};
 use crate::sparse;
 
@@ -123,6 +124,23 @@ impl Interrupted {
         self.0.get(&client)
     }
 
+    /// As they are told of, in order of their names.
+    pub(crate) fn to_clients(&self, contents: &Contents) -> Vec<InterruptedClient> {
+        let found = self.0.iter().map(|(client, found)| {
+            let pools = contents.granted_pools(*client);
+            let mut pools: Vec<String> = pools.map(|pool| contents.name_of(pool)).collect();
+            pools.sort_unstable();
+            InterruptedClient {
+                client: *client,
+                pools,
+                sections: found.sections,
+                first: found.first,
+                damage: found.damage.clone(),
+            }
+        });
+        found.collect()
+    }
+
     /// The clients.
     pub(crate) fn clients(&self) -> impl Iterator<Item = Uuid> + '_ {
         self.0.keys().copied()
@@ -154,25 +172,56 @@ impl Interrupted {
     }
 
     /// The error for who wants to use a pool.
-    pub(crate) fn ensure_not(&self, contents: &Contents, pool: Uuid) -> Result<()> {
-        let found = self.clients_in(contents, pool);
-        let mut found = found.filter_map(|client| self.of(client)).peekable();
-        if found.peek().is_none() {
-            return Ok(());
-        }
-        let all = found.fold(Interruption::default(), |all, one| Interruption {
-            sections: all.sections + one.sections,
-            first: all.first.or(one.first),
-            damage: all.damage.or_else(|| one.damage.clone()),
-        });
-        Err(Error::PoolInterrupted {
-            pool: contents.name_of(pool),
-            sections: all.sections,
-            first: all.first,
-            damage: all.damage,
-            others: self.others(contents, pool),
-        })
+    pub(crate) fn ensure_not(&self, store: &Path, contents: &Contents, pool: Uuid) -> Result<()> {
+        ensure_not_interrupted(store, &self.to_clients(contents), &contents.name_of(pool))
     }
+}
+
+/// The error for who wants to use a pool in which one of these clients has left sections.
+pub(crate) fn ensure_not_interrupted(
+    store: &Path,
+    clients: &[InterruptedClient],
+    pool: &str,
+) -> Result<()> {
+    let has_it = |client: &&InterruptedClient| client.pools.iter().any(|name| name == pool);
+    let mut found = clients.iter().filter(has_it).peekable();
+    if found.peek().is_none() {
+        return Ok(());
+    }
+    let (mut all, mut others) = (Interruption::default(), BTreeSet::new());
+    for client in found {
+        all.sections += client.sections;
+        all.first = all.first.or(client.first);
+        all.damage = all.damage.or_else(|| client.damage.clone());
+        others.extend(client.pools.iter().filter(|name| *name != pool).cloned());
+    }
+    Err(Error::PoolInterrupted {
+        store: store.to_owned(),
+        pool: pool.to_owned(),
+        sections: all.sections,
+        first: all.first,
+        damage: all.damage.map(Into::into),
+        others: others.into_iter().collect(),
+    })
+}
+
+/// The clients that are gone whose sections a client completes that lives since an earlier service, and who does: as
+/// long as there are sections, nobody else is granted one of their pools.
+pub(crate) fn being_completed(
+    contents: &Contents,
+    lives: impl Fn(&Uuid) -> bool,
+) -> BTreeMap<Uuid, Uuid> {
+    let gone = contents.clients.iter().filter(|client| !lives(client));
+    let of_sections = gone.filter(|client| contents.section_puddles_of(**client).next().is_some());
+    let completed = of_sections.filter_map(|client| {
+        let mut pools = contents.granted_pools(*client);
+        let by = pools.find_map(|pool| {
+            let granted = contents.grants.iter().filter(|(_, of)| *of == pool);
+            granted.map(|(by, _)| by).find(|by| lives(by)).copied()
+        });
+        Some((*client, by?))
+    });
+    completed.collect()
 }
 
 /// Whether a puddle holds sections of a client.

@@ -10,6 +10,7 @@ mod damage;
 mod disk_full;
 mod forged;
 mod garbage;
+mod half_done;
 mod hostile;
 mod lock;
 mod looking;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use durum_format::UNIT;
 use durum_format::section::{BANK_WORDS, Code, Head, RecordWriter, bank_of, idle};
 use durum_service::{
-    Caller, CloneOptions, Embedded, Error, ErrorKind, Host, PuddleGrant, PuddleKind, PuddleOwner,
+    CloneOptions, Embedded, Error, ErrorKind, Host, PuddleGrant, PuddleKind, PuddleOwner,
     ReadOnlyStore, Service, check, clone_store,
 };
 
@@ -134,12 +134,6 @@ fn pools_with_sections_under_way_are_refused_and_others_open() {
     let directory = scratch();
     let path = directory.path().join("store");
     let left = left(&path, true);
-    let reader = ReadOnlyStore::open(&path).unwrap();
-    for pool in reader.pools() {
-        let read = reader.puddle(pool.root_puddle);
-        assert_eq!(read.is_err(), pool.name != "c", "{}", pool.name);
-    }
-    drop(reader);
     let store = open(&path);
     assert_eq!(names(&store), ["c"]);
     for (name, other) in [("a", "b"), ("b", "a")] {
@@ -156,12 +150,18 @@ fn pools_with_sections_under_way_are_refused_and_others_open() {
                     .contains("region 7 of function 0xaaaabbbbcccc"),
                 "{error}"
             );
+            let cure = format!(
+                "`durum recover {} --abandon-sections {name}`",
+                path.display()
+            );
+            assert!(error.to_string().contains(&cure), "{error}");
             let Error::PoolInterrupted {
                 pool,
                 sections,
                 first,
                 damage,
                 others,
+                ..
             } = error
             else {
                 panic!("{error}");
@@ -177,8 +177,7 @@ fn pools_with_sections_under_way_are_refused_and_others_open() {
     assert_eq!(listed.len(), 1);
     assert_eq!((listed[0].client, listed[0].sections), (left.client, 1));
     assert_eq!(listed[0].pools, ["a", "b"]);
-    assert_eq!(listed[0].puddles[0].uuid, left.sections.uuid);
-    drop(listed);
+    assert_eq!(store.recovery().unwrap().interrupted, listed);
     store.close().unwrap();
     drop(store);
 
@@ -282,8 +281,8 @@ fn damaged_records_refuse_the_same_pools_and_nothing_is_lost() {
             "{error}"
         );
         let listed = store.interrupted().unwrap();
-        assert!(listed[0].damage.is_some() && listed[0].puddles.is_empty());
-        drop((listed, store));
+        assert!(listed[0].damage.is_some());
+        drop(store);
         let store = open(&path);
         assert_eq!(store.abandon_sections("a").unwrap(), ["b"]);
         assert_eq!(value(&store, "a"), OLD);
@@ -466,18 +465,4 @@ fn sections_go_on_without_a_pool_whose_part_is_given_up() {
     store.give_up("b").unwrap();
     assert!(host_lists_nothing(&store));
     assert_eq!(files(&path), 1);
-}
-
-#[test]
-fn through_a_service_nobody_leaves_sections() {
-    let directory = scratch();
-    let path = directory.path().join("store");
-    create(&path).close().unwrap();
-    let host = Host::open(&path, open_options()).unwrap();
-    let uid = rustix::process::getuid().as_raw();
-    let caller = Caller::new(uid, uid, Vec::new());
-    let (client, _lives) = host.client_elsewhere(caller).unwrap();
-    let owner = PuddleOwner::Client;
-    let refused = client.create_puddle(owner, PuddleKind::Sections, UNIT);
-    assert!(matches!(refused, Err(Error::PuddleRefused { .. })));
 }

@@ -5,6 +5,7 @@ use std::any::{Any, TypeId};
 use std::fmt::Debug;
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -247,6 +248,8 @@ pub(crate) struct PoolInner {
     pub(crate) engine: &'static dyn Engine,
     /// The engine is not that of its kind, but the one with this name ([`PoolOptions::run_by`]).
     pub(crate) run_by: Option<&'static str>,
+    /// Sections change it in place, and nobody announces that ([`Pool::admit_sections`](crate::Pool)).
+    pub(crate) has_sections: AtomicBool,
     /// What holds of all pools of its engine.
     pub(crate) facts: Facts,
     /// A transaction on it has something to do at its end also where nothing was announced: its turn ends, or the

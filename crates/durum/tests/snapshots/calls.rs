@@ -121,6 +121,27 @@ fn who_would_wait_for_itself_is_refused() {
     pool.snapshot(&place, &SnapshotOptions::new()).unwrap();
 }
 
+/// What sections change they do not announce.
+#[test]
+fn a_pool_that_sections_change_is_not_shown() {
+    let _beside = beside_others();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store_ = store(&dir, "store");
+    let pool = store_.create_pool("pool", PoolOptions::new().engine(Engine::Hybrid));
+    let pool = pool.unwrap();
+    pool.snapshot(dir.path().join("before"), &SnapshotOptions::new())
+        .unwrap();
+    pool.admit_sections();
+    let refused = pool.snapshot(dir.path().join("export"), &SnapshotOptions::new());
+    assert!(
+        matches!(refused, Err(Error::SnapshotRefused { reason, .. }) if reason.contains("half done"))
+    );
+    drop(pool);
+    store_
+        .export_pool("pool", dir.path().join("export"), &ExportOptions::default())
+        .unwrap();
+}
+
 #[test]
 fn a_pool_for_reading_only_is_exported_and_not_shown() {
     let _beside = beside_others();

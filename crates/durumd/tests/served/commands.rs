@@ -13,14 +13,14 @@ const ARGUMENTS: &str = "DURUM_TEST_ARGUMENTS";
 const BEGIN: &str = "-- what the command prints";
 
 /// What a run of the command gave.
-struct Run {
-    code: i32,
-    out: String,
-    err: String,
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
 }
 
 /// Runs `durum` in a process of its own: this binary, started again.
-fn durum(arguments: &[&str]) -> Run {
+pub fn durum(arguments: &[&str]) -> Run {
     durum_as(None, arguments)
 }
 

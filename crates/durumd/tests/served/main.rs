@@ -15,6 +15,7 @@ mod older;
 mod parts;
 mod readers;
 mod sandbox;
+mod sections;
 mod shipping;
 mod showing;
 mod sockets;
