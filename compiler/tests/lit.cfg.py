@@ -84,6 +84,8 @@ config.substitutions += [
     # Compiles the file, which follows with options, at each level, and runs it.
     ("%levels", f"bash {os.path.join(inputs, 'levels.sh')} '{levels}' {durumcc} -I{os.path.join(prefix, 'include')}"),
     # The same, with a service for each run; at one level, as the levels have no part in it.
+    # Runs a command beside a service, which SERVICE names.
+    ("%beside-service", f"bash {os.path.join(repository, 'ci', 'served.sh')} {lit_config.params.get('durumd', 'durumd')}"),
     ("%served", f"bash {os.path.join(repository, 'ci', 'served.sh')} {lit_config.params.get('durumd', 'durumd')} "
                 f"bash {os.path.join(inputs, 'levels.sh')} -O2 {durumcc} -I{os.path.join(prefix, 'include')}"),
     ("%random", random_programs),

@@ -5,7 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use durum::primitive::locked;
-use durum::{Address, Domain, Engine, Pool, PoolOptions, Store, StoreOptions};
+use durum::{
+    Address, Domain, Engine, InterruptedSections, Pool, PoolOptions, Store, StoreError,
+    StoreOptions,
+};
 
 use crate::fatal::fatal;
 use crate::globals;
@@ -16,11 +19,11 @@ use crate::{resume, slots, thread};
 
 /// A heap is open, and its sections are completed.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
-/// The pool of the store.
+/// The pool of the store, where nothing else is said.
 const POOL: &str = "heap";
 
-/// Opens the heap at `path`, a store with the pool `heap`, or makes it. Sections that its former program was in are
-/// completed when this returns.
+/// Opens the heap at `path`, or makes it: the pool `heap` of the store in that directory, or the pool of a service's
+/// store that an address names (`durum:POOL`). Sections that its former program was in are completed when this returns.
 ///
 /// What is in the heap is durable; the heap itself is when this returns.
 ///
@@ -36,19 +39,23 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
             "the heap {open} is open already, and a program has one: use that"
         ));
     }
-    check_directory(path)?;
-    let store = Store::open_or_create(path, options.clone())?;
+    let (place, name) = match Address::split_pool(path) {
+        Some((service, name)) => (service, name.unwrap_or_else(|| POOL.to_owned())),
+        None => (path.to_owned(), POOL.to_owned()),
+    };
+    check_directory(&place)?;
+    let store = Store::open_or_create(&place, options.clone())?;
     if store.info().domain == Domain::File {
         return Err(not_memory(path));
     }
-    let interrupted = resume::take_over(&store)?;
-    let pool = store.open_or_create_pool(POOL, PoolOptions::new().engine(Engine::Hybrid))?;
+    let (pool, interrupted) = open_pool(&store, &name)?;
     if pool.engine() != Engine::Hybrid {
-        let (path, engine) = (path.display(), pool.engine().name());
+        let (place, engine) = (place.display(), pool.engine().name());
         return refuse(format!(
-            "the pool \"{POOL}\" of {path} is of the engine {engine}, and sections are completed in place: make a heap at another path"
+            "the pool \"{name}\" of {place} is of the engine {engine}, and sections are completed in place: make a heap at another path"
         ));
     }
+    pool.admit_sections();
     let root = pool.root::<HeapRoot>()?;
     let epoch = begin_epoch(&pool, root, path)?;
     let info = store.info();
@@ -103,6 +110,25 @@ pub(crate) fn open_of_environment() {
     }
 }
 
+/// Opens the pool, and takes over what has interrupted sections in it.
+fn open_pool(store: &Store, name: &str) -> durum::Result<(Pool, Vec<InterruptedSections>)> {
+    let mut interrupted = Vec::new();
+    loop {
+        let options = PoolOptions::new().engine(Engine::Hybrid);
+        match store.open_or_create_pool(name, options) {
+            // A service learns of them when it has seen their program end, for which opening the pool waits.
+            Err(error @ durum::Error::Store(StoreError::PoolInterrupted { .. })) => {
+                let taken = resume::take_over(store, name)?;
+                if taken.is_empty() {
+                    return Err(error);
+                }
+                interrupted.extend(taken);
+            }
+            pool => return Ok((pool?, interrupted)),
+        }
+    }
+}
+
 fn not_memory(path: &Path) -> OpenError {
     let path = path.display();
     OpenError::Refused(format!(
@@ -113,10 +139,7 @@ fn not_memory(path: &Path) -> OpenError {
 /// Refuses a place before anything is made there.
 fn check_directory(path: &Path) -> Result<(), OpenError> {
     if matches!(Address::parse(path), Address::Service(_)) {
-        return refuse(format!(
-            "{} is a store of a service, and only a store that the program opens by itself has its sections completed yet: make the heap in a directory of its own",
-            path.display()
-        ));
+        return Ok(());
     }
     let directory = match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),

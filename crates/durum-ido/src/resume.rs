@@ -47,10 +47,11 @@ pub(crate) struct Section {
     frames: Vec<(FrameLink, Place)>,
 }
 
-/// Takes over what the clients of a store have left that were in sections.
-pub(crate) fn take_over(store: &Store) -> durum::Result<Vec<InterruptedSections>> {
+/// Takes over what the clients of a store have left that were in sections in this pool.
+pub(crate) fn take_over(store: &Store, pool: &str) -> durum::Result<Vec<InterruptedSections>> {
     let clients = store.interrupted()?.into_iter();
-    clients.map(|left| store.take_over(left.client)).collect()
+    let of_pool = clients.filter(|left| left.pools.iter().any(|name| name == pool));
+    of_pool.map(|left| store.take_over(left.client)).collect()
 }
 
 /// What was recorded of the sections that were taken over, of a store with these addresses.

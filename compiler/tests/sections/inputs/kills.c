@@ -3,6 +3,8 @@
  *
  *   program KILLS SEED
  *
+ * The heap is one of the service that SERVICE names, if that is set.
+ *
  * Sections are given the root: they go on before nv_open has returned, and before a variable of the program knows it.
  */
 #define _GNU_SOURCE
@@ -276,8 +278,9 @@ int main(int argc, char **argv) {
     if (argc != 3 || !mkdtemp(directory))
         return 2;
     const int kills_max = atoi(argv[1]);
-    char path[64], file_path[64], remove[64];
-    snprintf(path, sizeof path, "%s/heap", directory);
+    char path[256], file_path[64], remove[64];
+    const char *service = getenv("SERVICE");
+    snprintf(path, sizeof path, service ? "%s:heap" : "%s/heap", service ? service : directory);
     snprintf(file_path, sizeof file_path, "%s/told", directory);
     snprintf(remove, sizeof remove, "rm -r %s", directory);
     int file = open(file_path, O_RDWR | O_CREAT, 0600);

@@ -235,10 +235,7 @@ fn a_heap_is_opened_once_and_where_memory_lasts() {
         .unwrap();
     }
     let refused = on_a_thread(|| open(Path::new("durum+unix:/nowhere")).map(drop)).unwrap_err();
-    assert!(
-        refused.contains("make the heap in a directory of its own"),
-        "{refused}"
-    );
+    assert!(refused.contains("/nowhere"), "{refused}");
     let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let options = durum::StoreOptions::new().domain(durum::Domain::File);
     let refused = durum_ido::open(&disk.path().join("heap"), &options).unwrap_err();
