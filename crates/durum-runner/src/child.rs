@@ -1,0 +1,194 @@
+//! What happens between the fork and the code's first instruction. The program that forks may have any number of
+//! threads, of which the child has one: so it allocates nothing and takes no lock, and makes system calls only.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::ptr;
+
+use crate::bounds::Bounds;
+use crate::calls::CODE;
+use crate::limits::Limit;
+
+/// The code's end of the socket.
+pub(crate) const SOCKET: RawFd = 3;
+/// Tells what failed, and is closed when the code is executed.
+const STATUS: RawFd = 5;
+/// Descriptors of the parent are copied to here and above first, so that none is written over before it is used.
+pub(crate) const ABOVE: RawFd = 16;
+
+/// What a child does, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Step {
+    Session = 1,
+    Parent,
+    Descriptors,
+    Limits,
+    Privileges,
+    Files,
+    Calls,
+    Execution,
+}
+
+impl Step {
+    const ALL: [Step; 8] = [
+        Step::Session,
+        Step::Parent,
+        Step::Descriptors,
+        Step::Limits,
+        Step::Privileges,
+        Step::Files,
+        Step::Calls,
+        Step::Execution,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Step::Session => "a session of its own",
+            Step::Parent => "to end with its parent",
+            Step::Descriptors => "its descriptors",
+            Step::Limits => "its limits",
+            Step::Privileges => "no new privileges",
+            Step::Files => "Landlock",
+            Step::Calls => "seccomp",
+            Step::Execution => "its execution",
+        }
+    }
+
+    /// What a child has said that failed.
+    pub(crate) fn failed(told: [u8; 5]) -> io::Error {
+        let [step, number @ ..] = told;
+        let step = Step::ALL.into_iter().find(|known| *known as u8 == step);
+        let error = io::Error::from_raw_os_error(i32::from_ne_bytes(number));
+        match step {
+            Some(step) => io::Error::new(error.kind(), format!("{}: {error}", step.name())),
+            None => error,
+        }
+    }
+}
+
+/// Everything that the child needs, made before the fork. All descriptors are at [`ABOVE`] or higher.
+pub(crate) struct Prepared<'p> {
+    pub(crate) parent: libc::pid_t,
+    pub(crate) nothing: BorrowedFd<'p>,
+    pub(crate) told: BorrowedFd<'p>,
+    pub(crate) socket: BorrowedFd<'p>,
+    pub(crate) code: BorrowedFd<'p>,
+    pub(crate) status: BorrowedFd<'p>,
+    pub(crate) files: BorrowedFd<'p>,
+    pub(crate) limits: &'p [Limit],
+    pub(crate) bounds: &'p Bounds,
+}
+
+impl Prepared<'_> {
+    /// Becomes the code, or tells why not.
+    ///
+    /// # Safety
+    /// In a child that was just forked, which nothing else runs in.
+    pub(crate) unsafe fn become_code(&self) -> ! {
+        // SAFETY: as the caller promises.
+        let Err((step, number)) = unsafe { self.narrow() };
+        let [a, b, c, d] = number.to_ne_bytes();
+        let message = [step as u8, a, b, c, d];
+        // SAFETY: both descriptors are the child's, whichever is there yet.
+        unsafe {
+            let here = libc::write(STATUS, message.as_ptr().cast(), message.len());
+            if here < 0 {
+                libc::write(
+                    self.status.as_raw_fd(),
+                    message.as_ptr().cast(),
+                    message.len(),
+                );
+            }
+            libc::_exit(127)
+        }
+    }
+
+    /// # Safety
+    /// As of [`Prepared::become_code`].
+    unsafe fn narrow(&self) -> Result<std::convert::Infallible, (Step, i32)> {
+        // SAFETY: a new process, which has no terminal and hears of no signal of its parent's from here on.
+        check(Step::Session, unsafe { libc::setsid() }.into())?;
+        // SAFETY: of the process itself.
+        let with_parent = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        check(Step::Parent, with_parent.into())?;
+        // SAFETY: asks only.
+        if unsafe { libc::getppid() } != self.parent {
+            return Err((Step::Parent, libc::ESRCH));
+        }
+        // SAFETY: the signals' handlers are the parent's, and go with its memory; the mask would stay.
+        let signals = unsafe {
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut())
+        };
+        check(Step::Session, signals.into())?;
+        for (from, to, flags) in [
+            (self.nothing, 0, 0),
+            (self.nothing, 1, 0),
+            (self.told, 2, 0),
+            (self.socket, SOCKET, 0),
+            (self.code, CODE, libc::O_CLOEXEC),
+            (self.status, STATUS, libc::O_CLOEXEC),
+            (self.files, STATUS + 1, libc::O_CLOEXEC),
+        ] {
+            // SAFETY: nobody else uses descriptors of this process.
+            let copied = unsafe { libc::dup3(from.as_raw_fd(), to, flags) };
+            check(Step::Descriptors, copied.into())?;
+        }
+        // SAFETY: the same.
+        let closed = unsafe { libc::syscall(libc::SYS_close_range, STATUS + 2, u32::MAX, 0) };
+        check(Step::Descriptors, closed)?;
+        for (resource, limit) in self.limits {
+            // SAFETY: of the process itself.
+            let set = unsafe { libc::setrlimit(*resource, limit) };
+            check(Step::Limits, set.into())?;
+        }
+        // SAFETY: of the process itself.
+        let none = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        check(Step::Privileges, none.into())?;
+        // SAFETY: rules that were made before.
+        let files = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, STATUS + 1, 0) };
+        check(Step::Files, files)?;
+        for program in &self.bounds.calls {
+            let program = libc::sock_fprog {
+                len: program.len() as u16,
+                filter: program.as_ptr().cast_mut().cast(),
+            };
+            // SAFETY: the program is as long as it says, and the kernel copies it.
+            let set = unsafe {
+                libc::syscall(
+                    libc::SYS_seccomp,
+                    libc::SECCOMP_SET_MODE_FILTER,
+                    0,
+                    &raw const program,
+                )
+            };
+            check(Step::Calls, set)?;
+        }
+        const NAME: &CStr = c"durum-code";
+        let arguments = [NAME.as_ptr(), ptr::null()];
+        // SAFETY: the arguments end with null, and so does the environment, which is empty.
+        let executed = unsafe {
+            libc::syscall(
+                libc::SYS_execveat,
+                CODE,
+                c"".as_ptr(),
+                arguments.as_ptr(),
+                arguments[1..].as_ptr(),
+                libc::AT_EMPTY_PATH,
+            )
+        };
+        check(Step::Execution, executed)?;
+        Err((Step::Execution, 0))
+    }
+}
+
+fn check(step: Step, result: i64) -> Result<(), (Step, i32)> {
+    match result {
+        // SAFETY: the thread's own.
+        -1 => Err((step, unsafe { *libc::__errno_location() })),
+        _ => Ok(()),
+    }
+}

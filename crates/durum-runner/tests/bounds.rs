@@ -1,0 +1,226 @@
+//! What code can do that is run, and what it cannot: each is tried by a program that is compiled for this, in C.
+
+use std::fs::File;
+use std::io::{IoSlice, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use durum_runner::{Bounds, Code, CodeError, Ended, Hash, Limits, Running};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+/// The executable.
+fn bytes() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("code");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs/code.c");
+        let compiled = Command::new("cc")
+            .args(["-O1", "-static", "-Wall", "-Wextra", "-Werror", "-pthread"])
+            .arg(source)
+            .arg("-o")
+            .arg(&place)
+            .status();
+        assert!(compiled.unwrap().success());
+        std::fs::read(place).unwrap()
+    })
+}
+
+fn limits() -> Limits {
+    Limits {
+        time: Duration::from_secs(20),
+        memory: 64 << 20,
+        ..Limits::default()
+    }
+}
+
+fn start(limits: &Limits) -> (Running, UnixStream) {
+    let code = Code::copied(bytes(), Hash::of(bytes())).unwrap();
+    let (ours, its) = UnixStream::pair().unwrap();
+    let bounds = Bounds::of_this_kernel().unwrap();
+    let running = Running::start(&code, OwnedFd::from(its), &bounds, limits).unwrap();
+    (running, ours)
+}
+
+/// Runs the code, which tries this.
+fn tries_with(what: &str, file: Option<&File>, limits: &Limits) -> (Ended, UnixStream) {
+    let (running, socket) = start(limits);
+    let files: Vec<_> = file.into_iter().map(File::as_fd).collect();
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        assert!(beside.push(SendAncillaryMessage::ScmRights(&files)));
+    }
+    let text = [IoSlice::new(what.as_bytes())];
+    sendmsg(&socket, &text, &mut beside, SendFlags::empty()).unwrap();
+    (running.wait().unwrap(), socket)
+}
+
+fn tries(what: &str) -> Ended {
+    tries_with(what, None, &limits()).0
+}
+
+#[test]
+fn its_end_is_told() {
+    assert_eq!(tries("e0"), Ended::Done);
+    let told = String::new();
+    assert_eq!(tries("e5"), Ended::Failed { code: 5, told });
+    let told = "something is wrong".to_owned();
+    let failed = tries("w");
+    assert_eq!(
+        failed.to_string(),
+        "it ended with code 3: \"something is wrong\""
+    );
+    assert_eq!(failed, Ended::Failed { code: 3, told });
+    // It can send no signal, not even to itself: what aborts runs into an instruction that ends it.
+    for what in ["f", "a"] {
+        let ended = tries(what);
+        assert!(
+            matches!(
+                ended,
+                Ended::Signalled {
+                    signal: libc::SIGSEGV,
+                    ..
+                }
+            ),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn it_takes_no_more_time_than_it_may() {
+    let soon = Limits {
+        time: Duration::from_millis(200),
+        ..limits()
+    };
+    for what in ["s", "l"] {
+        let began = Instant::now();
+        assert!(matches!(
+            tries_with(what, None, &soon).0,
+            Ended::OverTime(_)
+        ));
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+    let little = Limits {
+        processor: Duration::from_secs(1),
+        ..limits()
+    };
+    let ended = tries_with("l", None, &little).0;
+    assert!(
+        ended.to_string().contains("more processor time"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn it_reaches_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "kept").unwrap();
+    let (ended, _) = tries_with(&format!("o{}", file.display()), None, &limits());
+    assert_eq!(ended, Ended::Done);
+    assert_eq!(std::fs::read(&file).unwrap(), b"kept");
+    // One that it was given becomes no longer.
+    let given = File::options().append(true).open(&file).unwrap();
+    assert_eq!(tries_with("g", Some(&given), &limits()).0, Ended::Done);
+    assert_eq!(std::fs::read(&file).unwrap(), b"kept");
+}
+
+#[test]
+fn it_reaches_nobody_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("socket");
+    let listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    assert_eq!(tries(&format!("n{}", socket.display())), Ended::Done);
+    let pid = std::process::id();
+    assert_eq!(tries(&format!("k{pid}")), Ended::Done);
+    assert_eq!(tries(&format!("t{pid}")), Ended::Done);
+    assert_eq!(tries("p"), Ended::Done);
+    drop(listens);
+}
+
+#[test]
+fn it_executes_nothing_but_itself() {
+    assert_eq!(tries("x"), Ended::Done);
+    // A file with a name that it was given, as those of a store are.
+    let program = File::open("/bin/true").unwrap();
+    assert_eq!(tries_with("X", Some(&program), &limits()).0, Ended::Done);
+}
+
+#[test]
+fn it_takes_no_more_memory_than_it_may() {
+    assert_eq!(tries("m"), Ended::Done);
+}
+
+#[test]
+fn it_has_what_it_needs_and_nothing_else() {
+    // Kept open by this process, and not for the code.
+    let inherited = File::open("/dev/null").unwrap();
+    rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).unwrap();
+    assert_eq!(tries("h"), Ended::Done);
+    let (ended, mut socket) = tries_with("y", None, &limits());
+    assert_eq!(ended, Ended::Done);
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "answer");
+}
+
+#[test]
+fn the_program_that_runs_it_notices_no_child() {
+    let (running, mut socket) = start(&limits());
+    // SAFETY: asks only.
+    let found = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
+    let error = std::io::Error::last_os_error();
+    // Other tests of this process may have children of the usual kind.
+    assert!(
+        found == 0 || error.raw_os_error() == Some(libc::ECHILD),
+        "{found}"
+    );
+    socket.write_all(b"e0").unwrap();
+    assert_eq!(running.wait().unwrap(), Ended::Done);
+}
+
+#[test]
+fn code_that_is_given_up_is_killed() {
+    let (running, mut socket) = start(&limits());
+    drop(running);
+    // Its end of the socket is closed.
+    assert_eq!(socket.read(&mut [0]).unwrap(), 0);
+}
+
+/// Who runs it is killed: nobody would see its end.
+#[test]
+fn code_ends_with_who_has_started_it() {
+    let (running, mut socket) = std::thread::spawn(|| start(&limits())).join().unwrap();
+    assert_eq!(socket.read(&mut [0]).unwrap(), 0);
+    let ended = running.wait().unwrap();
+    assert!(
+        matches!(
+            ended,
+            Ended::Signalled {
+                signal: libc::SIGKILL,
+                ..
+            }
+        ),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn what_is_no_executable_is_told_at_once() {
+    let text = b"#!/bin/sh\nexit 0\n";
+    let bounds = Bounds::of_this_kernel().unwrap();
+    for bytes in [&text[..], b"no executable", b""] {
+        let code = Code::copied(bytes, Hash::of(bytes)).unwrap();
+        let (_ours, its) = UnixStream::pair().unwrap();
+        let error = Running::start(&code, OwnedFd::from(its), &bounds, &limits());
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("its execution: "), "{error}");
+    }
+    let changed = Code::copied(bytes(), Hash::of(text));
+    assert!(matches!(changed, Err(CodeError::OtherBytes { .. })));
+}
