@@ -268,13 +268,15 @@ pub unsafe extern "C" fn __durum_ido_enter(
     words: *mut c_void,
 ) -> u32 {
     // SAFETY: the calling thread.
-    let entry = std::mem::take(unsafe { &mut (*thread).entry });
+    let entry = unsafe { &mut (*thread).entry };
+    // What the region's call has returned stays there: the function reads it next.
+    let number = std::mem::take(&mut entry.region);
     // SAFETY: a region of the function's, with as many words.
     unsafe {
-        let region = &*regions.add((entry.region - 1) as usize);
+        let region = &*regions.add((number - 1) as usize);
         ptr::copy_nonoverlapping(entry.words, words.cast::<u64>(), region.words.into());
     }
-    entry.region
+    number
 }
 
 /// Ends the program if it is in a section, and tells the place.

@@ -6,7 +6,8 @@ use std::sync::Barrier;
 
 use durum::{Delays, Domain};
 use durum_ido::abi::{
-    __durum_ido_durum_durable_begin, __durum_ido_record, __durum_ido_thread, Region, nv_calloc,
+    __durum_ido_durum_durable_begin, __durum_ido_enter, __durum_ido_record, __durum_ido_thread,
+    Region, nv_calloc,
 };
 use durum_ido::abi_locks::*;
 
@@ -205,6 +206,37 @@ fn a_record_of_a_section_that_holds_nothing_keeps_the_heap_from_being_opened() {
         unsafe { __durum_ido_thread().cast::<u32>().write(1) };
     });
     assert!(refused.contains("holds nothing"), "{refused}");
+}
+
+/// Where compiled code finds what its `resume` has left in the thread: docs/reference/ido-ir.md.
+#[test]
+fn a_function_that_is_entered_still_finds_what_its_call_has_returned() {
+    on_a_thread(|| unsafe {
+        let thread = __durum_ido_thread();
+        let place = thread.cast::<u8>();
+        let (number, words, result) = (place.add(24), place.add(32), place.add(40));
+        let (recorded, returned) = ([7u64, 8], 9u64);
+        number.cast::<u32>().write(1);
+        words.cast::<*const u64>().write(recorded.as_ptr());
+        result.cast::<*const u64>().write(&returned);
+        let region = Region {
+            code: SET << 16 | 1,
+            line: 0,
+            words: 2,
+            flags: 0,
+            addresses: [0; 2],
+        };
+        let mut found = [0u64; 2];
+        assert_eq!(
+            __durum_ido_enter(thread, &region, found.as_mut_ptr().cast()),
+            1
+        );
+        assert_eq!(found, recorded);
+        assert_eq!(number.cast::<u32>().read(), 0, "nobody enters there again");
+        assert_eq!(result.cast::<*const u64>().read().read(), 9);
+        Ok(())
+    })
+    .unwrap();
 }
 
 #[test]
