@@ -77,7 +77,8 @@ DenseMap<Function *, Entry> entries_of(Module &module, const Levels &levels) {
     for (Function &function : module) {
         if (function.isDeclaration())
             continue;
-        if (function.getName() == "main" && function.use_empty())
+        if ((function.getName() == "main" && function.use_empty()) ||
+            function.hasFnAttribute(called_outside))
             // Nobody calls it from inside of a transaction.
             enter(&function, Entry::Outside);
         else if (!function.hasLocalLinkage() || function.hasAddressTaken())

@@ -12,6 +12,9 @@ namespace durumcc {
 // How control comes to the begin of a function: outside of all levels, inside of one, or both.
 enum class Entry { Unknown, Outside, Inside };
 
+// An attribute of functions that nobody else calls inside of a level than callers of the module do.
+constexpr const char called_outside[] = "durum-called-outside";
+
 // An attribute of functions that only ask, and call the one version or the other.
 constexpr const char dispatches[] = "durum-dispatches";
 

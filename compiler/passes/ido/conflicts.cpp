@@ -1,5 +1,6 @@
 #include "ido/regions.h"
 
+#include "ido/counters.h"
 #include "ido/library.h"
 #include "ido/runtime.h"
 #include "ido/writers.h"
@@ -125,7 +126,8 @@ class Finder {
             is_asked(instruction))
             return false;
         const auto *load = dyn_cast<LoadInst>(&instruction);
-        return !load || !isNoModRef(results.getModRefInfoMask(MemoryLocation::get(load)));
+        return !load || (!is_counter(load->getPointerOperand()) &&
+                         !isNoModRef(results.getModRefInfoMask(MemoryLocation::get(load))));
     }
 
     Piece scan(BasicBlock::iterator place) const {

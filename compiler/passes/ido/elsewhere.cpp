@@ -7,6 +7,7 @@
 // __durum_ido_read_elsewhere.
 #include "ido/elsewhere.h"
 
+#include "ido/counters.h"
 #include "ido/library.h"
 #include "ido/refused.h"
 #include "ido/runtime.h"
@@ -30,13 +31,14 @@ using namespace llvm;
 bool lasts(const Value *pointer) {
     SmallVector<const Value *, 4> objects;
     getUnderlyingObjects(pointer, objects, nullptr, 0);
-    return all_of(objects, [](const Value *object) {
-        if (const auto *variable = dyn_cast<GlobalVariable>(object))
-            return variable->isConstant();
-        const auto *instruction = dyn_cast<Instruction>(object);
-        StringRef name = instruction ? runtime::called_by(*instruction) : "";
-        return name == runtime::locals || name == runtime::other_locals || name == runtime::global;
-    });
+    return is_counter(pointer) || all_of(objects, [](const Value *object) {
+               if (const auto *variable = dyn_cast<GlobalVariable>(object))
+                   return variable->isConstant();
+               const auto *instruction = dyn_cast<Instruction>(object);
+               StringRef name = instruction ? runtime::called_by(*instruction) : "";
+               return name == runtime::locals || name == runtime::other_locals ||
+                      name == runtime::global;
+           });
 }
 
 // The blocks that may come behind a record of the section.

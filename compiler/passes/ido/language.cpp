@@ -2,6 +2,7 @@
 
 #include "common/mark.h"
 #include "common/writes.h"
+#include "ido/counters.h"
 #include "ido/runtime.h"
 
 #include "llvm/IR/IRBuilder.h"
@@ -16,7 +17,7 @@ class Ido final : public Language {
     StringRef prefix() const override { return runtime::prefix; }
 
     // Any memory may be: the runtime knows the addresses of the store.
-    bool is_durable(const Value *) const override { return true; }
+    bool is_durable(const Value *pointer) const override { return !is_counter(pointer); }
 
     // Locks are looked at with their functions (locks/held.h).
     std::optional<Depth> change(const Instruction &) const override { return Depth{}; }

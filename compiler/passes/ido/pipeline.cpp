@@ -5,6 +5,7 @@
 #include "common/versions.h"
 #include "ido/allocations.h"
 #include "ido/code.h"
+#include "ido/counters.h"
 #include "ido/early_reads.h"
 #include "ido/elsewhere.h"
 #include "ido/globals.h"
@@ -20,6 +21,7 @@
 #include "ido/resume.h"
 #include "ido/runtime.h"
 #include "ido/volatile_pointers.h"
+#include "locks/outside.h"
 
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -49,7 +51,7 @@ struct Prepared {
 
 // Locals move, and what sections may not do is refused. Nothing, if the function has no sections.
 std::optional<Prepared> prepare(Function &function, const locks::Held &held,
-                                FunctionAnalysisManager &analyses) {
+                                FunctionAnalysisManager &analyses, Reported &reported) {
     if (store_answers(function, Inside(function, held)))
         analyses.invalidate(function, PreservedAnalyses::none());
     const Inside inside(function, held);
@@ -58,7 +60,7 @@ std::optional<Prepared> prepare(Function &function, const locks::Held &held,
     IRBuilder<> builder(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
     CallInst *thread =
         builder.CreateCall(runtime::declare(*function.getParent(), runtime::thread), {});
-    if (!refuse(function, inside, thread)) {
+    if (!refuse(function, inside, thread, reported)) {
         if (thread->use_empty())
             thread->eraseFromParent();
         return std::nullopt;
@@ -101,7 +103,8 @@ void forget_reading(Module &module, FunctionAnalysisManager &analyses) {
 }
 
 std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
-                              FunctionAnalysisManager &analyses, Omitted &omitted) {
+                              FunctionAnalysisManager &analyses, Omitted &omitted,
+                              Reported &reported) {
     auto [function, thread] = prepared;
     replace_moves(*function, Inside(*function, held), thread, analyses);
     analyses.invalidate(*function, PreservedAnalyses::none());
@@ -116,7 +119,7 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     announce_stores(*function, inside, thread);
     ask_for_memory(*function, sites, inside, thread);
     add_live_ins(*function, sites, held);
-    refuse_live_ins(sites);
+    refuse_live_ins(sites, reported);
     if (none_of(sites, [](const Site &site) { return site.needs_locals; }))
         forget_locals(*function);
     GlobalVariable *regions = declare_regions(*function, sites.size());
@@ -235,16 +238,24 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     tell_readers(module, of_functions);
     replace_lock_calls(module);
     name_locks(module);
+    locks::find_called_outside(module);
+    if (options_of(module).outside)
+        locks::call_all_outside(module);
+    // Nothing that lasts is changed by what writes counts to files, also where a section exits.
+    for (Function &function : module)
+        if (counts(function))
+            function.addFnAttr(called_outside);
+    Reported reported;
     {
         // As the program has them.
         const locks::Held held(module);
-        refuse_locks(module, held);
+        refuse_locks(module, held, reported);
         make_two_versions(module, held);
     }
     const locks::Held held(module);
     SmallVector<Prepared, 32> functions;
     for (Function &function : module)
-        if (std::optional<Prepared> prepared = prepare(function, held, of_functions))
+        if (std::optional<Prepared> prepared = prepare(function, held, of_functions, reported))
             functions.push_back(*prepared);
     forget_reading(module, of_functions);
     for (const Prepared &prepared : functions)
@@ -252,7 +263,7 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     SmallVector<Code, 16> codes;
     SmallVector<Prepared, 16> readers;
     for (const Prepared &prepared : functions) {
-        if (std::optional<Code> code = make_code(prepared, held, of_functions, omitted))
+        if (std::optional<Code> code = make_code(prepared, held, of_functions, omitted, reported))
             codes.push_back(*code);
         else
             readers.push_back(prepared);
@@ -261,7 +272,8 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     for (const Prepared &reader : readers)
         check_reader(reader, held);
     define_asking(module);
-    tell_callers(module);
+    if (!options_of(module).outside)
+        tell_callers(module);
     register_functions(module, codes);
     forget_effects(module, language);
     strip_lines(module);

@@ -5,13 +5,13 @@
 #include "ido/refused.h"
 
 #include "common/locations.h"
+#include "ido/counters.h"
 #include "ido/language.h"
 #include "ido/runtime.h"
 #include "ido/sanitizers.h"
 #include "locks/calls.h"
 #include "locks/problems.h"
 
-#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -58,7 +58,7 @@ const GlobalVariable *global_of(const Value *pointer) {
     getUnderlyingObjects(pointer, objects, nullptr, 0);
     for (const Value *object : objects)
         if (const auto *global = dyn_cast<GlobalVariable>(object))
-            if (!global->isConstant() && !is_sanitizers(*global))
+            if (!global->isConstant() && !is_sanitizers(*global) && !is_counter(global))
                 return global;
     return nullptr;
 }
@@ -189,8 +189,9 @@ std::optional<std::pair<const Instruction *, Refusal>> obstacle_in(const Functio
 
 class Refuser {
   public:
-    Refuser(Function &function, const Inside &inside, Value *thread)
-        : module(*function.getParent()), function(function), inside(inside), thread(thread) {}
+    Refuser(Function &function, const Inside &inside, Value *thread, Reported &reported)
+        : module(*function.getParent()), function(function), inside(inside), thread(thread),
+          reported(reported) {}
 
     void refuse_places() {
         SmallVector<std::pair<Instruction *, Refusal>, 8> doubtful;
@@ -202,7 +203,7 @@ class Refuser {
                 continue;
             if (!inside.is_certain(instruction) || throws_for_library(instruction))
                 doubtful.push_back({&instruction, *refusal});
-            else if (is_first(instruction, *refusal))
+            else if (reported.add(instruction, *refusal))
                 report(instruction, *refusal, subject_of(instruction, *refusal));
         }
         for (auto [instruction, refusal] : doubtful)
@@ -252,18 +253,11 @@ class Refuser {
                            {thread, call.getCalledOperand(), place_of(call, Refusal::Pointer, {})});
     }
 
-    // A line may have several of them.
-    bool is_first(const Instruction &place, Refusal refusal) {
-        const DILocation *location = place.getDebugLoc().get();
-        return !location ||
-               reported.insert({location->getLine(), static_cast<int>(refusal)}).second;
-    }
-
     Module &module;
     Function &function;
     const Inside &inside;
     Value *thread;
-    SmallSet<std::pair<unsigned, int>, 4> reported;
+    Reported &reported;
 };
 
 bool takes_locks(const Function &function) {
@@ -313,21 +307,28 @@ Constant *place_of(const Instruction &instruction, Refusal refusal, StringRef su
                              place);
 }
 
+bool Reported::add(const Instruction &place, Refusal refusal) {
+    const DILocation *location = place.getDebugLoc().get();
+    return !location ||
+           lines.insert({file_name(*location->getFile()), location->getLine(), refusal}).second;
+}
+
 bool has_obstacle(const Function &function) {
     return obstacle_in(function).has_value();
 }
 
-void refuse_locks(const Module &module, const locks::Held &held) {
+void refuse_locks(const Module &module, const locks::Held &held, Reported &reported) {
     for (const Function &function : module) {
         if (function.isDeclaration())
             continue;
         for (const locks::Problem &problem : locks::problems_in(function, held))
-            report(*problem.call, refusal_of(problem.kind));
+            if (reported.add(*problem.call, refusal_of(problem.kind)))
+                report(*problem.call, refusal_of(problem.kind));
     }
 }
 
-bool refuse(Function &function, const Inside &inside, Value *thread) {
-    Refuser refuser(function, inside, thread);
+bool refuse(Function &function, const Inside &inside, Value *thread, Reported &reported) {
+    Refuser refuser(function, inside, thread, reported);
     if (auto obstacle = obstacle_in(function)) {
         auto [place, refusal] = *obstacle;
         Instruction &entry = *cast<Instruction>(thread)->getNextNode();
@@ -371,12 +372,12 @@ void refuse_address(const GlobalVariable &variable) {
     variable.getContext().emitError(message_of(Refusal::Initializer, variable.getName()));
 }
 
-void refuse_live_ins(ArrayRef<Site> sites) {
+void refuse_live_ins(ArrayRef<Site> sites, Reported &reported) {
     for (const Site &site : sites) {
         uint64_t bytes = 0;
         for (uint64_t size : site.sizes)
             bytes += size;
-        if (bytes > 8 * words_max)
+        if (bytes > 8 * words_max && reported.add(*site.place, Refusal::Words))
             report(*site.place, Refusal::Words);
     }
 }

@@ -2,6 +2,7 @@
 
 #include "ido/library.h"
 #include "ido/locals.h"
+#include "ido/counters.h"
 #include "ido/runtime.h"
 #include "ido/sanitizers.h"
 #include "locks/calls.h"
@@ -177,8 +178,8 @@ bool leads_to_code(const CallBase &call) {
         return true;
     // What does not return ends the program, in the middle of a section, which goes on when the
     // store is opened again.
-    return !runtime::has(callee->getName()) && !is_sanitizers(*callee) && !is_asked(call) &&
-           !never_returns(call);
+    return !runtime::has(callee->getName()) && !is_sanitizers(*callee) && !counts(*callee) &&
+           !is_asked(call) && !never_returns(call);
 }
 
 void add_live_ins(Function &function, MutableArrayRef<Site> sites, const locks::Held &held) {

@@ -1,5 +1,6 @@
 #include "ido/writers.h"
 
+#include "ido/counters.h"
 #include "ido/library.h"
 
 #include "llvm/IR/IntrinsicInst.h"
@@ -26,7 +27,8 @@ Use *place_written(Instruction &instruction) {
 }
 
 bool is_writer(const Instruction &instruction) {
-    return place_written(const_cast<Instruction &>(instruction));
+    const Use *place = place_written(const_cast<Instruction &>(instruction));
+    return place && !is_counter(*place);
 }
 
 MemoryLocation written_by(const Instruction &writer) {

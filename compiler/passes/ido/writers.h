@@ -10,6 +10,7 @@ namespace durumcc::ido {
 // done once.
 llvm::Use *place_written(llvm::Instruction &instruction);
 
+// Counters are no memory that anybody relies on.
 bool is_writer(const llvm::Instruction &instruction);
 
 // What a writer may write.

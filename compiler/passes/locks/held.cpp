@@ -223,6 +223,7 @@ void Held::enter(const Module &module) {
         if (function.hasFnAttribute(entered_inside))
             come(function, {1, Depth::many});
         else if (function.hasFnAttribute(entered_outside) ||
+                 function.hasFnAttribute(called_outside) ||
                  (function.getName() == "main" && function.use_empty()))
             come(function, {});
         else if (!function.hasLocalLinkage() || has_address_taken(function))

@@ -7,6 +7,7 @@
 #include "locks/print.h"
 
 #include "locks/calls.h"
+#include "locks/outside.h"
 #include "locks/problems.h"
 
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -115,7 +116,8 @@ class Printer {
 
 } // namespace
 
-void print(const Module &module, raw_ostream &out) {
+void print(Module &module, raw_ostream &out) {
+    find_called_outside(module);
     Printer printer(module, out);
     for (const Function &function : module)
         if (!function.isDeclaration())

@@ -6,6 +6,6 @@
 
 namespace durumcc::locks {
 
-void print(const llvm::Module &module, llvm::raw_ostream &out);
+void print(llvm::Module &module, llvm::raw_ostream &out);
 
 } // namespace durumcc::locks
