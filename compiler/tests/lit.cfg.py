@@ -67,6 +67,8 @@ regions = f"--seeds {int(seeds) // 10}" if seeds else "--seeds 1"
 crashes = "'--levels=-O0,-O1,-O2 -g,-O3 -mavx2,-Os' --stride 1 --seeds 2" if seeds else "--levels=-O2 --stride 11"
 # Kills of each program of examples/locks.
 kills = "1000 --all" if seeds else "25"
+# The same of one program in a heap of its own, and in one that a service keeps.
+times_killed = "2000" if seeds else "30"
 random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 2 --jobs 1"
 # Lines of a plain program that is compiled with many options: most of the time that this takes is the optimizer's.
 plain_lines = "3000" if "levels" in lit_config.params else "150"
@@ -92,6 +94,7 @@ config.substitutions += [
     ("%seeds-of-regions", regions),
     ("%crashes", crashes),
     ("%kills", kills),
+    ("%times-killed", times_killed),
     ("%sweep", f"python3 {os.path.join(sections, 'sweep.py')} --durumcc {os.path.join(simulated, 'bin', 'durumcc')} "
                f"--front-end {front_end} --llvm {llvm} --passes {passes}"),
     # Where -fido compiles programs that run.

@@ -300,6 +300,14 @@ pub struct RecoveryReport {
     pub orphans_removed: Vec<PathBuf>,
 }
 
+impl RecoveryReport {
+    /// How many sections were interrupted, as far as their records can be read.
+    pub fn sections(&self) -> u64 {
+        let clients = self.interrupted.iter();
+        clients.map(|client| client.sections).sum()
+    }
+}
+
 /// How far recovery, a check or a clone has come.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

@@ -37,6 +37,7 @@ pub(crate) fn recovered(client: Uuid, pid: Option<u32>, uid: Option<u32>, report
         rolled_back = report.rolled_back,
         rolled_forward = report.rolled_forward,
         quarantined = report.quarantined.len(),
+        sections = report.sections(),
     );
 }
 

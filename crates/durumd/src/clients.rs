@@ -497,6 +497,7 @@ impl Clients {
                     rolled_forward = report.rolled_forward,
                     quarantined = report.quarantined.len(),
                     refused = report.refused.len(),
+                    sections = report.sections(),
                     us = took.as_micros() as u64,
                     "a client is gone and was recovered"
                 );

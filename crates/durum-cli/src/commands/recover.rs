@@ -385,7 +385,7 @@ pub(crate) fn to_json(report: &RecoveryReport) -> Value {
         "registry_ms": millis(report.registry_time),
         "quarantined": quarantined.map(|note| json!({ "log": note.log, "reason": note.reason })).collect::<Vec<_>>(),
         "refused": refused.map(refused_to_json).collect::<Vec<_>>(),
-        "sections": report.interrupted.iter().map(|client| client.sections).sum::<u64>(),
+        "sections": report.sections(),
         "interrupted": report.interrupted.iter().map(interrupted_to_json).collect::<Vec<_>>(),
         "orphans_removed": report.orphans_removed,
     })

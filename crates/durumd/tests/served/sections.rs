@@ -153,13 +153,18 @@ fn a_service_that_comes_again_knows_who_completes_them() {
 #[test]
 fn the_pool_is_shown_half_done_and_given_up_by_a_command() {
     let mut served = Served::start();
-    left(&served, "heap");
+    let gone = left(&served, "heap");
     let is_interrupted = |served: &Served| {
         let client = come(served);
         ensure_interrupted(&client, "heap");
         client.close().unwrap();
     };
     is_interrupted(&served);
+    let log = served.log();
+    let recovered =
+        |line: &&str| line.contains("\"recovered\"") && line.contains(&gone.to_string());
+    let recovered = log.lines().find(recovered).unwrap();
+    assert!(recovered.contains("sections=1"), "{recovered}");
     let (address, store) = (served.address(), served.store());
     let look = |place: &str| {
         let listed = durum(&["ls", place]);
