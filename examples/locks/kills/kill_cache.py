@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cache"))
 from test import Client, set_text  # noqa: E402
 
