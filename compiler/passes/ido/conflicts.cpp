@@ -1,6 +1,7 @@
 #include "ido/regions.h"
 
 #include "ido/counters.h"
+#include "ido/globals.h"
 #include "ido/library.h"
 #include "ido/runtime.h"
 #include "ido/writers.h"
@@ -174,6 +175,9 @@ class Finder {
     bool may_overwrite(Instruction &reader, Instruction &writer) {
         MemoryLocation written = written_by(writer);
         written.AATags = AAMDNodes();
+        if (const Value *read = getLoadStorePointerOperand(&reader))
+            if (are_apart(read, written.Ptr))
+                return false;
         // Else a reader and a writer behind the loop have values of different turns.
         BatchAAResults &asked = is_in_loop(reader) ? aliases_of_turns : aliases;
         if (is_determined(reader))
@@ -247,6 +251,8 @@ bool Omitted::read(StringRef word) {
         return turns = true;
     if (word == "ask-again")
         return asked = true;
+    if (word == "atomic-words")
+        return words = true;
     return word.consume_front("leave-out=") && !word.getAsInteger(10, overwrites);
 }
 

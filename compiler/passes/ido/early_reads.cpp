@@ -1,5 +1,8 @@
 #include "ido/early_reads.h"
 
+#include "ido/globals.h"
+#include "ido/writers.h"
+
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -27,7 +30,8 @@ class Mover {
         for (Instruction *one = read.getPrevNode(); one; one = one->getPrevNode()) {
             if (!is_inside(*one) || !may_be_repeated(*one) || isa<PHINode>(one))
                 break;
-            if (isModSet(aliases.getModRefInfo(one, MemoryLocation::get(&read))))
+            if (isModSet(aliases.getModRefInfo(one, MemoryLocation::get(&read))) &&
+                !(is_writer(*one) && are_apart(read.getPointerOperand(), written_by(*one).Ptr)))
                 break;
             if (one->mayWriteToMemory())
                 place = one;

@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
@@ -70,6 +71,23 @@ SmallSetVector<GlobalVariable *, 8> take_durable(Module &module) {
     return found;
 }
 
+// An attribute of descriptors: no pointer to the variable but those that its users make of it.
+constexpr const char is_private[] = "durum-private";
+
+// Whether nobody but its users knows where it is.
+bool stays(const Value &pointer) {
+    return all_of(pointer.uses(), [](const Use &use) {
+        const User *user = use.getUser();
+        if (isa<LoadInst>(user))
+            return true;
+        if (isa<StoreInst>(user))
+            return use.getOperandNo() == StoreInst::getPointerOperandIndex();
+        if (isa<MemIntrinsic>(user))
+            return true;
+        return isa<GEPOperator>(user) && stays(*user);
+    });
+}
+
 GlobalVariable *describe(GlobalVariable &variable) {
     Module &module = *variable.getParent();
     LLVMContext &context = module.getContext();
@@ -84,12 +102,15 @@ GlobalVariable *describe(GlobalVariable &variable) {
     Type *number = type->getElementType(3);
     const uint64_t size = layout.getTypeAllocSize(variable.getValueType());
     const Align align = variable.getAlign().value_or(layout.getPreferredAlign(&variable));
-    return new GlobalVariable(
+    auto *descriptor = new GlobalVariable(
         module, type, false, GlobalValue::InternalLinkage,
         ConstantStruct::get(type, {none, runtime::text(module, lasting_name(variable)), initial,
                                    ConstantInt::get(number, size),
                                    ConstantInt::get(number, align.value())}),
         variable.getName() + ".durable");
+    if (variable.hasLocalLinkage() && stays(variable))
+        descriptor->addAttribute(is_private);
+    return descriptor;
 }
 
 // Each function asks once, in front of all else. Where it has yet to be decided when the heap is
@@ -115,7 +136,39 @@ void replace(GlobalVariable &variable, GlobalVariable &descriptor) {
     }
 }
 
+// The variable that an object is, or null.
+const GlobalVariable *descriptor_of(const Value &object) {
+    const auto *call = dyn_cast<CallBase>(&object);
+    if (!call || runtime::called_by(*call) != runtime::global)
+        return nullptr;
+    return dyn_cast<GlobalVariable>(call->getArgOperand(0));
+}
+
+// What comes from elsewhere is none of what stays.
+bool comes_from_elsewhere(const Value &object) {
+    return isa<LoadInst, Argument, AllocaInst, GlobalValue>(object) ||
+           (isa<CallBase>(object) && !isa<IntrinsicInst>(object));
+}
+
+bool apart(const Value &one, const Value &other) {
+    const GlobalVariable *descriptor = descriptor_of(one), *another = descriptor_of(other);
+    if (descriptor && another)
+        return descriptor != another;
+    if (descriptor)
+        return descriptor->hasAttribute(is_private) && comes_from_elsewhere(other);
+    return another && another->hasAttribute(is_private) && comes_from_elsewhere(one);
+}
+
 } // namespace
+
+bool are_apart(const Value *one, const Value *other) {
+    SmallVector<const Value *, 4> ones, others;
+    getUnderlyingObjects(one, ones, nullptr, 0);
+    getUnderlyingObjects(other, others, nullptr, 0);
+    return all_of(ones, [&](const Value *object) {
+        return all_of(others, [&](const Value *another) { return apart(*object, *another); });
+    });
+}
 
 std::string lasting_name(const GlobalVariable &variable) {
     if (!variable.hasLocalLinkage())

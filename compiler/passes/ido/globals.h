@@ -10,6 +10,10 @@ namespace durumcc::ido {
 // Of the variables that are declared durable each use becomes one of what the runtime gives for it.
 void move_globals(llvm::Module &module);
 
+// Whether two pointers lead to different objects, as one of them leads to such a variable. LLVM
+// sees calls of the runtime there, which may give any pointer.
+bool are_apart(const llvm::Value *one, const llvm::Value *other);
+
 // A name that the variable has in each run of the program: that of its file in front, if only the
 // file knows it.
 std::string lasting_name(const llvm::GlobalVariable &variable);

@@ -47,8 +47,10 @@ struct Omitted {
     bool turns = false;
     // That what the system is asked for is done once.
     bool asked = false;
+    // That others see a word of an atomic store before it is durable.
+    bool words = false;
 
-    // leave-out=N, one-turn, or ask-again; whether the word is one of these.
+    // leave-out=N, one-turn, ask-again, or atomic-words; whether the word is one of these.
     bool read(llvm::StringRef word);
 };
 

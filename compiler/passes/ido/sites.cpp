@@ -27,7 +27,7 @@ class Maker {
     SmallVector<Site, 16> make(FunctionAnalysisManager &analyses, Omitted &omitted) {
         const auto conflicts = conflicts_in(function, inside, analyses, omitted);
         for (const Cut &cut : cuts_for(conflicts, function, analyses))
-            add(is_last_word(*cut.place) ? Site::Word : Site::Store, *cut.place);
+            add(is_last_word(*cut.place, omitted) ? Site::Word : Site::Store, *cut.place);
         for (BasicBlock &block : function)
             for (Instruction &instruction : block)
                 if (auto *call = dyn_cast<CallBase>(&instruction))
@@ -38,10 +38,10 @@ class Maker {
 
   private:
     // Whether nothing but this store of a word comes before a lock is let go, on each way.
-    bool is_last_word(const Instruction &place) const {
+    bool is_last_word(const Instruction &place, const Omitted &omitted) const {
         // What others see without the lock is completed: they may have stored what follows from it.
         const auto *store = dyn_cast<StoreInst>(&place);
-        if (!store || store->isAtomic())
+        if (!store || (store->isAtomic() && !omitted.words))
             return false;
         const uint64_t size =
             function.getDataLayout().getTypeStoreSize(store->getValueOperand()->getType());

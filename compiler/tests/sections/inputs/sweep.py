@@ -25,7 +25,7 @@ def parse():
     parser.add_argument("--levels", default="-O2", help="of optimization, in one word")
     parser.add_argument("--stride", type=int, default=1, metavar="N", help="crash at every Nth event (1)")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="crashes at each of them (1)")
-    parser.add_argument("--omit", metavar="WORDS", help="leave-out=N, one-turn, ask-again")
+    parser.add_argument("--omit", metavar="WORDS", help="leave-out=N, one-turn, ask-again, atomic-words")
     parser.add_argument("--fault", metavar="WORD", help="of runtime.c")
     return parser.parse_args()
 
