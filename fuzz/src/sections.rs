@@ -1,7 +1,7 @@
 //! Puddles of sections: the head, and the slot of a thread.
 
 use durum_format::section::{
-    BANK_WORDS, FrameWriter, Head, RecordWriter, Slot, SlotSalt, StackTop, State, idle,
+    BANK_WORDS, FrameWriter, Head, RecordWriter, Slot, SlotSalt, StackTop, State,
 };
 use durum_format::{DEFAULT_BASE, SPACE_SIZE, UNIT};
 
@@ -100,7 +100,11 @@ fn check(banks: &[Vec<u64>; 2], stack: &[u64], salt: SlotSalt) {
             return assert!(!damage.to_string().is_empty());
         }
         Ok(State::Unused) => return,
-        Ok(State::Idle { sequence }) => (idle(&mut bank, sequence, &salt), sequence),
+        Ok(State::Idle(idle)) => {
+            let writer = RecordWriter::idle(&mut bank, idle.sequence);
+            let writer = idle.bits().fold(writer, RecordWriter::bits);
+            (writer.finish(&salt), idle.sequence)
+        }
         Ok(State::InSection(record)) => {
             let live_ins: Vec<u64> = record.live_ins().collect();
             let writer = RecordWriter::new(&mut bank, record.sequence, record.code);

@@ -26,7 +26,7 @@ use durum_format::registry::{
     self, Change, QuarantinedLog, State, encode_changes, encode_snapshot,
 };
 use durum_format::section::{
-    self, Bits, Code, FrameLink, FrameWriter, Lock, RecordWriter, Redo, StackTop,
+    self, Bits, BitsChange, Code, FrameLink, FrameWriter, Lock, RecordWriter, Redo, StackTop,
 };
 use durum_format::store::StoreHeader;
 use durum_format::twin::{self, SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage};
@@ -284,11 +284,22 @@ fn sections() -> Vec<Vec<u8>> {
         [3, counts[0], counts[1]].into_iter().chain(words).collect()
     };
     let mut banks = [[0; section::BANK_WORDS]; 2];
+    let freed = Bits {
+        address: DEFAULT_BASE + 256,
+        mask: 5,
+        change: BitsChange::Freed,
+    };
     let lock = Lock::at(DEFAULT_BASE + 64).unwrap();
     let writer = RecordWriter::new(&mut banks[1], 5, code(1));
     let line = writer.live_ins(&[1, 2, 3, 4]).lock(lock).finish(&salt);
-    section::idle(&mut banks[0], 4, &salt);
-    let one = slot([&banks[0][..4], &banks[1][..line.unwrap().bytes / 8], &[]]);
+    let idle = RecordWriter::idle(&mut banks[0], 4)
+        .bits(freed)
+        .finish(&salt);
+    let one = slot([
+        &banks[0][..idle.unwrap().bytes / 8],
+        &banks[1][..line.unwrap().bytes / 8],
+        &[],
+    ]);
 
     let mut stack = [0; 16];
     let mut below = StackTop::default();
@@ -305,7 +316,12 @@ fn sections() -> Vec<Vec<u8>> {
     let writer = RecordWriter::new(&mut banks[0], 6, code(3)).live_ins(&[1]);
     let writer = writer.lock(lock).lock(Lock::named(9)).stack(below);
     let writer = writer.redo(Redo { address, value: 1 });
-    let all = writer.bits(Bits { address, mask: 2 }).finish(&salt);
+    let taken = Bits {
+        address,
+        mask: 2,
+        change: BitsChange::Taken,
+    };
+    let all = writer.bits(taken).bits(freed).finish(&salt);
     let (even, odd) = banks.split_at(1);
     let words = all.unwrap().bytes / 8;
     let two = slot([&even[0][..words], &odd[0][..8], &stack]);

@@ -5,8 +5,8 @@ mod common;
 use common::slots::{Image, SLOT, STACK_WORDS, STORE, bytes, code, in_section, salt, seal, slot};
 use durum_format::DEFAULT_BASE;
 use durum_format::section::{
-    BANK_WORDS, Bits, Damage, Flaw, FrameLink, LIVE_INS_MAX, LOCKS_MAX, Lock, RecordWriter, Redo,
-    SEQUENCE_END, StackTop, State, bank_of,
+    BANK_WORDS, Bits, BitsChange, Damage, Flaw, FrameLink, LIVE_INS_MAX, LOCKS_MAX, Lock,
+    RecordWriter, Redo, SEQUENCE_END, StackTop, State, bank_of,
 };
 
 /// One of the two banks.
@@ -140,6 +140,7 @@ fn a_record_that_a_crash_tears_leaves_the_one_before() {
         let bits = Bits {
             address: DEFAULT_BASE + 64,
             mask: 2,
+            change: BitsChange::Taken,
         };
         let writer = writer.live_ins(&[9; 5]).lock(lock(3)).lock(lock(4));
         writer
@@ -323,6 +324,7 @@ fn each_field_with_an_impossible_value_is_refused_by_its_name() {
         writer.bits(Bits {
             address: redo + 8,
             mask: 1,
+            change: BitsChange::Taken,
         })
     });
     let idle_counts = image.banks[1][0];
@@ -383,4 +385,19 @@ fn each_field_with_an_impossible_value_is_refused_by_its_name() {
     idle.banks[1][3] = 4;
     seal(&mut idle.banks[1][..4]);
     assert!(slot(&idle.bytes()).current().is_err());
+    // What no section takes, and what lies elsewhere.
+    for (address, message) in [
+        (redo, "bits that are freed"),
+        (redo + 3, "a multiple of 8"),
+        (STORE.end + 1, "in the store's range"),
+    ] {
+        let mut idle = Image::default();
+        idle.idle(1);
+        idle.banks[1][0] |= 1 << 56;
+        idle.banks[1][4..6].copy_from_slice(&[address, 1]);
+        seal(&mut idle.banks[1][..6]);
+        let refused = slot(&idle.bytes()).current().unwrap_err().to_string();
+        assert!(refused.contains("word of a bitmap in word 4"), "{refused}");
+        assert!(refused.contains(message), "{refused}");
+    }
 }

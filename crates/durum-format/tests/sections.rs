@@ -8,10 +8,10 @@ use common::slots::{
 use common::{flips, hex, uuid};
 use durum_format::puddle::{PuddleHeader, PuddleKind, heap_size};
 use durum_format::section::{
-    BANK_WORDS, BITS_MAX, Bits, Code, FRAME_HEAD_WORDS, FrameLink, FrameWriter, Head, LIVE_INS_MAX,
-    LOCKS_MAX, Lock, RECORD_HEAD_WORDS, RECORD_WORDS_MAX, REDO_MAX, RecordWriter, Redo,
-    SEQUENCE_END, SLOTS_OFFSET, STACK_SIZE_DEFAULT, STACK_SIZE_MAX, Sections, Slot, SlotSalt,
-    StackTop, State, bank_of, idle, slot_size, slots_max,
+    BANK_WORDS, BITS_MAX, Bits, BitsChange, Code, FRAME_HEAD_WORDS, FrameLink, FrameWriter, Head,
+    LIVE_INS_MAX, LOCKS_MAX, Lock, RECORD_HEAD_WORDS, RECORD_WORDS_MAX, REDO_MAX, RecordWriter,
+    Redo, SEQUENCE_END, SLOTS_OFFSET, STACK_SIZE_DEFAULT, STACK_SIZE_MAX, Sections, Slot, SlotSalt,
+    StackTop, State, bank_of, slot_size, slots_max,
 };
 use durum_format::{DEFAULT_BASE, Fault, FormatError, UNIT};
 use proptest::prelude::*;
@@ -34,6 +34,10 @@ const FRAME: &str = "
     0800000000000000";
 /// A record of no section.
 const IDLE: &str = "0c267f1e00000000090000000000000000000000000000000000000000000000";
+/// One that has freed something.
+const IDLE_FREED: &str = "
+    a3ae5302000000010a0000000000000000000000000000000000000000000000
+    01042000002000000000000000010000";
 
 fn words(image: &str) -> Vec<u64> {
     let bytes = hex(image);
@@ -109,6 +113,7 @@ fn the_images_of_version_1_are_read_and_written() {
     let bits = Bits {
         address: DEFAULT_BASE + 0x20_0400,
         mask: 1 << 40,
+        change: BitsChange::Taken,
     };
     let writer = RecordWriter::new(&mut image.banks[0], 8, code(1)).live_ins(&[0x99]);
     let writer = writer
@@ -137,10 +142,23 @@ fn the_images_of_version_1_are_read_and_written() {
     );
     assert!(frames[0].live_ins().eq([7, 8]));
 
-    assert_eq!(idle(&mut image.banks[1], 9, &salt()).unwrap().bytes, 32);
+    let writer = RecordWriter::idle(&mut image.banks[1], 9);
+    assert_eq!(writer.finish(&salt()).unwrap().bytes, 32);
     assert_eq!(image.banks[1][..4], words(IDLE));
     let state = slot(&image.bytes()).current().unwrap().sequence();
     assert_eq!(state, 9);
+    let freed = Bits {
+        change: BitsChange::Freed,
+        ..bits
+    };
+    let writer = RecordWriter::idle(&mut image.banks[0], 10).bits(freed);
+    assert_eq!(writer.finish(&salt()).unwrap().bytes, 48);
+    assert_eq!(image.banks[0][..6], words(IDLE_FREED));
+    let bytes = image.bytes();
+    let Ok(State::Idle(found)) = slot(&bytes).current() else {
+        panic!("it is in no section");
+    };
+    assert!(found.sequence == 10 && found.bits().eq([freed]));
 }
 
 #[test]
@@ -298,6 +316,7 @@ fn the_largest_record_fits_and_nothing_more_is_written() {
     let bits = Bits {
         address: DEFAULT_BASE + 8,
         mask: 1,
+        change: BitsChange::Taken,
     };
     // How much of each part, and whether that is written.
     let write = |[live_ins, locks, redos, bitses]: [usize; 4]| {
@@ -371,6 +390,7 @@ fn parts_come_in_their_order_and_numbers_are_numbers() {
     let bits = Bits {
         address: 8,
         mask: 1,
+        change: BitsChange::Taken,
     };
     let mut write = |sequence, parts: &dyn Fn(RecordWriter<'_>) -> RecordWriter<'_>| {
         parts(RecordWriter::new(&mut bank, sequence, code(1))).finish(&salt())
@@ -390,15 +410,36 @@ fn parts_come_in_their_order_and_numbers_are_numbers() {
     assert!(
         write(1, &|writer| writer.bits(Bits {
             address: 12,
-            mask: 1
+            ..bits
         }))
         .is_none()
     );
     for sequence in [0, SEQUENCE_END, u64::MAX] {
         assert!(write(sequence, &|writer| writer).is_none());
-        assert!(idle(&mut [0; BANK_WORDS], sequence, &salt()).is_none());
+        let mut bank = [0; BANK_WORDS];
+        assert!(
+            RecordWriter::idle(&mut bank, sequence)
+                .finish(&salt())
+                .is_none()
+        );
     }
     assert!(write(SEQUENCE_END - 1, &|writer| writer).is_some());
+
+    // Of no section.
+    let mut write = |parts: &dyn Fn(RecordWriter<'_>) -> RecordWriter<'_>| {
+        parts(RecordWriter::idle(&mut bank, 1)).finish(&salt())
+    };
+    let freed = Bits {
+        change: BitsChange::Freed,
+        ..bits
+    };
+    assert!(write(&|writer| writer.bits(freed).bits(freed)).is_some());
+    assert!(write(&|writer| writer.bits(bits)).is_none());
+    assert!(write(&|writer| writer.redo(redo)).is_none());
+    assert!(write(&|writer| writer.stack(top)).is_none());
+    assert!(write(&|writer| writer.lock(Lock::named(1))).is_none());
+    assert!(write(&|writer| writer.live_ins(&[1])).is_none());
+    assert!(write(&|writer| (0..=BITS_MAX).fold(writer, |writer, _| writer.bits(freed))).is_none());
 }
 
 #[derive(Clone, Debug)]
@@ -408,7 +449,7 @@ struct Contents {
     live_ins: Vec<u64>,
     locks: Vec<Lock>,
     redo: Vec<(u64, u64)>,
-    bits: Vec<(u64, u64)>,
+    bits: Vec<Bits>,
     free: Option<u16>,
 }
 
@@ -419,13 +460,19 @@ fn contents() -> impl Strategy<Value = Contents> {
         any::<u64>().prop_map(Lock::named),
     ];
     let locks = prop::collection::hash_set(lock, 0..=LOCKS_MAX);
+    let change = prop_oneof![Just(BitsChange::Taken), Just(BitsChange::Freed)];
+    let bits = (address.clone(), any::<u64>(), change).prop_map(|(address, mask, change)| Bits {
+        address,
+        mask,
+        change,
+    });
     let parts = (
         1..SEQUENCE_END,
         1..=u64::MAX,
         prop::collection::vec(any::<u64>(), 0..=LIVE_INS_MAX),
         locks,
-        prop::collection::vec((address.clone(), any::<u64>()), 0..=REDO_MAX),
-        prop::collection::vec((address, any::<u64>()), 0..=BITS_MAX),
+        prop::collection::vec((address, any::<u64>()), 0..=REDO_MAX),
+        prop::collection::vec(bits, 0..=BITS_MAX),
         prop::option::of(0..=STACK_WORDS as u16),
     );
     parts.prop_map(
@@ -458,8 +505,8 @@ proptest! {
         for (address, value) in &contents.redo {
             writer = writer.redo(Redo { address: *address, value: *value });
         }
-        for (address, mask) in &contents.bits {
-            writer = writer.bits(Bits { address: *address, mask: *mask });
+        for bits in &contents.bits {
+            writer = writer.bits(*bits);
         }
         writer.finish(&salt()).unwrap();
         let bytes = image.bytes();
@@ -468,7 +515,7 @@ proptest! {
         prop_assert!(found.live_ins().eq(contents.live_ins));
         prop_assert!(found.locks().eq(contents.locks));
         prop_assert!(found.redo().map(|redo| (redo.address, redo.value)).eq(contents.redo));
-        prop_assert!(found.bits().map(|bits| (bits.address, bits.mask)).eq(contents.bits));
+        prop_assert!(found.bits().eq(contents.bits));
         prop_assert_eq!(found.frames().count(), 0);
     }
 

@@ -24,7 +24,7 @@ pub use layout::{
     SlotSalt, bank_of, slot_size, slots_max,
 };
 pub use puddle::Sections;
-pub use record::Record;
+pub use record::{Idle, Record};
 pub use slot::{Slot, State};
-pub use words::{Bits, Code, FrameLink, Lock, LockKind, Redo, StackTop};
-pub use write::{FRAME_HEAD_WORDS, FrameWriter, RECORD_HEAD_WORDS, RecordWriter, Written, idle};
+pub use words::{Bits, BitsChange, Code, FrameLink, Lock, LockKind, Redo, StackTop};
+pub use write::{FRAME_HEAD_WORDS, FrameWriter, RECORD_HEAD_WORDS, RecordWriter, Written};

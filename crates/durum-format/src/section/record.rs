@@ -12,7 +12,7 @@ use super::layout::{
     BITS_MAX, LIVE_INS_MAX, LOCKS_MAX, MORE_BITS, MORE_STACK, REDO_MAX, RecordHead, SEQUENCE_END,
     bank_of,
 };
-use super::words::{Bits, Code, Lock, MediaStack, Redo, StackTop};
+use super::words::{Bits, BitsChange, Code, Lock, MediaStack, Redo, StackTop};
 
 const HEAD_WORDS: usize = size_of::<RecordHead>() / 8;
 /// The word of the first lock.
@@ -52,18 +52,35 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The bits of bitmaps that the section has taken.
+    /// The bits of bitmaps of which the record tells.
     pub fn bits(&self) -> impl ExactSizeIterator<Item = Bits> + 'a {
-        self.parts.bits.iter().map(|[address, mask]| Bits {
-            address: address.get(),
-            mask: mask.get(),
-        })
+        bits(self.parts.bits)
     }
 
     /// How the callers go on, from the innermost one outwards.
     pub fn frames(&self) -> Frames<'a> {
         self.of_slot.frames(self.stack.unwrap_or_default())
     }
+}
+
+/// A whole record of a thread in no section.
+#[derive(Clone, Copy, Debug)]
+pub struct Idle<'a> {
+    /// Its number.
+    pub sequence: u64,
+    bits: &'a [[U64; 2]],
+}
+
+impl<'a> Idle<'a> {
+    /// The bits of bitmaps that sections of the thread have freed.
+    pub fn bits(&self) -> impl ExactSizeIterator<Item = Bits> + 'a {
+        bits(self.bits)
+    }
+}
+
+fn bits(words: &[[U64; 2]]) -> impl ExactSizeIterator<Item = Bits> + '_ {
+    let words = words.iter().map(|words| words.map(|word| word.get()));
+    words.map(Bits::from_words)
 }
 
 /// The parts of a record, in their order.
@@ -130,8 +147,7 @@ pub(super) enum Found<'a> {
     Nothing,
     /// A record that is not whole.
     Torn,
-    /// The thread is in no section, says the record with this number.
-    Idle(u64),
+    Idle(Idle<'a>),
     Section(Record<'a>),
 }
 
@@ -173,23 +189,19 @@ impl<'a> Bank<'a> {
         };
         self.check_head(head)?;
         let Some(code) = Code::from_word(head.code.get()) else {
-            return Ok(Found::Idle(sequence));
+            self.check_bits(HEAD_WORDS, parts.bits, &[BitsChange::Freed])?;
+            let bits = parts.bits;
+            return Ok(Found::Idle(Idle { sequence, bits }));
         };
         self.check_locks(head.locks, &parts)?;
         let mut at = HEAD_WORDS + parts.live_ins.len() + parts.other_locks.len();
         let stack = parts.stack.map(|word| self.check_stack(at, word));
         at += usize::from(parts.stack.is_some());
-        for (index, [address, _]) in parts.redo.iter().chain(parts.bits).enumerate() {
-            let (field, address) = match index < parts.redo.len() {
-                true => ("address of a word to write again", address.get()),
-                false => ("address of a word of a bitmap", address.get()),
-            };
-            let is_inside = self.store.contains(&address) && self.store.end - address >= 8;
-            if !is_inside || !address.is_multiple_of(8) {
-                let expected = "a multiple of 8 in the store's range";
-                return Err(self.wrong(field, at + 2 * index, address, expected));
-            }
+        for [address, _] in parts.redo {
+            self.check_address("address of a word to write again", at, address.get())?;
+            at += 2;
         }
+        self.check_bits(at, parts.bits, &[BitsChange::Taken, BitsChange::Freed])?;
         Ok(Found::Section(Record {
             sequence,
             code,
@@ -242,8 +254,8 @@ impl<'a> Bank<'a> {
             );
             return Err(self.wrong("counts", 0, found, expected));
         }
-        if head.code.get() == 0 && counts != [0; 4] {
-            let expected = "0, as the thread is in no section";
+        if head.code.get() == 0 && (counts[..3] != [0; 3] || head.has_stack()) {
+            let expected = "0 but for words of bitmaps, as the thread is in no section";
             return Err(self.wrong("counts", 0, found, expected));
         }
         if head.locks == 0 && first_lock != 0 {
@@ -253,6 +265,35 @@ impl<'a> Bank<'a> {
                 first_lock,
                 "0, as there is no lock",
             ));
+        }
+        Ok(())
+    }
+
+    fn check_address(&self, field: &'static str, word: usize, address: u64) -> Result<(), Damage> {
+        let is_inside = self.store.contains(&address) && self.store.end - address >= 8;
+        match is_inside && address.is_multiple_of(8) {
+            true => Ok(()),
+            false => {
+                let expected = "a multiple of 8 in the store's range";
+                Err(self.wrong(field, word, address, expected))
+            }
+        }
+    }
+
+    /// Bits, from this word of the record on, of which these changes are told.
+    fn check_bits(
+        &self,
+        at: usize,
+        words: &[[U64; 2]],
+        changes: &[BitsChange],
+    ) -> Result<(), Damage> {
+        for (index, bits) in bits(words).enumerate() {
+            let (field, word) = ("address of a word of a bitmap", at + 2 * index);
+            self.check_address(field, word, bits.address)?;
+            if !changes.contains(&bits.change) {
+                let expected = "bits that are freed, as the thread is in no section";
+                return Err(self.wrong(field, word, bits.address, expected));
+            }
         }
         Ok(())
     }

@@ -8,18 +8,15 @@ use zerocopy::little_endian::U64;
 use super::damage::{Damage, Flaw};
 use super::frame::Stack;
 use super::layout::{BANK_WORDS, BANKS, SlotSalt};
-use super::record::{Bank, Found, Record};
+use super::record::{Bank, Found, Idle, Record};
 
 /// Where the thread of a slot is.
 #[derive(Clone, Copy, Debug)]
 pub enum State<'a> {
     /// No thread has recorded anything.
     Unused,
-    /// In no section.
-    Idle {
-        /// The number of the record that says so.
-        sequence: u64,
-    },
+    /// In no section, as the record says.
+    Idle(Idle<'a>),
     /// In a section, which goes on as the record says.
     InSection(Record<'a>),
 }
@@ -29,7 +26,7 @@ impl State<'_> {
     pub fn sequence(&self) -> u64 {
         match self {
             Self::Unused => 0,
-            Self::Idle { sequence } => *sequence,
+            Self::Idle(idle) => idle.sequence,
             Self::InSection(record) => record.sequence,
         }
     }
@@ -125,7 +122,7 @@ impl<'a> Slot<'a> {
         Ok(match found {
             Found::Nothing => Err(Flaw::Missing),
             Found::Torn => Err(Flaw::Record),
-            Found::Idle(sequence) => Ok(State::Idle { sequence }),
+            Found::Idle(idle) => Ok(State::Idle(idle)),
             Found::Section(record) => Ok(State::InSection(record)),
         })
     }

@@ -186,13 +186,53 @@ pub struct Redo {
     pub value: u64,
 }
 
-/// Bits of a bitmap that a section has taken, and that nothing else tells of yet.
+/// Bits of a bitmap of which nothing but this record tells yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits {
     /// The word of the bitmap: a multiple of 8 in the store's range.
     pub address: u64,
     /// Which bits of it.
     pub mask: u64,
+    /// What becomes of them.
+    pub change: BitsChange,
+}
+
+/// What becomes of bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BitsChange {
+    /// The section has taken what they stand for: they are 1 before it goes on.
+    Taken,
+    /// A section has freed it: they are 0 when all sections have ended that were under way.
+    Freed,
+}
+
+/// The bit of an address that says [`BitsChange::Freed`].
+const FREED: u64 = 1;
+
+impl Bits {
+    /// The words on the media. `None` for an address that is none of a word.
+    #[inline]
+    pub(super) fn to_words(self) -> Option<[u64; 2]> {
+        let flag = match self.change {
+            BitsChange::Taken => 0,
+            BitsChange::Freed => FREED,
+        };
+        let is_word = self.address.is_multiple_of(8);
+        is_word.then_some([self.address | flag, self.mask])
+    }
+
+    /// The bits of two words on the media, whatever the address is.
+    pub(super) fn from_words([address, mask]: [u64; 2]) -> Self {
+        let change = match address & FREED {
+            0 => BitsChange::Taken,
+            _ => BitsChange::Freed,
+        };
+        Self {
+            address: address & !FREED,
+            mask,
+            change,
+        }
+    }
 }
 
 #[cfg(test)]

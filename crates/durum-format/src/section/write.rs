@@ -9,7 +9,7 @@ use super::layout::{
     BANK_WORDS, BITS_MAX, FrameHead, LIVE_INS_MAX, LOCKS_MAX, MORE_STACK, REDO_MAX, RecordHead,
     SEQUENCE_END, SlotSalt,
 };
-use super::words::{Bits, Code, Lock, Redo, StackTop};
+use super::words::{Bits, BitsChange, Code, Lock, Redo, StackTop};
 
 /// Words of a record in front of its live-ins.
 pub const RECORD_HEAD_WORDS: usize = size_of::<RecordHead>() / 8;
@@ -78,7 +78,7 @@ pub struct Written {
     pub checksum: u32,
 }
 
-/// Writes the record of a thread in a section into its bank.
+/// Writes the record of a thread into its bank.
 ///
 /// The parts come in the order of the methods. Where there is too much of one, or one comes too late, nothing is
 /// written any more, and [`finish`](Self::finish) says so.
@@ -87,7 +87,8 @@ pub struct Written {
 pub struct RecordWriter<'a> {
     words: Words<'a>,
     sequence: u64,
-    code: Code,
+    /// `None`: it is in no section.
+    code: Option<Code>,
     first_lock: u64,
     counts: Counts,
     /// What was written last.
@@ -105,10 +106,21 @@ struct Counts {
 }
 
 impl<'a> RecordWriter<'a> {
-    /// Begins the record with this number, in the bank that it [belongs to](super::bank_of). The record before lies in
-    /// the other one, and is durable.
+    /// Begins the record with this number, of a thread in a section, in the bank that it [belongs to](super::bank_of).
+    /// The record before lies in the other one, and is durable.
     #[inline]
     pub fn new(bank: &'a mut [u64; BANK_WORDS], sequence: u64, code: Code) -> Self {
+        Self::begin(bank, sequence, Some(code))
+    }
+
+    /// The same for a thread in no section: nothing follows but bits that are freed.
+    #[inline]
+    pub fn idle(bank: &'a mut [u64; BANK_WORDS], sequence: u64) -> Self {
+        Self::begin(bank, sequence, None)
+    }
+
+    #[inline]
+    fn begin(bank: &'a mut [u64; BANK_WORDS], sequence: u64, code: Option<Code>) -> Self {
         Self {
             words: Words {
                 place: bank,
@@ -171,17 +183,20 @@ impl<'a> RecordWriter<'a> {
         self.push(Part::Redo, is_room, &[redo.address, redo.value])
     }
 
-    /// Bits of a bitmap that the section has taken.
+    /// Bits of a bitmap of which nothing else tells.
     #[inline]
     pub fn bits(mut self, bits: Bits) -> Self {
         self.counts.bits += 1;
-        let is_room = self.counts.bits <= BITS_MAX && bits.address.is_multiple_of(8);
-        self.push(Part::Bits, is_room, &[bits.address, bits.mask])
+        let words = bits.to_words();
+        let may_be = self.code.is_some() || bits.change == BitsChange::Freed;
+        let is_room = self.counts.bits <= BITS_MAX && may_be && words.is_some();
+        self.push(Part::Bits, is_room, &words.unwrap_or_default())
     }
 
     #[inline]
     fn push(mut self, part: Part, is_room: bool, words: &[u64]) -> Self {
-        let is_written = is_room && part >= self.part && !self.is_refused;
+        let belongs = part >= self.part && (self.code.is_some() || part == Part::Bits);
+        let is_written = is_room && belongs && !self.is_refused;
         self.is_refused = !(is_written && self.words.push(words));
         self.part = part;
         self
@@ -209,7 +224,7 @@ impl<'a> RecordWriter<'a> {
             redo: redo as u8,
             more,
             sequence: self.sequence.into(),
-            code: self.code.to_word().into(),
+            code: self.code.map_or(0, Code::to_word).into(),
             first_lock: self.first_lock.into(),
         };
         self.words
@@ -219,19 +234,6 @@ impl<'a> RecordWriter<'a> {
 
 const fn is_number(sequence: u64) -> bool {
     sequence != 0 && sequence < SEQUENCE_END
-}
-
-/// Writes a record that says that the thread is in no section. `None` for a number that is none.
-#[inline]
-pub fn idle(bank: &mut [u64; BANK_WORDS], sequence: u64, salt: &SlotSalt) -> Option<Written> {
-    if !is_number(sequence) {
-        return None;
-    }
-    let words = Words {
-        place: bank,
-        used: RECORD_HEAD_WORDS,
-    };
-    words.seal([0, sequence.to_le(), 0, 0], salt)
 }
 
 /// Writes a frame to where it is to lie in the stack.

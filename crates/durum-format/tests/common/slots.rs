@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use durum_format::section::{
     BANK_WORDS, Code, Damage, FrameLink, FrameWriter, Head, Record, RecordWriter, Slot, SlotSalt,
-    StackTop, State, Written, bank_of, idle,
+    StackTop, State, Written, bank_of,
 };
 use durum_format::{DEFAULT_BASE, SPACE_SIZE};
 
@@ -67,7 +67,8 @@ impl Image {
 
     /// Writes a record of no section.
     pub fn idle(&mut self, sequence: u64) {
-        idle(&mut self.banks[bank_of(sequence)], sequence, &salt()).unwrap();
+        let bank = &mut self.banks[bank_of(sequence)];
+        RecordWriter::idle(bank, sequence).finish(&salt()).unwrap();
     }
 
     /// Writes a frame to word `index` of the stack.

@@ -24,8 +24,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 const LOGS: Site = Site("logs that are replayed");
 const HOME: Site = Site("recovered data");
 
-/// Makes the logs durable from which a plan comes, if any. Where the power stayed on and only the process ended, files
-/// hold what was never synced.
+/// Makes the logs and records durable from which a plan comes, if any. Where the power stayed on and only the process
+/// ended, files hold what was never synced.
 ///
 /// Returns what is wrong with a log, which somebody may cut short after it was read: then nothing of the plan may be
 /// written.
@@ -37,12 +37,12 @@ pub(crate) fn sync_logs(
     contents: &Contents,
     plan: &ClientPlan,
 ) -> Result<Option<Refusal>> {
-    if !plan.replays_logs {
+    if !plan.replays_logs && plan.interrupted.is_none() {
         return Ok(None);
     }
     let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
     // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction, and
-    // no log that tells of it.
+    // no log that tells of it. And records before sections go on from them, and write over the ones before.
     let sync = |log: &Uuid| {
         let file = open(puddles, contents, *log)?;
         sync(&file, LOGS)

@@ -36,10 +36,7 @@ pub(crate) fn plan_client(
     access: Access,
     step: &mut dyn FnMut(u64, u64),
 ) -> Result<ClientPlan> {
-    let mut plan = ClientPlan {
-        interrupted: sections::interruption(puddles, contents, client)?,
-        ..ClientPlan::default()
-    };
+    let mut plan = ClientPlan::default();
     let listed = read_log_spaces(puddles, contents, client, access, &mut plan)?;
     // Puddles that were prepared are no logs until a log space names them. One that is damaged may have named any.
     let are_all_named = listed.unfinished.is_none() && plan.invalid.is_empty();
@@ -61,6 +58,7 @@ pub(crate) fn plan_client(
         decide_log(log, &logs, &unreached, &mut home, &mut plan)?;
         step(done, total);
     }
+    sections::plan_sections(puddles, contents, client, &home, &mut plan)?;
     plan.settle(contents, client, &mut home)?;
     plan.replays_logs = !plan.writes.is_empty();
     twin::plan_twins(puddles, contents, client, access, &mut home, &mut plan)?;

@@ -80,8 +80,8 @@ pub(crate) struct ClientPlan {
     pub(crate) invalid: Vec<InvalidLog>,
     /// Sections that it was in: it stays, with the pools that it could write.
     pub(crate) interrupted: Option<Interruption>,
-    /// Puddles of logs and log spaces that were read and found valid: the writes come from them. They may go when those
-    /// are durable.
+    /// Puddles of logs, log spaces and sections that were read and found valid: the writes come from them. They may go
+    /// when those are durable.
     pub(crate) sound: BTreeSet<Uuid>,
 }
 

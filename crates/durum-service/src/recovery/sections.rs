@@ -1,17 +1,23 @@
 //! The sections that a client was in when it ended: only their own code can complete them.
 //!
-//! Recovery reads what their threads have recorded, and writes nothing. Where a section is under way, or nobody can say
-//! whether one is, the pools that the client could write are left to whoever completes it: they hold what is half done,
-//! and what the client's locks kept others from seeing.
+//! Recovery reads what their threads have recorded. What a record says of words is written, as it may be again and
+//! again: bits of memory that a section has taken, and words to be stored again. Memory that sections have freed is free
+//! when none is under way that may still write there.
+//!
+//! Where a section is under way, or nobody can say whether one is, the pools that the client could write are left to
+//! whoever completes it: they hold what is half done, and what the client's locks kept others from seeing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use durum_format::Uuid;
 use durum_format::puddle::{self, PuddleKind};
-use durum_format::section::{Code, Sections, State};
+use durum_format::section::{Bits, BitsChange, Code, Record, Sections, State};
 
+use super::home::{Home, Place};
 use super::obstacle::Obstacle;
+use super::plan::ClientPlan;
+use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
 use crate::model::InterruptedClient;
@@ -40,6 +46,25 @@ impl Interruption {
     }
 }
 
+/// A word that a record tells of, and what becomes of it.
+#[derive(Debug)]
+struct Word {
+    address: u64,
+    kind: WriteKind,
+}
+
+/// What the threads of a client have recorded.
+#[derive(Debug, Default)]
+struct Found {
+    interruption: Interruption,
+    /// Words to be written before sections go on.
+    before: Vec<Word>,
+    /// And when all of them have ended.
+    behind: Vec<Word>,
+    /// The puddles that could be read.
+    puddles: Vec<Uuid>,
+}
+
 /// What a client left under way in the pools that it could write. Writes nothing.
 ///
 /// # Errors
@@ -49,23 +74,87 @@ pub(crate) fn interruption(
     contents: &Contents,
     client: Uuid,
 ) -> Result<Option<Interruption>> {
-    let mut found = Interruption::default();
-    // Of pools that were all given up nothing can be completed.
-    if contents.granted_pools(client).next().is_none() {
-        return Ok(None);
-    }
-    for (uuid, record) in contents.section_puddles_of(client) {
-        read(puddles, contents, uuid, &record, &mut found)?;
-    }
+    let found = read(puddles, contents, client)?.interruption;
     Ok(Some(found).filter(|found| !found.is_nothing()))
 }
 
-fn read(
+/// Plans what the records of a client's sections say, and notes which sections it left under way.
+///
+/// # Errors
+/// Of the system.
+pub(super) fn plan_sections(
+    puddles: &Puddles,
+    contents: &Contents,
+    client: Uuid,
+    home: &Home<'_>,
+    plan: &mut ClientPlan,
+) -> Result<()> {
+    let Found {
+        interruption,
+        before,
+        behind,
+        puddles: sound,
+    } = read(puddles, contents, client)?;
+    let is_over = interruption.is_nothing();
+    let behind = behind.into_iter().filter(|_| is_over);
+    for Word { address, kind } in before.into_iter().chain(behind) {
+        // A pool may have been accepted as it was.
+        if let Place::Granted(puddle, header) = home.place(address, 8) {
+            plan.writes.push(HomeWrite {
+                puddle,
+                offset: address - header.address,
+                kind,
+            });
+        }
+    }
+    plan.sound.extend(sound);
+    plan.interrupted = (!is_over).then_some(interruption);
+    Ok(())
+}
+
+fn read(puddles: &Puddles, contents: &Contents, client: Uuid) -> Result<Found> {
+    let mut found = Found::default();
+    // Of pools that were all given up nothing can be completed.
+    if contents.granted_pools(client).next().is_some() {
+        for (uuid, record) in contents.section_puddles_of(client) {
+            read_puddle(puddles, contents, uuid, &record, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+impl Found {
+    fn note(&mut self, record: &Record<'_>) {
+        self.interruption.sections += 1;
+        self.interruption.first.get_or_insert(record.code);
+        let redo = record.redo().map(|redo| Word {
+            address: redo.address,
+            kind: WriteKind::Copy(redo.value.to_le_bytes().to_vec().into()),
+        });
+        self.before.extend(redo);
+        self.note_bits(record.bits());
+    }
+
+    fn note_bits(&mut self, bits: impl Iterator<Item = Bits>) {
+        for bits in bits {
+            let (words, kind) = match bits.change {
+                BitsChange::Taken => (&mut self.before, WriteKind::bits(bits.mask, 0)),
+                BitsChange::Freed => (&mut self.behind, WriteKind::bits(0, bits.mask)),
+            };
+            words.push(Word {
+                address: bits.address,
+                kind,
+            });
+        }
+    }
+}
+
+fn read_puddle(
     puddles: &Puddles,
     contents: &Contents,
     uuid: Uuid,
     record: &PuddleRecord,
-    found: &mut Interruption,
+    found: &mut Found,
 ) -> Result<()> {
     let path = files::puddle_path(puddles.store(), uuid);
     let (offset, size) = (
@@ -78,7 +167,7 @@ fn read(
     let heap = match heap.map_err(Obstacle::of_log) {
         Ok(heap) => heap,
         Err(Obstacle::Invalid(reason)) => {
-            found.damage.get_or_insert(reason);
+            found.interruption.damage.get_or_insert(reason);
             return Ok(());
         }
         Err(Obstacle::Fatal(error)) => return Err(error),
@@ -89,18 +178,17 @@ fn read(
     let sections = match Sections::of(&header, heap.bytes(), used, store) {
         Ok(sections) => sections,
         Err(error) => {
-            found.damaged(&path, &error);
+            found.interruption.damaged(&path, &error);
             return Ok(());
         }
     };
+    found.puddles.push(uuid);
     for slot in sections.slots() {
         match slot.current() {
-            Ok(State::Unused | State::Idle { .. }) => {}
-            Ok(State::InSection(record)) => {
-                found.sections += 1;
-                found.first.get_or_insert(record.code);
-            }
-            Err(damage) => found.damaged(&path, &damage),
+            Ok(State::Unused) => {}
+            Ok(State::Idle(idle)) => found.note_bits(idle.bits()),
+            Ok(State::InSection(record)) => found.note(&record),
+            Err(damage) => found.interruption.damaged(&path, &damage),
         }
     }
     Ok(())

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use durum_format::UNIT;
-use durum_format::section::{BANK_WORDS, Code, Head, RecordWriter, bank_of, idle};
+use durum_format::section::{
+    BANK_WORDS, Bits, BitsChange, Code, Head, RecordWriter, Redo, bank_of,
+};
 use durum_service::{
     CloneOptions, Embedded, Error, ErrorKind, Host, PuddleGrant, PuddleKind, PuddleOwner,
     ReadOnlyStore, Service, check, clone_store,
@@ -57,7 +59,7 @@ pub fn record(
         true => RecordWriter::new(&mut bank, sequence, code())
             .live_ins(&[5])
             .finish(&salt),
-        false => idle(&mut bank, sequence, &salt),
+        false => RecordWriter::idle(&mut bank, sequence).finish(&salt),
     };
     let bytes: Vec<u8> = bank.iter().flat_map(|word| word.to_le_bytes()).collect();
     let at = heap(grant) + head.bank_offset(slot, bank_of(sequence));
@@ -221,6 +223,87 @@ fn pools_with_sections_under_way_are_refused_and_others_open() {
 
 fn names_without_opening(store: &Embedded) -> Vec<String> {
     store.interrupted().unwrap().remove(0).pools
+}
+
+/// Writes a record that tells of words, of a section or of none.
+fn record_of_words(
+    store: &Embedded,
+    sections: &PuddleGrant,
+    slot: u32,
+    words: [u64; 4],
+    is_in: bool,
+) {
+    let (head, mut bank) = (head(store.id()), [0; BANK_WORDS]);
+    let bits = |address, change| Bits {
+        address,
+        mask: 0b110,
+        change,
+    };
+    let [taken, freed, redo, other] = words;
+    let mut writer = RecordWriter::idle(&mut bank, 1);
+    if is_in {
+        writer = RecordWriter::new(&mut bank, 1, code()).live_ins(&[5]);
+        writer = writer.redo(Redo {
+            address: redo,
+            value: DONE,
+        });
+        writer = writer.bits(bits(taken, BitsChange::Taken));
+    }
+    let writer = writer
+        .bits(bits(freed, BitsChange::Freed))
+        .bits(bits(other, BitsChange::Freed));
+    let written = writer.finish(&head.slot_salt(slot)).unwrap();
+    let bytes: Vec<u8> = bank.iter().flat_map(|word| word.to_le_bytes()).collect();
+    put(
+        sections,
+        heap(sections) + head.bank_offset(slot, 1),
+        &bytes[..written.bytes],
+    );
+}
+
+/// What sections have taken is taken before they go on, and what they have freed is free when all have ended. Pools that
+/// their client could not write are left alone.
+#[test]
+fn words_that_records_tell_of_are_written() {
+    for is_in in [false, true] {
+        let directory = scratch();
+        let path = directory.path().join("store");
+        let store = create(&path);
+        let [a, c] = ["a", "c"].map(|name| store.create_pool(name, &spec()).unwrap());
+        store.close_pool(c.uuid).unwrap();
+        let place = |number: u64| PLACE + 8 * number;
+        let address = |number| root(&a).address + place(number);
+        let (taken, freed, redo, freed_idle) = (0, 1, 2, 3);
+        for (number, value) in [(taken, 1), (freed, 7), (redo, OLD), (freed_idle, 7)] {
+            put(root(&a), place(number), &u64::to_le_bytes(value));
+        }
+        put(root(&c), PLACE, &u64::to_le_bytes(7));
+        let other = root(&c).address + PLACE;
+        let sections = sections_of(&store);
+        let words = [freed_idle, freed, redo].map(address);
+        let of_idle = [0, words[0], 0, other];
+        record_of_words(&store, &sections, 0, of_idle, false);
+        let of_section = [address(taken), words[1], words[2], other];
+        record_of_words(&store, &sections, 1, of_section, is_in);
+        let client = store.id();
+        drop((store, sections));
+        let expected = match is_in {
+            true => [7, 7, DONE, 7],
+            false => [1, 1, OLD, 1],
+        };
+        let found = |a: &PuddleGrant| [0, 1, 2, 3].map(|number| word(a, place(number)));
+        let store = open(&path);
+        if is_in {
+            // Again and again.
+            drop(store);
+            let store = open(&path);
+            let left = store.take_over(client).unwrap();
+            assert_eq!(found(&left.pools[0].root), expected);
+        } else {
+            assert_eq!(found(root(&store.open_pool("a").unwrap())), expected);
+        }
+        assert_eq!(word(root(&c), PLACE), 7);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use durum_format::puddle::heap_offset;
-use durum_format::section::{BANK_WORDS, Code, Head, RecordWriter, bank_of, idle};
+use durum_format::section::{BANK_WORDS, Code, Head, RecordWriter, bank_of};
 use durum_remote::Remote;
 use durum_service::{
     EngineKind, Error, ExportOptions, PoolSpec, PuddleGrant, PuddleKind, PuddleOwner,
@@ -40,7 +40,7 @@ fn record(puddle: &PuddleGrant, client: durum_format::Uuid, sequence: u64, is_in
         true => RecordWriter::new(&mut bank, sequence, code())
             .live_ins(&[5])
             .finish(&salt),
-        false => idle(&mut bank, sequence, &salt),
+        false => RecordWriter::idle(&mut bank, sequence).finish(&salt),
     };
     let bytes: Vec<u8> = bank.iter().flat_map(|word| word.to_le_bytes()).collect();
     let place = heap + head.bank_offset(0, bank_of(sequence));
