@@ -42,9 +42,10 @@ void durum_own(const void *start, size_t size);
  * this returns. The program ends if the heap has a root of another size. */
 void *nv_root(size_t size);
 
-/* As malloc, calloc, realloc, strdup and free, in the heap. What they take is durable when they
- * return; what is freed in a section is given back when that has ended. NULL and ENOMEM, if there
- * is no room. A crash before anything leads to new memory leaves it taken. */
+/* As malloc, calloc, realloc, strdup and free, in the heap. NULL and ENOMEM, if there is no room.
+ * In a section, memory is taken with what the section stores next, and freed when it has ended: a
+ * crash loses none. Outside, it is durable when they return; a crash before anything leads to new
+ * memory leaves it taken. */
 void *nv_malloc(size_t size) __attribute__((__malloc__, __alloc_size__(1)));
 void *nv_calloc(size_t count, size_t size) __attribute__((__malloc__, __alloc_size__(1, 2)));
 void *nv_realloc(void *object, size_t size) __attribute__((__alloc_size__(2)));

@@ -79,7 +79,7 @@ pub extern "C" fn __durum_ido_durum_durable_end() {
     // SAFETY: the same.
     let thread = unsafe { &mut *thread::current() };
     section::end(thread);
-    alloc::free_what_was_freed(thread);
+    alloc::end_section(thread);
 }
 
 /// Records in front of a store, with live-ins at `words`: what the section has stored is durable when this returns, and
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn __durum_ido_record(
 }
 
 /// The same in front of the store of one aligned word, behind which the section stores nothing before it lets a lock
-/// go. Does nothing outside of sections, and where it is all that the section stores: that needs no record.
+/// go. Does nothing outside of sections, and where it is all that the section does: that needs no record.
 ///
 /// # Safety
 /// As for [`__durum_ido_record`].
@@ -114,7 +114,8 @@ pub unsafe extern "C" fn __durum_ido_record_word(
 ) {
     // SAFETY: as the caller promises.
     let (thread, region) = unsafe { (&mut *thread, &*region) };
-    match (thread.depth, thread.is_published) {
+    let is_untold = (thread.slot.as_ref()).is_some_and(|slot| slot.memory.is_untold());
+    match (thread.depth, thread.is_published || is_untold) {
         (0, _) => {}
         (1, false) => record::begin_word(thread),
         // SAFETY: as the caller promises.
@@ -355,15 +356,16 @@ pub extern "C" fn nv_root(size: usize) -> *mut c_void {
     heap::root(size).cast()
 }
 
-/// `size` bytes of the heap, whatever they hold. NULL, and ENOMEM, where there is no room. They are taken durably
-/// when this returns: a crash before anything leads to them leaves them taken.
+/// `size` bytes of the heap, whatever they hold. NULL, and ENOMEM, where there is no room. In a section they are taken
+/// durably with its next record, or when it lets a lock go: a crash before leaves nothing taken. Outside of sections
+/// they are when this returns, and a crash before anything leads to them leaves them taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn nv_malloc(size: usize) -> *mut c_void {
     open::open_of_environment();
     alloc::allocate(size, Contents::Any).cast()
 }
 
-/// The same for `count` elements, of zeros, which are durable.
+/// The same for `count` elements, of zeros.
 #[unsafe(no_mangle)]
 pub extern "C" fn nv_calloc(count: usize, size: usize) -> *mut c_void {
     // What is too large has no room.
@@ -372,7 +374,7 @@ pub extern "C" fn nv_calloc(count: usize, size: usize) -> *mut c_void {
     alloc::allocate(size, Contents::Zeros).cast()
 }
 
-/// The same, with the contents of an object, durably, which is freed as by [`nv_free`].
+/// The same, with the contents of an object, which is freed as by [`nv_free`].
 ///
 /// # Safety
 /// NULL, or an object of the heap that nobody else uses.
@@ -383,7 +385,7 @@ pub unsafe extern "C" fn nv_realloc(object: *mut c_void, size: usize) -> *mut c_
     unsafe { alloc::reallocate(object.cast(), size) }.cast()
 }
 
-/// The same, with a copy of a string, which is durable.
+/// The same, with a copy of a string.
 ///
 /// # Safety
 /// A string.
@@ -395,8 +397,8 @@ pub unsafe extern "C" fn nv_strdup(text: *const c_char) -> *mut c_char {
     alloc::allocate(bytes.len(), Contents::Copy(bytes.as_ptr(), bytes.len())).cast()
 }
 
-/// Frees an object; NULL is allowed. Durable when this returns; in a section, when that has ended. A crash in between
-/// may leave it taken.
+/// Frees an object; NULL is allowed. Durable when this returns; in a section, when that has ended. Nobody gets its
+/// place before all sections have ended that are under way then.
 ///
 /// # Safety
 /// Nothing leads there that is followed any more.

@@ -1,15 +1,19 @@
 //! Memory of the heap.
 //!
-//! Each call is a transaction of its own, durable when it returns, and no part of the section that it is made in: a
-//! crash may leave what was taken and not linked yet, which nobody finds then. That records tell of it is the next
-//! step. What a section frees is freed when it has ended, as a crash may make it do so again.
+//! In a section nothing of it costs a fence: its records tell what it has taken and freed ([`crate::memory`]). Outside,
+//! and where more was taken than a record has room for, bits of bitmaps are made durable by themselves. They are
+//! independent of each other: a crash leaves something taken that nothing leads to, at worst.
 
-use durum::{Result, StoreError, Tx};
+use durum::{Freed, Pool, StoreError};
 use durum_persist::line;
 
 use crate::fatal::{OrFatal, fatal};
 use crate::heap;
+use crate::lines::Lines;
+use crate::memory::{Memory, TAKEN_MAX};
 use crate::reach;
+use crate::record;
+use crate::slots;
 use crate::thread::{self, Thread};
 
 /// As of `malloc`.
@@ -25,24 +29,39 @@ pub(crate) enum Contents {
     Copy(*const u8, usize),
 }
 
-/// `size` bytes, durably taken and filled. Null, and `ENOMEM`, where there is no room.
+/// `size` bytes, filled. Null, and `ENOMEM`, where there is no room. Durably taken with the next record of the thread's
+/// section, or when this returns.
 pub(crate) fn allocate(size: usize, contents: Contents) -> *mut u8 {
-    let heap = heap::current();
     let size = size.max(1);
-    let fill = |tx: &Tx| -> Result<*mut u8> {
-        let made = tx.alloc_bytes(&heap.pool, 0, size, ALIGN)?;
-        // SAFETY: was just allocated; the source is the caller's.
-        unsafe {
-            match contents {
-                Contents::Any => {}
-                Contents::Zeros => line::zero(made, size),
-                Contents::Copy(source, len) => line::copy(made, source, len.min(size)),
+    let heap = heap::current();
+    let made = with_thread(|thread| {
+        thread.is_stale = true;
+        let is_in_section = thread.depth > 0;
+        match thread.ensure_slot() {
+            true => {
+                let Thread { slot, lines, .. } = thread;
+                let memory = slot.as_mut().map(|slot| &mut slot.memory);
+                memory.map(|memory| take(&heap.pool, memory, lines, size, contents, is_in_section))
             }
+            false => None,
         }
-        Ok(made)
-    };
-    let made = heap.pool.transaction(fill);
-    with_thread(|thread| thread.is_stale = true);
+        .unwrap_or_else(|| {
+            // A thread that cannot record.
+            let mut memory = Memory::default();
+            let made = take(
+                &heap.pool,
+                &mut memory,
+                &mut thread.lines,
+                size,
+                contents,
+                false,
+            );
+            if let Some(taking) = memory.taking {
+                heap.pool.end_taking(taking);
+            }
+            made
+        })
+    });
     match made {
         Ok(made) => made,
         Err(error) if is_full(&error) => {
@@ -52,6 +71,36 @@ pub(crate) fn allocate(size: usize, contents: Contents) -> *mut u8 {
         }
         Err(error) => fatal!("taking {size} bytes of the heap: {error}"),
     }
+}
+
+fn take(
+    pool: &Pool,
+    memory: &mut Memory,
+    lines: &mut Lines,
+    size: usize,
+    contents: Contents,
+    is_told: bool,
+) -> durum::Result<*mut u8> {
+    let taking = memory.taking.get_or_insert_with(|| pool.taking());
+    let made = pool.take(taking, 0, size, ALIGN, |start, size| {
+        // SAFETY: in a puddle of the heap that is open.
+        unsafe { lines.add(start, size) };
+    })?;
+    // SAFETY: was just taken; the source is the caller's.
+    unsafe {
+        match contents {
+            Contents::Any => {}
+            Contents::Zeros => line::zero(made, size),
+            Contents::Copy(source, len) => line::copy(made, source, len.min(size)),
+        }
+        if !matches!(contents, Contents::Any) {
+            lines.add(made.expose_provenance(), size);
+        }
+    }
+    if !is_told || taking.bits().len() > TAKEN_MAX {
+        record::settle_taken(memory, lines);
+    }
+    Ok(made)
 }
 
 fn is_full(error: &durum::Error) -> bool {
@@ -68,16 +117,26 @@ pub(crate) fn free(object: *mut u8) {
         return;
     }
     check(object, "nv_free");
-    let is_later = with_thread(|thread| {
+    let freed = heap::current().pool.free_by_record(object);
+    let freed = freed.or_fatal("nv_free");
+    with_thread(|thread| {
         thread.is_stale = true;
-        if thread.depth > 0 {
-            thread.freed.push(object.expose_provenance());
+        if thread.depth == 0 && thread::oldest_under_way() == u64::MAX {
+            free_now(vec![freed], thread);
+        } else if thread.ensure_slot()
+            && let Some(slot) = &mut thread.slot
+        {
+            slot.memory.free(freed);
+            end_section(thread);
         }
-        thread.depth > 0
+        // Else it stays taken, as nobody can tell of it who cannot record.
     });
-    if !is_later {
-        free_now(object);
-    }
+}
+
+/// No section is under way that could need it.
+fn free_now(freed: Vec<Freed>, thread: &mut Thread) {
+    record::settle_freed(&freed, &mut thread.lines);
+    heap::current().pool.give_back(freed);
 }
 
 /// The same contents in `size` bytes elsewhere; the old object is freed. Null, and `ENOMEM`, where there is no room:
@@ -108,23 +167,59 @@ fn check(object: *mut u8, function: &str) {
     }
 }
 
-fn free_now(object: *mut u8) {
-    let heap = heap::current();
-    let freed = heap.pool.transaction(|tx| {
-        // SAFETY: the program says that nobody uses it any more.
-        unsafe { tx.free(object) }
-    });
-    freed.or_fatal("nv_free");
-}
-
-/// Frees what the thread's section has freed, which has ended.
+/// What is left to be done with the memory of a thread's section, if that has ended.
 #[inline]
-pub(crate) fn free_what_was_freed(thread: &mut Thread) {
-    if thread.depth == 0 && !thread.freed.is_empty() {
-        for object in std::mem::take(&mut thread.freed) {
-            free_now(std::ptr::with_exposed_provenance_mut(object));
+pub(crate) fn end_section(thread: &mut Thread) {
+    if thread.depth == 0
+        && let Some(slot) = &mut thread.slot
+    {
+        let is_told = !slot.memory.is_untold();
+        if !is_told || slot.memory.has_cleared() {
+            give_back(thread);
         }
     }
+}
+
+#[cold]
+fn give_back(thread: &mut Thread) {
+    if thread
+        .slot
+        .as_ref()
+        .is_some_and(|slot| slot.memory.is_untold())
+    {
+        // A section that has recorded nothing else.
+        record::idle(thread);
+    }
+    let heap = heap::current();
+    if let Some(slot) = &mut thread.slot {
+        heap.pool.give_back(slot.memory.take_cleared());
+        slot.memory.free_unused(heap.pool.empty_slabs());
+    }
+}
+
+/// The heap is closed, and no section is under way: what was freed is free. Durable when this returns.
+pub(crate) fn close() {
+    let left = slots::close().into_iter().map(|slot| slot.memory);
+    with_thread(|thread| {
+        let own = thread.slot.as_mut();
+        let own = own.filter(|slot| slot.opening == reach::opening());
+        let own = own.map(|slot| std::mem::take(&mut slot.memory));
+        let freed: Vec<Freed> = left.chain(own).flat_map(Memory::into_freed).collect();
+        record::settle_freed(&freed, &mut thread.lines);
+    });
+}
+
+/// The sections that were interrupted have ended, and `done` makes their records go, durably: what they have freed is
+/// free.
+pub(crate) fn end_interrupted<E>(
+    freed: Vec<Freed>,
+    done: impl FnOnce() -> Result<(), E>,
+) -> Result<(), E> {
+    // ORDER: before the records go, which tell of it.
+    with_thread(|thread| record::settle_freed(&freed, &mut thread.lines));
+    done()?;
+    heap::current().pool.give_back(freed);
+    Ok(())
 }
 
 fn with_thread<R>(body: impl FnOnce(&mut Thread) -> R) -> R {

@@ -9,7 +9,7 @@ use durum::{Pool, Store};
 use durum_persist::line::LINE;
 
 use crate::fatal::fatal;
-use crate::{reach, slots, thread};
+use crate::{reach, thread};
 
 /// What this version makes and opens.
 pub(crate) const VERSION: u64 = 1;
@@ -64,7 +64,6 @@ pub(crate) fn path() -> Option<PathBuf> {
 pub(crate) fn close() -> durum::Result<()> {
     let heap = HEAP.write().unwrap_or_else(PoisonError::into_inner).take();
     reach::close();
-    slots::close();
     thread::tell_of_store();
     match heap {
         Some(Heap { pool, store, .. }) => {

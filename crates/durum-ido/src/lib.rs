@@ -19,7 +19,8 @@
 //! | --- | --- |
 //! | `fatal`, `open_error`, `sites` | how a program ends, why a heap was not opened, every write-back and fence |
 //! | `code`, `names`, `program`, `reach` | code that can go on, the program's locks and addresses, and the heap's |
-//! | `lines`, `slots`, `stack`, `held` | stores that are not durable yet, places for records, stacks, locks |
+//! | `lines`, `memory` | stores that are not durable yet, memory that was taken and freed |
+//! | `slots`, `stack`, `held` | places for records, stacks, locks |
 //! | `thread` | what is known of a thread: all of that |
 //! | `record`, `section` | records, and where sections begin and end |
 //! | `refusals` | what sections may not do |
@@ -28,8 +29,7 @@
 //! | `resume`, `open` | what was interrupted goes on, when a heap is opened |
 //! | [`abi`], [`abi_locks`], [`abi_malloc`] | the functions that compiled code calls |
 //!
-//! Not yet: allocations that are a part of their section's record (a crash may leave memory taken that nothing leads
-//! to), stores that a record repeats, and threads that have taken a lock several times when they record.
+//! Not yet: stores that a record repeats, and threads that have taken a lock several times when they record.
 
 #![warn(clippy::unwrap_used)]
 
@@ -44,6 +44,7 @@ mod heap;
 mod held;
 mod lines;
 mod locks;
+mod memory;
 mod names;
 mod open;
 mod open_error;

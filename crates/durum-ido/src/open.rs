@@ -10,6 +10,7 @@ use durum::{
     StoreOptions,
 };
 
+use crate::alloc;
 use crate::fatal::fatal;
 use crate::globals;
 use crate::heap::{self, Heap, HeapRoot, VERSION};
@@ -62,11 +63,12 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
     reach::open(info.base, info.space_size, epoch);
     slots::open(store.clone(), reach::opening());
     thread::tell_of_store();
-    let sections = resume::read(&interrupted, info.base..info.base + info.space_size);
+    let store_range = info.base..info.base + info.space_size;
+    let left = resume::read(&interrupted, store_range, &pool);
     // Sections that go on use it.
     heap::publish(Heap { pool, root, store });
-    let completed = sections.map(resume::run);
-    let ended = completed.and_then(|()| resume::done(interrupted));
+    let completed = left.map(resume::run);
+    let ended = completed.and_then(|freed| resume::done(interrupted, freed));
     match ended {
         Ok(()) => {
             IS_OPEN.store(true, Ordering::Release);
@@ -87,6 +89,7 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
 /// What the store says. The next opener recovers.
 pub fn close() -> durum::Result<()> {
     IS_OPEN.store(false, Ordering::Release);
+    alloc::close();
     globals::forget();
     heap::close()
 }

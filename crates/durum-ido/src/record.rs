@@ -7,20 +7,26 @@
 
 use std::ptr::{self, NonNull};
 
+use durum::Freed;
 use durum_format::section::{
-    BANK_WORDS, Code, Lock, RECORD_HEAD_WORDS, RecordWriter, SlotSalt, Written, idle,
+    BANK_WORDS, Code, Lock, RECORD_HEAD_WORDS, RecordWriter, SlotSalt, Written,
 };
 use durum_persist::{Site, line};
 
 use crate::code::Region;
 use crate::fatal::fatal;
 use crate::held::HeldLock;
+use crate::lines::Lines;
+use crate::memory::{self, Memory};
 use crate::names;
 use crate::reach;
-use crate::sites::{IDLE_FENCE, IDLE_WRITE, OWNED_FENCE, RECORD_FENCE, RECORD_WRITE, STORES_FENCE};
+use crate::sites::{
+    BITS_FENCE, IDLE_FENCE, IDLE_WRITE, OWNED_FENCE, RECORD_FENCE, RECORD_WRITE, STORES_FENCE,
+    TAKEN_FENCE,
+};
 use crate::slots::Slot;
 use crate::stack::{Stack, make_lasting};
-use crate::thread::Thread;
+use crate::thread::{self, Thread};
 
 /// Makes what the section has stored durable, and then a record with these live-ins, in which the lock `releasing` is
 /// not (0: all are).
@@ -69,16 +75,65 @@ pub(crate) unsafe fn make(
     if let Some(top) = thread.stack.in_use() {
         record = record.stack(top);
     }
-    let Some(written) = record.finish(&slot.salt) else {
+    let Some(written) = slot.memory.tell(record).finish(&slot.salt) else {
         let words = region.words;
         fatal!("{code}: {words} words of live-ins, or the locks, are too many for a record");
     };
     // ORDER: the record is durable before the region stores anything; else a crash finds what was stored and goes on
     // with the region before, whose reads have changed.
     publish(thread, written, RECORD_WRITE, RECORD_FENCE);
-    thread.is_published = true;
+    if !thread.is_published {
+        thread.note_published(memory::epoch());
+    }
     thread.is_stale = false;
     thread.stack.note_recorded();
+    if let Some(slot) = &mut thread.slot {
+        // ORDER: behind the record, which tells of them; durable with the region's stores, before another record does
+        // not.
+        slot.memory
+            .set_bits(|word| add_word(&mut thread.lines, word));
+    }
+}
+
+/// A word of a bitmap has changed.
+fn add_word(lines: &mut Lines, word: usize) {
+    // SAFETY: in a puddle of the heap that is open.
+    unsafe { lines.add(word, 8) };
+}
+
+/// What the thread has taken, and no record tells of, is so durably when this returns.
+#[inline]
+pub(crate) fn settle(thread: &mut Thread) {
+    if let Some(slot) = &mut thread.slot
+        && slot.memory.has_taken()
+    {
+        settle_taken(&mut slot.memory, &mut thread.lines);
+    }
+}
+
+/// What was taken is so durably when this returns, by its bits alone: a crash leaves it taken, whatever leads there.
+pub(crate) fn settle_taken(memory: &mut Memory, lines: &mut Lines) {
+    if lines.drain() {
+        // ORDER: headers, and what was written there, are durable before the bits are; else a crash finds an extent
+        // without a header.
+        line::fence(TAKEN_FENCE);
+    }
+    memory.set_bits(|word| add_word(lines, word));
+    if lines.drain() {
+        // ORDER: the bits are durable before anything leads there; else somebody else takes it after a crash.
+        line::fence(BITS_FENCE);
+    }
+}
+
+/// What was freed is free durably when this returns, by its bits alone: no section is under way that could need it.
+pub(crate) fn settle_freed<'f>(freed: impl IntoIterator<Item = &'f Freed>, lines: &mut Lines) {
+    freed
+        .into_iter()
+        .for_each(|freed| add_word(lines, freed.clear()));
+    if lines.drain() {
+        // ORDER: the bits are durable before anybody takes what they stand for; else they could lose it by a crash.
+        line::fence(BITS_FENCE);
+    }
 }
 
 /// Makes the frame of a call, whose place this gives. Durable with the next record.
@@ -106,6 +161,19 @@ pub(crate) fn end(thread: &mut Thread) {
     if !thread.is_published {
         return end_word(thread);
     }
+    idle(thread);
+}
+
+/// A record that the thread is in no section, and what it has freed: durable when this returns.
+pub(crate) fn idle(thread: &mut Thread) {
+    if let Some(slot) = &mut thread.slot
+        && slot.memory.has_freed()
+    {
+        let oldest = thread::oldest_under_way();
+        // ORDER: durable with the stores, before the record that does not tell of them any more.
+        slot.memory
+            .clear_bits(oldest, |word| add_word(&mut thread.lines, word));
+    }
     make_stores_durable(thread);
     let Some(slot) = &thread.slot else {
         no_slot(thread);
@@ -113,13 +181,14 @@ pub(crate) fn end(thread: &mut Thread) {
     let mut bank = next_bank(slot);
     // SAFETY: the thread's own, and the record before lies in the other bank.
     let bank = unsafe { bank.as_mut() };
-    let Some(written) = idle(bank, slot.sequence + 1, &slot.salt) else {
+    let record = RecordWriter::idle(bank, slot.sequence + 1);
+    let Some(written) = slot.memory.tell(record).finish(&slot.salt) else {
         fatal!("a thread has made more records than there are numbers");
     };
     // ORDER: durable before the lock is free; else a crash finds a claim to a lock that another section has taken
     // since, and does again what that one builds upon.
     publish(thread, written, IDLE_WRITE, IDLE_FENCE);
-    thread.is_published = false;
+    thread.note_ended();
 }
 
 /// In front of a word that needs no record: what it may link is durable when this returns.

@@ -7,14 +7,20 @@
 use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex, PoisonError};
 
-use durum::{InterruptedSections, SectionPuddle, Store};
-use durum_format::section::{Code, FrameLink, Head, LockKind, Record, Slot as Recorded, State};
+use durum::primitive::locked;
+use durum::{Freed, InterruptedSections, Pool, SectionPuddle, Store};
+use durum_format::section::{
+    Bits, BitsChange, Code, FrameLink, Head, LockKind, Record, Slot as Recorded, State,
+};
 
+use crate::alloc;
 use crate::code::{self, Function};
 use crate::fatal::fatal;
+use crate::heap;
 use crate::locks::claims;
+use crate::memory;
 use crate::names;
 use crate::open_error::{OpenError, refuse};
 use crate::program;
@@ -47,6 +53,14 @@ pub(crate) struct Section {
     frames: Vec<(FrameLink, Place)>,
 }
 
+/// What was left.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    sections: Vec<Section>,
+    /// By threads that were in none.
+    freed: Vec<Freed>,
+}
+
 /// Takes over what the clients of a store have left that were in sections in this pool.
 pub(crate) fn take_over(store: &Store, pool: &str) -> durum::Result<Vec<InterruptedSections>> {
     let clients = store.interrupted()?.into_iter();
@@ -54,34 +68,41 @@ pub(crate) fn take_over(store: &Store, pool: &str) -> durum::Result<Vec<Interrup
     of_pool.map(|left| store.take_over(left.client)).collect()
 }
 
-/// What was recorded of the sections that were taken over, of a store with these addresses.
+/// What was recorded of the sections that were taken over, of a store with these addresses, and of this pool's memory.
 ///
 /// # Errors
 /// A section that this program cannot complete.
 pub(crate) fn read(
     interrupted: &[InterruptedSections],
     store: Range<u64>,
-) -> Result<Vec<Section>, OpenError> {
+    pool: &Pool,
+) -> Result<Left, OpenError> {
     let puddles = interrupted.iter().flat_map(InterruptedSections::puddles);
-    let mut sections = Vec::new();
+    let mut left = Left::default();
     for puddle in puddles {
-        read_puddle(puddle, &store, &mut sections)?;
+        read_puddle(puddle, &store, pool, &mut left)?;
     }
-    Ok(sections)
+    Ok(left)
 }
 
-/// The store is told that all sections have ended, which gives their puddles back.
-pub(crate) fn done(interrupted: Vec<InterruptedSections>) -> Result<(), OpenError> {
-    for sections in interrupted {
-        sections.done()?;
-    }
-    Ok(())
+/// The store is told that all sections have ended, which gives their puddles back. What they have freed is free.
+pub(crate) fn done(
+    interrupted: Vec<InterruptedSections>,
+    freed: Vec<Freed>,
+) -> Result<(), OpenError> {
+    alloc::end_interrupted(freed, || {
+        for sections in interrupted {
+            sections.done()?;
+        }
+        Ok(())
+    })
 }
 
 fn read_puddle(
     puddle: &SectionPuddle,
     store: &Range<u64>,
-    sections: &mut Vec<Section>,
+    pool: &Pool,
+    left: &mut Left,
 ) -> Result<(), OpenError> {
     let (heap, size) = puddle.heap();
     // SAFETY: mapped, and nobody writes there yet.
@@ -99,20 +120,27 @@ fn read_puddle(
         };
         let state = recorded.current();
         let state = state.map_err(|damage| OpenError::Refused(damage.to_string()))?;
-        if let State::InSection(record) = state {
-            sections.push(section(slot, &record)?);
+        match state {
+            State::Unused => {}
+            State::Idle(idle) => left.freed.extend(freed(pool, idle.bits())?),
+            State::InSection(record) => left.sections.push(section(slot, &record, pool)?),
         }
     }
     Ok(())
 }
 
-fn section(mut slot: Slot, record: &Record<'_>) -> Result<Section, OpenError> {
-    if record.redo().len() + record.bits().len() > 0 {
-        return Err(later(
-            "words to be written again, or bits that it has taken",
-        ));
-    }
+/// What records say is freed. Recovery has seen to it that it is taken yet, and to all else that they say of words.
+fn freed(pool: &Pool, bits: impl Iterator<Item = Bits>) -> durum::Result<Vec<Freed>> {
+    let freed = bits.filter(|bits| bits.change == BitsChange::Freed);
+    let freed = freed.filter_map(|bits| pool.freed_by_record(bits).transpose());
+    freed.collect()
+}
+
+fn section(mut slot: Slot, record: &Record<'_>, pool: &Pool) -> Result<Section, OpenError> {
     slot.sequence = record.sequence;
+    for freed in freed(pool, record.bits())? {
+        slot.memory.free(freed);
+    }
     let top = record.stack.unwrap_or_default();
     let (mut frames, mut next) = (Vec::new(), top.frame);
     for frame in record.frames() {
@@ -145,12 +173,6 @@ fn section(mut slot: Slot, record: &Record<'_>) -> Result<Section, OpenError> {
         frames,
         slot,
     })
-}
-
-fn later(what: &str) -> OpenError {
-    OpenError::Refused(format!(
-        "a section has recorded {what}, which this version does not: run the program of the version that has left it"
-    ))
 }
 
 fn place_of(name: u64) -> Result<usize, OpenError> {
@@ -188,8 +210,9 @@ fn place(code: Code, words: impl Iterator<Item = u64>) -> Result<Place, OpenErro
     })
 }
 
-/// Completes sections; all have ended, durably, when this returns.
-pub(crate) fn run(sections: Vec<Section>) {
+/// Completes sections; all have ended, durably, when this returns. What they have freed, which is taken yet.
+pub(crate) fn run(Left { sections, freed }: Left) -> Vec<Freed> {
+    let (freed, epoch) = (Mutex::new(freed), memory::epoch());
     claims::enter(
         sections
             .iter()
@@ -198,15 +221,28 @@ pub(crate) fn run(sections: Vec<Section>) {
     let all_have_locks = Barrier::new(sections.len());
     std::thread::scope(|scope| {
         for section in sections {
-            let all_have_locks = &all_have_locks;
+            let (all_have_locks, freed) = (&all_have_locks, &freed);
             scope.spawn(move || {
                 durum_persist::record::join_thread();
-                let (place, frames) = section.enter();
+                let (place, frames) = section.enter(epoch);
                 all_have_locks.wait();
                 go_on(place, frames);
+                locked(freed).extend(freed_by_this_thread());
             });
         }
     });
+    freed.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn freed_by_this_thread() -> Vec<Freed> {
+    // SAFETY: the thread's own, and no compiled code runs on it any more.
+    let slot = unsafe { &mut (*thread::current()).slot };
+    let memory = slot.as_mut().map(|slot| std::mem::take(&mut slot.memory));
+    let mut memory = memory.unwrap_or_default();
+    if let Some(taking) = memory.taking.take() {
+        heap::current().pool.end_taking(taking);
+    }
+    memory.into_freed().collect()
 }
 
 impl Place {
@@ -223,7 +259,7 @@ impl Place {
 
 impl Section {
     /// The calling thread is where the interrupted one was.
-    fn enter(self) -> (Place, Vec<(FrameLink, Place)>) {
+    fn enter(self, epoch: u64) -> (Place, Vec<(FrameLink, Place)>) {
         // SAFETY: the thread's own, and no compiled code runs on it yet.
         let thread = unsafe { &mut *thread::current() };
         let (base, size) = self.slot.stack();
@@ -235,7 +271,7 @@ impl Section {
         }
         thread.unguarded = self.unguarded;
         thread.depth = self.locks.len() as u32 + self.unguarded;
-        thread.is_published = true;
+        thread.note_published(epoch);
         thread.is_resuming = 1;
         (self.place, self.frames)
     }

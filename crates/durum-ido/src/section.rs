@@ -49,6 +49,7 @@ pub(crate) fn end(thread: &mut Thread) {
         fatal!("durum_durable_end without durum_durable_begin");
     }
     if thread.depth == 1 {
+        record::settle(thread);
         record::end(thread);
     }
     thread.unguarded -= 1;
@@ -70,6 +71,8 @@ pub(crate) fn release(thread: &mut Thread, address: usize) -> Release {
         return Release::Held;
     }
     let lock = *lock;
+    // Whoever takes the lock next may be told of what was taken, and record that something leads there.
+    record::settle(thread);
     if is_last {
         record::end(thread);
     } else if thread.is_published && thread.releasing != address {

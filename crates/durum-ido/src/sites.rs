@@ -1,4 +1,5 @@
-//! Every write-back and fence of sections, by what it is there for. A crash test that leaves one out has to fail.
+//! Every write-back and fence of sections, and other steps that keep an order, by what it is there for. A crash test
+//! that leaves one out has to fail.
 
 use durum_persist::Site;
 
@@ -7,7 +8,7 @@ macro_rules! sites {
     ($($(#[$attribute:meta])* $site:ident = $name:literal;)+) => {
         $($(#[$attribute])* pub(crate) const $site: Site = Site($name);)+
 
-        /// Every write-back and fence of sections.
+        /// Every write-back and fence of sections, and other steps that keep an order.
         pub fn sites() -> Vec<Site> {
             vec![$($site),+]
         }
@@ -23,6 +24,11 @@ sites! {
     RECORD_FENCE = "section: fence after a record";
     IDLE_WRITE = "section: write back that it has ended";
     IDLE_FENCE = "section: fence after it has ended";
+    TAKEN_FENCE = "memory: fence between what was taken and its bits";
+    BITS_FENCE = "memory: fence after bits that no record tells of";
+    TELL_TAKEN = "memory: tell in a record what was taken";
+    TELL_FREED = "memory: tell in a record what was freed";
+    WAIT_FOR_SECTIONS = "memory: wait for the sections that were under way when something was freed";
     HEAD_WRITE = "sections: write back the head of their puddle";
     HEAD_FENCE = "sections: fence after the head of their puddle";
     LOCK_WRITE = "lock: write back its kind";

@@ -13,6 +13,7 @@ use durum_format::section::{
 };
 use durum_persist::line;
 
+use crate::memory::Memory;
 use crate::sites::{HEAD_FENCE, HEAD_WRITE};
 
 /// Two banks and a stack.
@@ -26,6 +27,8 @@ pub(crate) struct Slot {
     pub(crate) sequence: u64,
     /// Of which opening it is.
     pub(crate) opening: u64,
+    /// What its records tell of.
+    pub(crate) memory: Memory,
 }
 
 // SAFETY: memory of the store's, which the thread alone uses that has the slot.
@@ -44,6 +47,7 @@ impl Slot {
             salt: head.slot_salt(number),
             sequence: 0,
             opening,
+            memory: Memory::default(),
         }
     }
 
@@ -94,9 +98,10 @@ pub(crate) fn open(store: Store, opening: u64) {
     });
 }
 
-/// Nobody records in them any more.
-pub(crate) fn close() {
-    *locked(&SLOTS) = None;
+/// Nobody records in them any more: those that no thread has.
+pub(crate) fn close() -> Vec<Slot> {
+    let slots = locked(&SLOTS).take();
+    slots.map_or_else(Vec::new, |slots| slots.idle)
 }
 
 /// A slot for the calling thread. `None` while no heap is open.

@@ -14,6 +14,7 @@ use durum_persist::line::LINE;
 use crate::fatal::OrFatal;
 use crate::held::Held;
 use crate::lines::Lines;
+use crate::memory;
 use crate::reach;
 use crate::slots::{self, Slot};
 use crate::stack::Stack;
@@ -51,8 +52,8 @@ pub struct Thread {
     pub(crate) early: Stack,
     /// The memory of that.
     volatile: Vec<VolatileLine>,
-    /// Objects that it has freed in its section, to be freed when that has ended.
-    pub(crate) freed: Vec<usize>,
+    /// The epoch in which its section has begun to record ([`crate::memory`]).
+    under_way: AtomicU64,
 }
 
 /// Where the code that resumes puts what it was called with, for the function that it calls.
@@ -90,11 +91,24 @@ struct Known(*mut Thread);
 unsafe impl Send for Known {}
 
 /// All threads.
-static THREADS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+#[derive(Debug)]
+struct Threads {
+    known: Vec<Known>,
+    /// The epoch of the oldest section whose thread has ended in it.
+    left_under_way: u64,
+}
+
+static THREADS: Mutex<Threads> = Mutex::new(Threads {
+    known: Vec::new(),
+    left_under_way: memory::IN_NONE,
+});
 
 /// Tells all threads where the store lies that is open now, or that none is.
 pub(crate) fn tell_of_store() {
-    for thread in locked(&THREADS).iter() {
+    let mut threads = locked(&THREADS);
+    // It was in another opening.
+    threads.left_under_way = memory::IN_NONE;
+    for thread in &threads.known {
         // SAFETY: it lives as long as it is listed; only atomic members are used.
         unsafe { tell(thread.0) };
     }
@@ -110,7 +124,39 @@ unsafe fn tell(thread: *mut Thread) {
     store_size.store(size as u64, Ordering::Release);
 }
 
+/// The epoch of the oldest section that is under way and has recorded something; more than any where there is none.
+pub(crate) fn oldest_under_way() -> u64 {
+    let threads = locked(&THREADS);
+    let epochs = threads.known.iter().map(|thread| {
+        // SAFETY: it lives as long as it is listed; the member is atomic.
+        unsafe { (*thread.0).under_way.load(Ordering::Acquire) }
+    });
+    let epochs = epochs.chain([threads.left_under_way]);
+    let epochs = epochs.filter(|epoch| *epoch != memory::IN_NONE);
+    epochs.min().unwrap_or(u64::MAX)
+}
+
 impl Thread {
+    /// Its section records for the first time: what the record says is durable, and nothing of the region behind it has
+    /// happened yet.
+    ///
+    /// Whoever frees something that this section uses does so behind that use, so it sees this.
+    #[inline]
+    pub(crate) fn note_published(&mut self, epoch: u64) {
+        self.is_published = true;
+        self.under_way.store(epoch, Ordering::Release);
+    }
+
+    /// Its section has ended, durably.
+    #[inline]
+    pub(crate) fn note_ended(&mut self) {
+        self.is_published = false;
+        self.under_way.store(memory::IN_NONE, Ordering::Release);
+        if let Some(slot) = &mut self.slot {
+            slot.memory.note_ended();
+        }
+    }
+
     /// Sees to it that it has a slot of the heap that is open, and its stack there. Whether it has.
     pub(crate) fn ensure_slot(&mut self) -> bool {
         let opening = reach::opening();
@@ -186,7 +232,7 @@ fn make() -> *mut Thread {
     let mut threads = locked(&THREADS);
     // SAFETY: just made.
     unsafe { tell(thread) };
-    threads.push(Known(thread));
+    threads.known.push(Known(thread));
     drop(threads);
     // Where thread-locals are being destroyed, nobody gives it back.
     let _ = END.try_with(|_| ());
@@ -202,11 +248,19 @@ impl Drop for End {
         if thread.is_null() {
             return;
         }
-        locked(&THREADS).retain(|known| known.0 != thread);
+        let mut threads = locked(&THREADS);
+        threads.known.retain(|known| known.0 != thread);
         // SAFETY: made by `make`, and nobody else's.
         let mut thread = unsafe { Box::from_raw(thread) };
-        // In a section it can never end now, and its locks stay taken. The next opening goes on with it. The slot of
-        // an interrupted thread goes with its puddle.
+        // In a section it can never end now, and its locks stay taken. The next opening goes on with it.
+        let left = thread.under_way.load(Ordering::Relaxed);
+        if left != memory::IN_NONE
+            && (threads.left_under_way == memory::IN_NONE || threads.left_under_way > left)
+        {
+            threads.left_under_way = left;
+        }
+        drop(threads);
+        // The slot of an interrupted thread goes with its puddle.
         if thread.depth == 0
             && thread.is_resuming == 0
             && let Some(slot) = thread.slot.take()

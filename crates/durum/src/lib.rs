@@ -41,7 +41,8 @@
 //! | `opened` | an open store, an open pool, what a transaction has gathered, and what an engine does about them |
 //! | `tx` | transactions: what a program announces, and how they end |
 //! | `engine` | in which order what was announced becomes durable: one folder for each engine |
-//! | `pool`, `store`, `updates`, `rawlog`, `section_puddles`, [`typed`], [`gc`] | what a program calls |
+//! | `pool`, `store`, `updates`, `rawlog`, [`typed`], [`gc`] | what a program calls |
+//! | `section_memory`, `section_puddles` | what a runtime of sections calls |
 
 #![warn(clippy::unwrap_used)]
 
@@ -86,6 +87,7 @@ mod reach;
 mod reading;
 mod saved;
 mod savepoint;
+mod section_memory;
 mod section_puddles;
 mod services;
 mod shown;
@@ -104,6 +106,8 @@ mod updates;
 mod upkeep;
 mod userfaultfd;
 
+#[doc(hidden)]
+pub use alloc::{Freed, Taking};
 pub use combine::Concurrency;
 pub use demand::{Follow, PuddleMapping};
 pub use described::{Described, Description, Walk};

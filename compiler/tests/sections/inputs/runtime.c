@@ -57,6 +57,7 @@ struct thread {
     uintptr_t dirty[4096];
     int written_back_count;
     uintptr_t written_back[8192];
+    struct blocks blocks;
 };
 
 static _Thread_local struct thread *current;
@@ -103,6 +104,9 @@ struct thread *__durum_ido_thread(void) {
 static const char unguarded;
 enum { UNGUARDED = 1 };
 
+/* Sections that have recorded something and have not ended. */
+static int under_way;
+
 static int is_durable(const void *place) { return (uintptr_t)place - BASE < sizeof *memory; }
 
 void __durum_ido_wrote(struct thread *thread, const void *start, uint64_t size) {
@@ -110,14 +114,18 @@ void __durum_ido_wrote(struct thread *thread, const void *start, uint64_t size) 
         return;
     if (!thread->is_word && (!thread->is_published || thread->is_stale))
         fail("a store has no record of its own");
-    for (uintptr_t line = (uintptr_t)start & -LINE; line < (uintptr_t)start + size; line += LINE) {
+    wrote(thread, start, size);
+    event();
+}
+
+void wrote(struct thread *thread, const void *start, size_t size) {
+    for (uintptr_t line = (uintptr_t)start & -LINE; thread && line < (uintptr_t)start + size; line += LINE) {
         int i = 0;
         while (i < thread->dirty_count && thread->dirty[i] != line)
             i++;
         if (i == thread->dirty_count)
             thread->dirty[thread->dirty_count++] = line;
     }
-    event();
 }
 
 static void make_stores_durable(struct thread *thread) {
@@ -175,6 +183,7 @@ static void finish(struct thread *thread, uint64_t code, uint32_t words) {
     for (int i = 0; i < thread->depth && code; i++)
         if (thread->locks[i] != thread->releasing)
             bank->lock[bank->locks++] = name_of(thread->locks[i]);
+    tell_blocks(&thread->blocks, bank);
     event();
     bank->checksum = checksum(bank);
     event();
@@ -188,6 +197,9 @@ static void record(struct thread *thread, const struct region *region, const voi
     memcpy(next_bank(thread)->word, words, 8 * region->words);
     make_relative(region, next_bank(thread)->word);
     finish(thread, region->code, region->words);
+    set_taken(thread, &thread->blocks);
+    if (!thread->is_published)
+        __atomic_fetch_add(&under_way, 1, __ATOMIC_SEQ_CST);
     thread->is_published = 1;
     thread->is_stale = 0;
     thread->recorded = thread->stack;
@@ -198,7 +210,8 @@ void __durum_ido_record(struct thread *thread, const struct region *region, cons
         record(thread, region, words, NULL);
 }
 void __durum_ido_record_word(struct thread *thread, const struct region *region, const void *words) {
-    thread->is_word = thread->depth == 1 && !thread->is_published;
+    int is_untold = thread->blocks.taken_count || thread->blocks.freed_count > thread->blocks.ended_count;
+    thread->is_word = thread->depth == 1 && !thread->is_published && !is_untold;
     if (thread->depth && !thread->is_word)
         record(thread, region, words, NULL);
 }
@@ -403,15 +416,31 @@ int __durum_ido_pthread_mutex_trylock(pthread_mutex_t *lock) {
     taken(__durum_ido_thread(), lock);
     return 0;
 }
+/* What it has taken is taken, whoever is told of it. */
+static void settle(struct thread *thread) {
+    if (thread->blocks.taken_count) {
+        set_taken(thread, &thread->blocks);
+        make_stores_durable(thread);
+    }
+}
+/* It is in no section, and what it has freed is free, or will be. */
+static void idle(struct thread *thread) {
+    if (__atomic_load_n(&under_way, __ATOMIC_SEQ_CST) == thread->is_published)
+        clear_freed(thread, &thread->blocks);
+    make_stores_durable(thread);
+    thread->releasing = NULL;
+    finish(thread, 0, 0);
+    end_blocks(&thread->blocks);
+}
 /* Whose last lock is let go. */
 static void end_section(struct thread *thread) {
+    settle(thread);
     if (thread->is_word)
         make_stores_durable(thread);
     thread->is_word = 0;
     if (thread->depth == 1 && thread->is_published) {
-        make_stores_durable(thread);
-        thread->releasing = NULL;
-        finish(thread, 0, 0);
+        idle(thread);
+        __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST);
         thread->is_published = 0;
     }
 }
@@ -459,13 +488,22 @@ void __durum_ido_durum_durable_end(void) {
     event();
 }
 
-/* Stores behind the last record of what was taken have not happened, and it is taken again. */
 void *nv_malloc(size_t size) {
     struct thread *thread = __durum_ido_thread();
-    uint64_t place = __atomic_fetch_add(&memory->taken, (size + LINE - 1) & -LINE, __ATOMIC_RELAXED);
-    write_back(thread, &memory->taken, sizeof memory->taken);
+    void *made = take_block(&thread->blocks, size);
+    if (!thread->depth)
+        settle(thread);
     thread->is_stale = 1;
-    return memory->heap + place;
+    return made;
+}
+void nv_free(void *object) {
+    struct thread *thread = __durum_ido_thread();
+    if (!object)
+        return;
+    free_block(&thread->blocks, object);
+    if (!thread->depth)
+        idle(thread);
+    thread->is_stale = 1;
 }
 
 /* After a crash. */
@@ -504,6 +542,7 @@ static void *go_on(void *argument) {
     thread->stack = thread->durable = thread->recorded = thread->slot->stack + bank.stack;
     thread->frame = bank.frame ? (struct frame *)(thread->slot->stack + bank.frame - 1) : NULL;
     thread->is_published = thread->is_resuming = 1;
+    __atomic_fetch_add(&under_way, 1, __ATOMIC_SEQ_CST);
     pthread_barrier_wait(&all_locked);
     uint64_t result[64];
     resume(bank.code, bank.word, result);
@@ -534,8 +573,10 @@ void complete(void) {
             continue;
         all_threads[i].slot = &memory->slots[i];
         all_threads[i].sequence = last->sequence;
+        recover_blocks(last, &all_threads[i].blocks);
         count += last->code != 0;
     }
+    look_at_blocks();
     pthread_barrier_init(&all_locked, NULL, count ? count : 1);
     int started = 0;
     for (int i = 0; i < THREADS_MAX; i++)
@@ -543,5 +584,7 @@ void complete(void) {
             pthread_create(&running[started++], NULL, go_on, &all_threads[i]);
     for (int i = 0; i < started; i++)
         pthread_join(running[i], NULL);
+    for (int i = 0; i < THREADS_MAX; i++)
+        clear_recovered(&all_threads[i].blocks);
     thread_count = 0;
 }

@@ -3,12 +3,15 @@
 #include "simulated.h"
 
 enum { LINE = 64, THREADS_MAX = 8, LOCKS_MAX = 8, WORDS_MAX = 128, STACK = 16 * 1024 };
+enum { BLOCKS = POOL_SIZE / LINE, BLOCKS_TOLD = 16 };
 
 /* What lasts of a thread. */
 struct bank {
     uint64_t checksum, sequence, code;
     uint32_t stack, frame, locks, words;
     uint64_t lock[LOCKS_MAX];
+    uint32_t taken_count, freed_count;
+    uint16_t taken[BLOCKS_TOLD], freed[BLOCKS_TOLD];
     uint64_t word[WORDS_MAX];
 };
 struct frame {
@@ -22,7 +25,7 @@ struct slot {
 };
 struct memory {
     _Alignas(LINE) char pool[POOL_SIZE];
-    _Alignas(LINE) uint64_t taken;
+    _Alignas(LINE) uint64_t map[BLOCKS / 64];
     _Alignas(LINE) char heap[POOL_SIZE];
     _Alignas(LINE) char globals[4096];
     struct slot slots[THREADS_MAX];
@@ -31,6 +34,27 @@ struct memory {
 /* What programs see, and what would be there after a power cut. */
 static struct memory *const memory = (struct memory *)BASE;
 extern struct memory *image;
+
+/* What a thread has taken and freed, by the numbers of blocks. Of what it has freed the first ones are of sections that
+ * have ended. The bits of others are cleared, and nobody may take these yet. */
+struct thread;
+struct blocks {
+    int taken_count, freed_count, ended_count, cleared_count;
+    uint16_t taken[BLOCKS_TOLD], freed[BLOCKS_TOLD], cleared[BLOCKS_TOLD];
+};
+void *take_block(struct blocks *blocks, size_t size);
+void free_block(struct blocks *blocks, const void *object);
+void tell_blocks(const struct blocks *blocks, struct bank *bank);
+void set_taken(struct thread *thread, struct blocks *blocks);
+void clear_freed(struct thread *thread, struct blocks *blocks);
+/* A record is durable that tells of what is left. */
+void end_blocks(struct blocks *blocks);
+void recover_blocks(const struct bank *bank, struct blocks *blocks);
+void look_at_blocks(void);
+void clear_recovered(const struct blocks *blocks);
+uint64_t blocks_taken(void);
+/* The thread has stored there; of no thread, nothing comes of it. */
+void wrote(struct thread *thread, const void *start, size_t size);
 
 /* What is left out, that a test has to notice. */
 extern const char *fault;

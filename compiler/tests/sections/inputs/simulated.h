@@ -15,6 +15,8 @@ void operate(struct root *root, int number);
 /* What is there, without any address that another run has not. */
 uint64_t digest(const struct root *root);
 extern const int operations;
+/* How many objects that were taken there are, if all that are taken are to be known. */
+uint64_t known_objects(const struct root *root) __attribute__((weak));
 
 /* A program of several threads looks at what is there by itself, and says what is wrong, or NULL. `is_done`: which
  * operations have ended. */
@@ -28,5 +30,6 @@ const char *examine(const struct root *root, const int *is_done) __attribute__((
 void durum_durable_begin(void);
 void durum_durable_end(void);
 
-/* Memory that a section takes: again the same one, if it goes on after a crash. */
+/* Up to a line. */
 void *nv_malloc(size_t size) __attribute__((malloc));
+void nv_free(void *object);

@@ -189,7 +189,7 @@ unsafe fn wait_in_system(
     let Release::Free(_) = section::release(this_thread(), address) else {
         return taking::not_held(address);
     };
-    alloc::free_what_was_freed(this_thread());
+    alloc::end_section(this_thread());
     // SAFETY: as the caller promises.
     let result = unsafe {
         match until {

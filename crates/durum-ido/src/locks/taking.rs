@@ -93,7 +93,7 @@ pub(super) fn release(
     match section::release(thread, address) {
         Release::Free(lock) => {
             let result = let_go(&lock, free);
-            alloc::free_what_was_freed(this_thread());
+            alloc::end_section(this_thread());
             result
         }
         Release::Held => 0,

@@ -17,8 +17,9 @@ use crate::program::{State, Step, node, own, run, set, set_word, value_of};
 use crate::support::{alone, on_a_thread, open, scratch};
 
 const STEPS: [Step; 12] = [
-    Step::Push(1),
+    // What comes first makes the place for records as well.
     Step::Move,
+    Step::Push(1),
     Step::Word(5),
     Step::Fill(3),
     Step::Push(2),
@@ -64,7 +65,7 @@ fn record(skip: Option<Site>) -> Trace {
     .unwrap()
 }
 
-fn recover(image: &Path) -> Result<(), String> {
+pub fn recover(image: &Path) -> Result<(), String> {
     on_a_thread(|| {
         open(image)?;
         durum_ido::close().map_err(|error| error.to_string())
@@ -308,7 +309,7 @@ fn what_is_owned_is_durable_before_it_is_linked() {
 }
 
 /// The one whose name has this part.
-fn site(part: &str) -> Site {
+pub fn site(part: &str) -> Site {
     let sites = durum_ido::sites();
     *sites.iter().find(|site| site.0.contains(part)).unwrap()
 }

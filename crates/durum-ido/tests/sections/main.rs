@@ -9,6 +9,7 @@ mod costs;
 mod crash;
 mod ends;
 mod locks;
+mod memory;
 mod program;
 mod resumption;
 mod support;

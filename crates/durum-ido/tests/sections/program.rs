@@ -24,7 +24,7 @@ pub struct Root {
     row: [u64; 8],
     sum: u64,
     seen: u64,
-    other: libc::pthread_mutex_t,
+    pub other: libc::pthread_mutex_t,
     given: u64,
     taken: u64,
     pub values: [u64; 64],
@@ -110,7 +110,7 @@ const ADD: u64 = 0xaaaa_bbbb_cccc;
 pub const SET: u64 = 0xdddd_eeee_ffff;
 const GIVE: u64 = 0x1234_5678_9abc;
 
-const fn region(hash: u64, number: u64, words: u16) -> Region {
+pub const fn region(hash: u64, number: u64, words: u16) -> Region {
     Region {
         code: hash << 16 | number,
         line: 0,
@@ -138,9 +138,9 @@ static SET_REGIONS: [Region; 1] = [region(SET, 1, 5)];
 
 static GIVE_REGIONS: [Region; 2] = [region(GIVE, 1, 3), region(GIVE, 2, 2)];
 
-type Resume = unsafe extern "C" fn(*const c_void, u32, *mut c_void, *const c_void);
+pub type Resume = unsafe extern "C" fn(*const c_void, u32, *mut c_void, *const c_void);
 
-const fn function<const N: usize>(
+pub const fn function<const N: usize>(
     hash: u64,
     name: &'static CStr,
     resume: Resume,
@@ -171,33 +171,33 @@ pub fn register() {
     ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 6) });
 }
 
-unsafe fn store(thread: *mut Thread, place: *mut u64, value: u64) {
+pub unsafe fn store(thread: *mut Thread, place: *mut u64, value: u64) {
     unsafe {
         line::store_u64(place, value);
         __durum_ido_wrote(thread, place.cast(), 8);
     }
 }
 
-unsafe fn words<const N: usize>(words: *const c_void) -> [u64; N] {
+pub unsafe fn words<const N: usize>(words: *const c_void) -> [u64; N] {
     std::array::from_fn(|at| unsafe { words.cast::<u64>().add(at).read() })
 }
 
 /// A record, in front of a store.
-unsafe fn record<const N: usize>(thread: *mut Thread, region: &Region, values: [u64; N]) {
+pub unsafe fn record<const N: usize>(thread: *mut Thread, region: &Region, values: [u64; N]) {
     unsafe {
         __durum_ido_record(thread, region, values.as_ptr().cast());
     }
 }
 
-fn at<T>(address: u64) -> *mut T {
+pub fn at<T>(address: u64) -> *mut T {
     ptr::with_exposed_provenance_mut(address as usize)
 }
 
-fn address<T>(place: *mut T) -> u64 {
+pub fn address<T>(place: *mut T) -> u64 {
     place.expose_provenance() as u64
 }
 
-unsafe fn lock(root: *mut Root) {
+pub unsafe fn lock(root: *mut Root) {
     assert_eq!(
         unsafe { __durum_ido_pthread_mutex_lock(&raw mut (*root).lock) },
         0

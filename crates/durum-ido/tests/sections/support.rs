@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use durum::{Domain, StoreOptions};
 
+use crate::memory;
 use crate::program::{self, Root};
 
 /// Keeps other tests away. A heap that a failed test has left open is closed with it.
@@ -13,6 +14,7 @@ pub struct Alone(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
 pub fn alone() -> Alone {
     static ALONE: Mutex<()> = Mutex::new(());
     program::register();
+    memory::register();
     Alone(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 

@@ -58,7 +58,10 @@ pub(crate) fn plan_client(
         decide_log(log, &logs, &unreached, &mut home, &mut plan)?;
         step(done, total);
     }
-    sections::plan_sections(puddles, contents, client, &home, &mut plan)?;
+    let of_sections = sections::recorded(puddles, contents, client, &home)?;
+    plan.writes.extend(of_sections.writes);
+    plan.sound.extend(of_sections.puddles);
+    plan.interrupted = of_sections.interrupted;
     plan.settle(contents, client, &mut home)?;
     plan.replays_logs = !plan.writes.is_empty();
     twin::plan_twins(puddles, contents, client, access, &mut home, &mut plan)?;

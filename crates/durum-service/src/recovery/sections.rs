@@ -1,8 +1,8 @@
 //! The sections that a client was in when it ended: only their own code can complete them.
 //!
 //! Recovery reads what their threads have recorded. What a record says of words is written, as it may be again and
-//! again: bits of memory that a section has taken, and words to be stored again. Memory that sections have freed is free
-//! when none is under way that may still write there.
+//! again: bits of memory that a section has taken, and words to be stored again. Memory that sections have freed is
+//! free when none is under way that may still write there.
 //!
 //! Where a section is under way, or nobody can say whether one is, the pools that the client could write are left to
 //! whoever completes it: they hold what is half done, and what the client's locks kept others from seeing.
@@ -16,7 +16,6 @@ use durum_format::section::{Bits, BitsChange, Code, Record, Sections, State};
 
 use super::home::{Home, Place};
 use super::obstacle::Obstacle;
-use super::plan::ClientPlan;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
@@ -59,8 +58,8 @@ struct Found {
     interruption: Interruption,
     /// Words to be written before sections go on.
     before: Vec<Word>,
-    /// And when all of them have ended.
-    behind: Vec<Word>,
+    /// Bits that are freed, as addresses of their words and masks.
+    freed: Vec<(u64, u64)>,
     /// The puddles that could be read.
     puddles: Vec<Uuid>,
 }
@@ -78,38 +77,58 @@ pub(crate) fn interruption(
     Ok(Some(found).filter(|found| !found.is_nothing()))
 }
 
-/// Plans what the records of a client's sections say, and notes which sections it left under way.
+/// What the records of a client's sections ask for.
+pub(super) struct Recorded {
+    pub(super) writes: Vec<HomeWrite>,
+    /// Sections that are under way.
+    pub(super) interrupted: Option<Interruption>,
+    /// The puddles that say so, and could be read.
+    pub(super) puddles: Vec<Uuid>,
+}
+
+/// What the records of a client's sections ask for.
 ///
 /// # Errors
 /// Of the system.
-pub(super) fn plan_sections(
+pub(super) fn recorded(
     puddles: &Puddles,
     contents: &Contents,
     client: Uuid,
     home: &Home<'_>,
-    plan: &mut ClientPlan,
-) -> Result<()> {
+) -> Result<Recorded> {
     let Found {
         interruption,
         before,
-        behind,
-        puddles: sound,
+        freed,
+        puddles,
     } = read(puddles, contents, client)?;
     let is_over = interruption.is_nothing();
-    let behind = behind.into_iter().filter(|_| is_over);
-    for Word { address, kind } in before.into_iter().chain(behind) {
+    // As long as sections go on, it is nobody's. Bits that were cleared before are set: what a record says holds.
+    let freed = freed.into_iter().map(|(address, mask)| Word {
+        address,
+        kind: match is_over {
+            true => WriteKind::bits(0, mask),
+            false => WriteKind::bits(mask, 0),
+        },
+    });
+    let words = before.into_iter().chain(freed);
+    let writes = words.filter_map(|Word { address, kind }| {
         // A pool may have been accepted as it was.
-        if let Place::Granted(puddle, header) = home.place(address, 8) {
-            plan.writes.push(HomeWrite {
-                puddle,
-                offset: address - header.address,
-                kind,
-            });
-        }
-    }
-    plan.sound.extend(sound);
-    plan.interrupted = (!is_over).then_some(interruption);
-    Ok(())
+        let Place::Granted(puddle, header) = home.place(address, 8) else {
+            return None;
+        };
+        let offset = address - header.address;
+        Some(HomeWrite {
+            puddle,
+            offset,
+            kind,
+        })
+    });
+    Ok(Recorded {
+        writes: writes.collect(),
+        interrupted: (!is_over).then_some(interruption),
+        puddles,
+    })
 }
 
 fn read(puddles: &Puddles, contents: &Contents, client: Uuid) -> Result<Found> {
@@ -137,14 +156,13 @@ impl Found {
 
     fn note_bits(&mut self, bits: impl Iterator<Item = Bits>) {
         for bits in bits {
-            let (words, kind) = match bits.change {
-                BitsChange::Taken => (&mut self.before, WriteKind::bits(bits.mask, 0)),
-                BitsChange::Freed => (&mut self.behind, WriteKind::bits(0, bits.mask)),
-            };
-            words.push(Word {
-                address: bits.address,
-                kind,
-            });
+            match bits.change {
+                BitsChange::Taken => self.before.push(Word {
+                    address: bits.address,
+                    kind: WriteKind::bits(bits.mask, 0),
+                }),
+                BitsChange::Freed => self.freed.push((bits.address, bits.mask)),
+            }
         }
     }
 }

@@ -261,8 +261,8 @@ fn record_of_words(
     );
 }
 
-/// What sections have taken is taken before they go on, and what they have freed is free when all have ended. Pools that
-/// their client could not write are left alone.
+/// What sections have taken is taken before they go on. What they have freed is taken as long as any is under way, and
+/// free then. Pools that their client could not write are left alone.
 #[test]
 fn words_that_records_tell_of_are_written() {
     for is_in in [false, true] {
@@ -274,7 +274,7 @@ fn words_that_records_tell_of_are_written() {
         let place = |number: u64| PLACE + 8 * number;
         let address = |number| root(&a).address + place(number);
         let (taken, freed, redo, freed_idle) = (0, 1, 2, 3);
-        for (number, value) in [(taken, 1), (freed, 7), (redo, OLD), (freed_idle, 7)] {
+        for (number, value) in [(taken, 1), (freed, 7), (redo, OLD), (freed_idle, 1)] {
             put(root(&a), place(number), &u64::to_le_bytes(value));
         }
         put(root(&c), PLACE, &u64::to_le_bytes(7));

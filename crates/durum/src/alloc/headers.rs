@@ -55,11 +55,10 @@ pub(super) fn write_slab_header(puddle: &Puddle, slab: &Slab) {
     unsafe { line::copy(target.as_ptr(), words.as_ptr().cast(), size_of_val(&words)) };
 }
 
-/// Writes the header of an object extent and announces header and object; the object's address.
+/// Writes the header of an object extent; where that begins.
 pub(super) fn write_object_header(
     puddle: &Puddle,
     position: usize,
-    announced: &mut Announced,
     type_id: u64,
     size: usize,
     data_offset: usize,
@@ -76,7 +75,7 @@ pub(super) fn write_object_header(
     );
     // The contents, too, which are announced to nobody.
     before_store(puddle, start, data_offset + size, KEEP);
-    // SAFETY: the extent was reserved for this transaction, so nobody else touches its bytes.
+    // SAFETY: the extent was reserved by the caller, so nobody else touches its bytes.
     unsafe {
         line::copy(
             puddle.at(start - puddle.address).as_ptr(),
@@ -84,6 +83,19 @@ pub(super) fn write_object_header(
             16,
         );
     }
+    start
+}
+
+/// The same, and announces header and object; the object's address.
+pub(super) fn announce_object(
+    puddle: &Puddle,
+    position: usize,
+    announced: &mut Announced,
+    type_id: u64,
+    size: usize,
+    data_offset: usize,
+) -> usize {
+    let start = write_object_header(puddle, position, type_id, size, data_offset);
     // To the end of a line, which is the extent's too.
     let end = (data_offset + size.max(1)).next_multiple_of(LINE);
     let is_small = end < FRESH_LARGE && puddle.home_offset() > 0;

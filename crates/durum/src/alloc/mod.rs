@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`slab`] (objects up to 256 bytes), `buddy` (extents), [`heap`] (one puddle), [`growth`] (the puddles
 //! of a pool), [`pool`] (slabs owned by threads), [`reserve`] (what a transaction took and gave back, and the bits that
-//! record it).
+//! record it), [`recorded`] (the same for whoever keeps records of his own).
 
 mod bits;
 mod buddy;
@@ -18,6 +18,7 @@ mod places;
 mod pool;
 mod pool_heap;
 mod puddle;
+mod recorded;
 mod reserve;
 mod slab;
 #[cfg(test)]
@@ -29,5 +30,7 @@ pub(crate) use growth::{FILLED_MIN, Grow};
 pub(crate) use heap::PuddleHeap;
 pub(crate) use pool::ThreadCache;
 pub(crate) use pool_heap::{PoolHeap, Puddles};
+pub use recorded::{Freed, Taking};
+
 pub(crate) use puddle::{Puddle, puddle_at, puddle_followed_at, puddle_near_at, puddle_needed_at};
 pub(crate) use reserve::{Allocation, AllocationMark, lone_room};

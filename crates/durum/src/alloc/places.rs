@@ -36,11 +36,21 @@ fn first_position(puddle: &Puddle) -> usize {
 impl Places {
     /// An element of a slab.
     pub(super) fn element(puddle: NonNull<Puddle>, slab: NonNull<Slab>, index: usize) -> Self {
+        Self::elements(puddle, slab, index / 64, 1 << (index % 64))
+    }
+
+    /// Elements of a slab whose bits lie in this word of its bitmap.
+    pub(super) fn elements(
+        puddle: NonNull<Puddle>,
+        slab: NonNull<Slab>,
+        word: usize,
+        mask: u64,
+    ) -> Self {
         Self {
             puddle,
             slab: Some(slab),
-            word: index / 64,
-            mask: 1 << (index % 64),
+            word,
+            mask,
         }
     }
 
@@ -48,11 +58,16 @@ impl Places {
     pub(super) fn extent(puddle: NonNull<Puddle>, position: usize) -> Self {
         // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let granule = position - first_position(unsafe { puddle.as_ref() });
+        Self::extents(puddle, granule / 64, 1 << (granule % 64))
+    }
+
+    /// Extents whose bits lie in this word of the puddle's bitmap.
+    pub(super) fn extents(puddle: NonNull<Puddle>, word: usize, mask: u64) -> Self {
         Self {
             puddle,
             slab: None,
-            word: granule / 64,
-            mask: 1 << (granule % 64),
+            word,
+            mask,
         }
     }
 

@@ -5,6 +5,8 @@
 
 mod ending;
 
+pub(super) use ending::{give_back, shrink};
+
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use durum_persist::Site;
 
 use super::bits::{BitChange, Bitmap};
 use super::ground::Ground;
-use super::headers::{object_extent, write_object_header};
+use super::headers::{announce_object, object_extent};
 use super::places::{Places, note};
 use super::pool::{Allocate, ThreadCache};
 use super::puddle::{Puddle, puddle_at};
@@ -111,7 +113,7 @@ impl NewSlab {
 }
 
 /// The extent of a slab.
-fn slab_extent(puddle: NonNull<Puddle>, slab: &Slab) -> Places {
+pub(super) fn slab_extent(puddle: NonNull<Puddle>, slab: &Slab) -> Places {
     // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
     let start = unsafe { puddle.as_ref() }.address;
     Places::extent(puddle, (slab.address - start) / GRANULE_SIZE)
@@ -181,7 +183,7 @@ impl Allocation {
         })?;
         let place = Places::extent(puddle, position);
         note(&mut self.reserved, self.before_part.reserved, place);
-        Ok(write_object_header(
+        Ok(announce_object(
             place.puddle(),
             position,
             announced,
@@ -252,7 +254,7 @@ impl Allocation {
         let place = Places::extent(puddle, position);
         note(&mut self.reserved, self.before_part.reserved, place);
         self.roots.push(puddle);
-        Ok(write_object_header(
+        Ok(announce_object(
             root_puddle,
             position,
             announced,
@@ -274,30 +276,7 @@ impl Allocation {
         puddle: NonNull<Puddle>,
         address: usize,
     ) -> Result<()> {
-        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
-        let owner = unsafe { puddle.as_ref() };
-        let heap = pool.heap_of(owner)?;
-        let refused = || Error::NotAllocated { address };
-        let (place, is_published) = match heap.slab_at(owner, address) {
-            Some(slab) => {
-                let index = slab.index_of(address).ok_or_else(refused)?;
-                let alone = pool.try_alone();
-                if !slab.begin_free(index, alone.is_some()) {
-                    return Err(refused());
-                }
-                let place = Places::element(puddle, NonNull::from(slab), index);
-                (place, slab.published.load(Ordering::Relaxed))
-            }
-            None if owner.is_root && heap.is_root_object(owner, address) => {
-                return Err(Error::RootFreed {
-                    pool: pool.name().to_owned(),
-                });
-            }
-            None => {
-                let position = heap.begin_free_object(owner, address).ok_or_else(refused)?;
-                (Places::extent(puddle, position), true)
-            }
-        };
+        let (place, is_published) = begin_free(pool, puddle, address)?;
         // SAFETY: a bitmap word inside the mapped puddle. Other threads, if there are any, change other bits of it
         // atomically.
         let bits = unsafe { AtomicU64::from_ptr(place.media_word() as *mut u64) };
@@ -394,6 +373,39 @@ impl Allocation {
                 }
             }
             pool.heap().put_empty_slabs(empty);
+        }
+    }
+}
+
+/// Marks the object at `address` as being freed: its place, and whether others can know that.
+///
+/// # Errors
+/// `NotAllocated`: it is none, or somebody frees it already; `RootFreed`.
+pub(super) fn begin_free(
+    pool: &impl Allocate,
+    puddle: NonNull<Puddle>,
+    address: usize,
+) -> Result<(Places, bool)> {
+    // SAFETY: puddles live while their store is open, and the caller keeps it open.
+    let owner = unsafe { puddle.as_ref() };
+    let heap = pool.heap_of(owner)?;
+    let refused = || Error::NotAllocated { address };
+    match heap.slab_at(owner, address) {
+        Some(slab) => {
+            let index = slab.index_of(address).ok_or_else(refused)?;
+            let alone = pool.try_alone();
+            if !slab.begin_free(index, alone.is_some()) {
+                return Err(refused());
+            }
+            let place = Places::element(puddle, NonNull::from(slab), index);
+            Ok((place, slab.published.load(Ordering::Relaxed)))
+        }
+        None if owner.is_root && heap.is_root_object(owner, address) => Err(Error::RootFreed {
+            pool: pool.name().to_owned(),
+        }),
+        None => {
+            let position = heap.begin_free_object(owner, address).ok_or_else(refused)?;
+            Ok((Places::extent(puddle, position), true))
         }
     }
 }

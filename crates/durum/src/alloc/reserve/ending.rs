@@ -118,7 +118,7 @@ impl Allocation {
 
 /// Lets pools give puddles back that are unused now: each pool once, after everything of the transaction is out of
 /// them.
-fn shrink<P: Deref<Target: Allocate>>(
+pub(in crate::alloc) fn shrink<P: Deref<Target: Allocate>>(
     puddles: impl Iterator<Item = NonNull<Puddle>>,
     pool_of: impl Fn(u64) -> Option<P>,
 ) {
@@ -143,7 +143,10 @@ fn shrink<P: Deref<Target: Allocate>>(
 }
 
 /// Makes places reservable again; pools give back what is unused then.
-fn give_back<P: Deref<Target: Allocate>>(all: &[Places], pool_of: impl Fn(u64) -> Option<P>) {
+pub(in crate::alloc) fn give_back<P: Deref<Target: Allocate>>(
+    all: &[Places],
+    pool_of: impl Fn(u64) -> Option<P>,
+) {
     let mut rest = all;
     while let Some((first, behind)) = rest.split_first() {
         rest = match first.slab() {
