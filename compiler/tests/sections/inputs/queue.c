@@ -1,4 +1,5 @@
-/* A queue with a lock for each end: who takes reads what who puts has stored under another lock. And a number that grows
+/* A queue with a lock for each end: who takes reads what who puts has stored under another lock, and frees where that one
+ * may store again, if it goes on after a crash. And a number that grows
  * under one lock and is followed under another one. */
 #include "simulated.h"
 
@@ -35,8 +36,11 @@ __attribute__((noinline)) static void take(struct root *root) {
     pthread_mutex_lock(&root->first_lock);
     struct node *next = atomic_load_explicit(&root->first->next, memory_order_acquire);
     if (next) {
+        struct node *before = root->first;
         root->taken[root->taken_count++] = next->value;
         root->first = next;
+        if (before != &root->empty)
+            nv_free(before);
     }
     pthread_mutex_unlock(&root->first_lock);
 }
@@ -99,6 +103,13 @@ const char *examine(const struct root *root, const int *is_done) {
     if (root->grown < grown)
         return "what has grown is less";
     return root->followed <= root->grown ? NULL : "something follows what is not there";
+}
+
+uint64_t known_objects(const struct root *root) {
+    uint64_t nodes = root->first != &root->empty;
+    for (const struct node *node = root->first->next; node; node = node->next)
+        nodes++;
+    return nodes;
 }
 
 uint64_t digest(const struct root *root) { return root->taken_count + root->grown; }

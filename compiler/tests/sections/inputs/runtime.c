@@ -425,7 +425,7 @@ static void settle(struct thread *thread) {
 }
 /* It is in no section, and what it has freed is free, or will be. */
 static void idle(struct thread *thread) {
-    if (__atomic_load_n(&under_way, __ATOMIC_SEQ_CST) == thread->is_published)
+    if (__atomic_load_n(&under_way, __ATOMIC_SEQ_CST) == thread->is_published || !strcmp(fault, "wait"))
         clear_freed(thread, &thread->blocks);
     make_stores_durable(thread);
     thread->releasing = NULL;
