@@ -37,30 +37,8 @@ pub(crate) fn allocate(size: usize, contents: Contents) -> *mut u8 {
     let made = with_thread(|thread| {
         thread.is_stale = true;
         let is_in_section = thread.depth > 0;
-        match thread.ensure_slot() {
-            true => {
-                let Thread { slot, lines, .. } = thread;
-                let memory = slot.as_mut().map(|slot| &mut slot.memory);
-                memory.map(|memory| take(&heap.pool, memory, lines, size, contents, is_in_section))
-            }
-            false => None,
-        }
-        .unwrap_or_else(|| {
-            // A thread that cannot record.
-            let mut memory = Memory::default();
-            let made = take(
-                &heap.pool,
-                &mut memory,
-                &mut thread.lines,
-                size,
-                contents,
-                false,
-            );
-            if let Some(taking) = memory.taking {
-                heap.pool.end_taking(taking);
-            }
-            made
-        })
+        let (memory, lines) = memory_of(thread);
+        take(&heap.pool, memory, lines, size, contents, is_in_section)
     });
     match made {
         Ok(made) => made,
@@ -123,13 +101,10 @@ pub(crate) fn free(object: *mut u8) {
         thread.is_stale = true;
         if thread.depth == 0 && thread::oldest_under_way() == u64::MAX {
             free_now(vec![freed], thread);
-        } else if thread.ensure_slot()
-            && let Some(slot) = &mut thread.slot
-        {
-            slot.memory.free(freed);
+        } else {
+            memory_of(thread).0.free(freed);
             end_section(thread);
         }
-        // Else it stays taken, as nobody can tell of it who cannot record.
     });
 }
 
@@ -220,6 +195,19 @@ pub(crate) fn end_interrupted<E>(
     done()?;
     heap::current().pool.give_back(freed);
     Ok(())
+}
+
+/// What a thread has taken and freed, while a heap is open, and the lines that it has written.
+fn memory_of(thread: &mut Thread) -> (&mut Memory, &mut Lines) {
+    thread.ensure_slot();
+    match thread {
+        Thread {
+            slot: Some(slot),
+            lines,
+            ..
+        } => (&mut slot.memory, lines),
+        _ => fatal!("a thread has no place for its records"),
+    }
 }
 
 fn with_thread<R>(body: impl FnOnce(&mut Thread) -> R) -> R {

@@ -34,18 +34,34 @@ impl Held {
         self.0.iter_mut().rev().find(|lock| lock.address == address)
     }
 
-    pub(crate) fn add(&mut self, address: usize, mode: Mode, is_claimed: bool) {
+    /// One that was taken for the first time.
+    pub(crate) fn add(&mut self, address: usize, mode: Mode) {
+        self.insert(HeldLock {
+            address,
+            count: 1,
+            mode,
+            is_claimed: false,
+        });
+    }
+
+    /// One that a crash has left held.
+    pub(crate) fn add_claimed(&mut self, address: usize, mode: Mode, count: u32) {
+        self.insert(HeldLock {
+            address,
+            count,
+            mode,
+            is_claimed: true,
+        });
+    }
+
+    fn insert(&mut self, lock: HeldLock) {
         if self.0.len() == LOCKS_MAX {
+            let address = lock.address;
             fatal!(
                 "a thread takes the lock at {address:#x} and holds {LOCKS_MAX} others, more than a record has room for"
             );
         }
-        self.0.push(HeldLock {
-            address,
-            count: 1,
-            mode,
-            is_claimed,
-        });
+        self.0.push(lock);
     }
 
     pub(crate) fn remove(&mut self, address: usize) {

@@ -29,7 +29,7 @@
 //! | `resume`, `open` | what was interrupted goes on, when a heap is opened |
 //! | [`abi`], [`abi_locks`], [`abi_malloc`] | the functions that compiled code calls |
 //!
-//! Not yet: stores that a record repeats, and threads that have taken a lock several times when they record.
+//! Not yet: stores that a record repeats.
 
 #![warn(clippy::unwrap_used)]
 

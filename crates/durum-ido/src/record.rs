@@ -15,7 +15,6 @@ use durum_persist::{Site, line};
 
 use crate::code::Region;
 use crate::fatal::fatal;
-use crate::held::HeldLock;
 use crate::lines::Lines;
 use crate::memory::{self, Memory};
 use crate::names;
@@ -62,8 +61,10 @@ pub(crate) unsafe fn make(
     let mut record =
         RecordWriter::new(bank, slot.sequence + 1, code).live_ins_in_place(region.words.into());
     for lock in thread.held.iter() {
+        // One that is let go for the first of several times is held: the region begins with that.
         if lock.address != thread.releasing || lock.count > 1 {
-            record = record.lock(named(lock));
+            let name = named(lock.address);
+            record = (0..lock.count).fold(record, |record, _| record.lock(name));
         }
     }
     if thread.unguarded > 0 {
@@ -239,14 +240,7 @@ fn next_bank(slot: &Slot) -> NonNull<[u64; BANK_WORDS]> {
 }
 
 /// How a record names a lock.
-fn named(lock: &HeldLock) -> Lock {
-    let address = lock.address;
-    if lock.count > 1 {
-        fatal!(
-            "the lock at {address:#x} was taken {} times by a section that stores: a record cannot tell how often; take it once, or store before it is taken again",
-            lock.count
-        );
-    }
+fn named(address: usize) -> Lock {
     let named = match reach::holds(address) {
         true => Lock::at(address as u64),
         false => names::name_of(address),

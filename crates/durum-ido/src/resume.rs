@@ -4,6 +4,7 @@
 //! then its callers do, one after the other, until it holds no lock any more. It records in the slot of the thread
 //! that was interrupted, so that it can be interrupted in turn.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -45,7 +46,8 @@ struct Place {
 pub(crate) struct Section {
     slot: Slot,
     place: Place,
-    locks: Vec<usize>,
+    /// With how often it holds them.
+    locks: BTreeMap<usize, u32>,
     /// How many regions are open that no lock guards.
     unguarded: u32,
     free: u16,
@@ -149,13 +151,13 @@ fn section(mut slot: Slot, record: &Record<'_>, pool: &Pool) -> Result<Section, 
         next = frame.stack.frame;
     }
     frames.reverse();
-    let (mut locks, mut unguarded) = (Vec::new(), 0);
+    let (mut locks, mut unguarded) = (BTreeMap::new(), 0);
     for lock in record.locks() {
         match lock.kind() {
-            LockKind::At(address) => locks.push(address as usize),
+            LockKind::At(address) => *locks.entry(address as usize).or_insert(0) += 1,
             LockKind::Named(name) => match names::unguarded_of(name) {
                 Some(count) => unguarded = count,
-                None => locks.push(place_of(name)?),
+                None => *locks.entry(place_of(name)?).or_insert(0) += 1,
             },
         }
     }
@@ -216,7 +218,7 @@ pub(crate) fn run(Left { sections, freed }: Left) -> Vec<Freed> {
     claims::enter(
         sections
             .iter()
-            .flat_map(|section| section.locks.iter().copied()),
+            .flat_map(|section| section.locks.keys().copied()),
     );
     let all_have_locks = Barrier::new(sections.len());
     std::thread::scope(|scope| {
@@ -266,11 +268,12 @@ impl Section {
         let links = self.frames.iter().map(|(link, _)| *link).collect();
         thread.stack = Stack::recorded(base, size, self.free, links);
         thread.slot = Some(self.slot);
-        for address in &self.locks {
-            thread.held.add(*address, claims::mode(*address), true);
+        for (address, count) in &self.locks {
+            let mode = claims::mode(*address);
+            thread.held.add_claimed(*address, mode, *count);
         }
         thread.unguarded = self.unguarded;
-        thread.depth = self.locks.len() as u32 + self.unguarded;
+        thread.depth = self.locks.values().sum::<u32>() + self.unguarded;
         thread.note_published(epoch);
         thread.is_resuming = 1;
         (self.place, self.frames)

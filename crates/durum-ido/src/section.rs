@@ -22,7 +22,7 @@ pub(crate) fn taken(thread: &mut Thread, address: usize, mode: Mode) {
     enter(thread);
     match thread.held.find(address) {
         Some(lock) => lock.count += 1,
-        None => thread.held.add(address, mode, false),
+        None => thread.held.add(address, mode),
     }
 }
 

@@ -37,7 +37,7 @@ impl<'a> Record<'a> {
         self.parts.live_ins.iter().map(|word| word.get())
     }
 
-    /// The locks that the section holds, no one twice.
+    /// The locks that the section holds, each as often as it does.
     pub fn locks(&self) -> impl Iterator<Item = Lock> + 'a {
         let others = self.parts.other_locks.iter().map(|word| word.get());
         let all = std::iter::once(self.parts.first_lock).chain(others);
@@ -305,13 +305,10 @@ impl<'a> Bank<'a> {
         let locks = std::iter::once(first)
             .chain(others)
             .take(usize::from(count));
-        for (count, (at, word)) in locks.clone().enumerate() {
+        for (at, word) in locks {
             if Lock::from_word(word).is_none() {
                 let expected = "the address of a lock, or the hash of its name";
                 return Err(self.wrong("lock", at, word, expected));
-            }
-            if locks.clone().take(count).any(|(_, before)| before == word) {
-                return Err(self.wrong("lock", at, word, "a lock that is not named before"));
             }
         }
         Ok(())

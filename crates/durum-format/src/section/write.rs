@@ -153,7 +153,7 @@ impl<'a> RecordWriter<'a> {
         self
     }
 
-    /// A lock that the section holds. None may be named twice: nobody looks here.
+    /// A lock that the section holds, once for each time that it has taken it.
     #[inline]
     pub fn lock(mut self, lock: Lock) -> Self {
         self.counts.locks += 1;

@@ -21,7 +21,7 @@ static CHANGED: Condvar = Condvar::new();
 /// There may be some.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Sections hold these locks, each as often as it is named.
+/// Sections hold these locks, each as many as it is named.
 pub(crate) fn enter(locks: impl Iterator<Item = usize>) {
     let mut claims = locked(&CLAIMS);
     for address in locks {

@@ -68,8 +68,10 @@ fn take(lock: *mut pthread_rwlock_t, mode: Mode, wish: Wish<'_>) -> c_int {
     let word = word(lock);
     let thread = this_thread();
     if let Some(held) = thread.held.find(address) {
-        return match (held.mode, mode, wish) {
-            (Mode::Shared, Mode::Shared, _) => {
+        // Whether readers had one that a crash has left held, nobody knows.
+        let may_be_shared = held.mode == Mode::Shared || held.is_claimed;
+        return match (may_be_shared, mode, wish) {
+            (true, Mode::Shared, _) => {
                 section::taken(thread, address, mode);
                 0
             }

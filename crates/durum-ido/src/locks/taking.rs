@@ -70,6 +70,16 @@ pub(super) fn take_native(
     busy: Option<c_int>,
     take: impl FnOnce() -> c_int,
 ) -> c_int {
+    let thread = this_thread();
+    if thread
+        .held
+        .find(address)
+        .is_some_and(|held| held.is_claimed)
+    {
+        // Once more: the system knows nothing of it.
+        section::taken(thread, address, mode);
+        return 0;
+    }
     let result = match busy {
         Some(busy) if !claims::is_free(address, mode) => busy,
         _ => {

@@ -46,31 +46,6 @@ fn stores_under_a_lock_elsewhere() {
 }
 
 #[test]
-fn a_lock_that_was_taken_twice_is_in_no_record() {
-    ends(
-        "ends::stores_under_a_lock_that_was_taken_twice",
-        "was taken 2 times",
-    );
-}
-
-#[test]
-#[ignore = "the other process of the test above"]
-fn stores_under_a_lock_that_was_taken_twice() {
-    if std::env::var_os(CHILD).is_none() {
-        return;
-    }
-    with_heap(|root| unsafe {
-        let lock: *mut libc::pthread_mutex_t = nv_calloc(1, 64).cast();
-        lock.byte_add(16)
-            .cast::<i32>()
-            .write(libc::PTHREAD_MUTEX_RECURSIVE);
-        assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
-        assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
-        begin_set(root, Lock::Mutex(lock), 0, 0);
-    });
-}
-
-#[test]
 fn who_waits_lets_all_locks_go() {
     ends("ends::waits_with_two_locks", "holds 1 more");
 }

@@ -282,7 +282,7 @@ fn explore(steps: &[Step], skip: Option<Site>, lost: u64) -> Result<Report, Stri
     }
     let mut plan = Plan::new(Rules::Lines, 1);
     let is_long = std::env::var_os("DURUM_CRASH_ALL").is_some();
-    plan.points_max = if is_long { None } else { Some(80) };
+    plan.points_max = if is_long { None } else { Some(50) };
     plan.random_images = 2;
     plan.single_units_max = 3;
     plan.nested_one_in = 40;
@@ -413,7 +413,7 @@ fn traced_touch(skip: Option<Site>) -> Trace {
 fn explore_touch(skip: Option<Site>) -> Result<Report, String> {
     let trace = traced_touch(skip);
     let mut plan = Plan::new(Rules::Lines, 4);
-    plan.points_max = Some(120);
+    plan.points_max = Some(90);
     plan.random_images = 1;
     plan.single_units_max = 2;
     plan.nested_one_in = 60;

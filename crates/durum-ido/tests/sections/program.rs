@@ -134,7 +134,7 @@ static FILL_REGIONS: [Region; 6] = [
     region(FILL, 6, 2),
 ];
 static ADD_REGIONS: [Region; 1] = [region(ADD, 1, 2)];
-static SET_REGIONS: [Region; 1] = [region(SET, 1, 5)];
+static SET_REGIONS: [Region; 2] = [region(SET, 1, 5), region(SET, 2, 3)];
 
 static GIVE_REGIONS: [Region; 2] = [region(GIVE, 1, 3), region(GIVE, 2, 2)];
 
@@ -423,6 +423,8 @@ pub enum Lock {
     Mutex(*mut libc::pthread_mutex_t),
     ReadWrite(*mut libc::pthread_rwlock_t),
     None(u64),
+    /// A mutex that is held three times.
+    Recursive(*mut libc::pthread_mutex_t),
 }
 
 /// One word, as where the value of a map is replaced.
@@ -440,6 +442,7 @@ pub unsafe fn begin_set(root: *mut Root, lock: Lock, index: u64, value: u64) -> 
         Lock::Mutex(lock) => (address(lock), 0),
         Lock::ReadWrite(lock) => (address(lock), 1),
         Lock::None(regions) => (regions, 2),
+        Lock::Recursive(lock) => (address(lock), 3),
     };
     let words = [address(root), index, value, lock, kind];
     unsafe { record(__durum_ido_thread(), &SET_REGIONS[0], words) };
@@ -454,13 +457,45 @@ pub unsafe fn set_value([root, index, value, lock, kind]: [u64; 5]) {
         match kind {
             0 => _ = __durum_ido_pthread_mutex_unlock(at(lock)),
             1 => _ = __durum_ido_pthread_rwlock_unlock(at(lock)),
+            3 => let_go([address(root), lock, 0]),
             _ => (0..lock).for_each(|_| __durum_ido_durum_durable_end()),
         }
     }
 }
 
-unsafe extern "C" fn resume_set(place: *const c_void, _: u32, _: *mut c_void, _: *const c_void) {
-    unsafe { set_value(words(place)) }
+/// Three times, with a record in front of each but the last one.
+unsafe fn let_go([root, lock, times]: [u64; 3]) {
+    unsafe {
+        let (thread, region) = (__durum_ido_thread(), &SET_REGIONS[1]);
+        let words = [root, lock, times];
+        __durum_ido_record_release(thread, region, words.as_ptr().cast(), at(lock));
+        let_go_on(words);
+    }
+}
+
+unsafe fn let_go_on([root, lock, times]: [u64; 3]) {
+    unsafe {
+        let depth = __durum_ido_thread().cast::<u32>().read();
+        assert_eq!(u64::from(depth), 3 - times);
+        assert_eq!(__durum_ido_pthread_mutex_unlock(at(lock)), 0);
+        if times < 2 {
+            let_go([root, lock, times + 1]);
+        }
+    }
+}
+
+unsafe extern "C" fn resume_set(
+    place: *const c_void,
+    region: u32,
+    _: *mut c_void,
+    _: *const c_void,
+) {
+    unsafe {
+        match region {
+            1 => set_value(words(place)),
+            _ => let_go_on(words(place)),
+        }
+    }
 }
 
 /// Writes the value of a node outside of sections. Its address.

@@ -11,6 +11,7 @@ use durum_ido::abi::{
 };
 use durum_ido::abi_locks::*;
 
+use crate::locks::make_recursive;
 use crate::program::{Lock, Root, SET, begin_set, set, set_value};
 use crate::support::{self, alone, on_a_thread, open, scratch};
 
@@ -142,6 +143,26 @@ fn sections_that_no_lock_guards_go_on() {
         },
     );
     assert_eq!(values(&crashed)[..4], [9, 9, 9, 0]);
+}
+
+/// A section holds its lock three times when it is interrupted, and lets it go three times.
+#[test]
+fn a_lock_that_was_taken_several_times_is_held_as_often() {
+    let _alone = alone();
+    let directory = scratch();
+    let crashed = interrupted(
+        &directory.path().join("heap"),
+        1,
+        |root, locks, number| unsafe {
+            let lock: *mut libc::pthread_mutex_t = std::ptr::with_exposed_provenance_mut(locks);
+            make_recursive(lock);
+            for _ in 0..3 {
+                assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
+            }
+            begin_set(root, Lock::Recursive(lock), number, 100)
+        },
+    );
+    assert_eq!(values(&crashed)[..2], [100, 0]);
 }
 
 /// Why the heap is not opened again whose section has made a record that says this.
