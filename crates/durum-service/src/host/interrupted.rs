@@ -15,7 +15,7 @@ use super::client::refused;
 use super::commit::Commit;
 use super::holders::Wish;
 use super::puddles::{Registered, Removal, grant, place};
-use super::{Embedded, Host, Open};
+use super::{Embedded, Host, Open, recover};
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
 use crate::model::{EngineKind, InterruptedClient, PoolGrant, PuddleGrant, TakenOver};
@@ -91,8 +91,11 @@ impl Embedded {
         // Whoever recovers it again waits, and finds that it was taken over.
         let _alone = self.host.recover_alone(client)?;
         loop {
-            let takeable = |open: &mut Open| self.takeable(open, client);
-            let (away, seen) = self.host.leave(takeable)?;
+            let takeable = |open: &mut Open| {
+                let seen = self.takeable(open, client)?;
+                Ok((seen, open.contents.concerning(client)))
+            };
+            let (away, (seen, contents)) = self.host.leave(takeable)?;
             let (pools, sections) = &seen;
             let stale: Vec<Uuid> = pools
                 .iter()
@@ -104,6 +107,8 @@ impl Embedded {
                 self.refresh(&stale)?;
                 continue;
             }
+            // Who has taken them over before has recorded more: what that says of words is to hold now.
+            recover::replay(&self.host.path, &contents, [client], &|_, _, _| {})?;
             let mut roots = Vec::new();
             for (pool, record, registered) in pools {
                 let open = || self.open_file(&record.name, registered, true);

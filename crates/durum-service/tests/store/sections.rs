@@ -227,22 +227,23 @@ fn names_without_opening(store: &Embedded) -> Vec<String> {
 
 /// Writes a record that tells of words, of a section or of none.
 fn record_of_words(
-    store: &Embedded,
+    client: durum_service::Uuid,
     sections: &PuddleGrant,
-    slot: u32,
+    [slot, sequence]: [u32; 2],
     words: [u64; 4],
     is_in: bool,
 ) {
-    let (head, mut bank) = (head(store.id()), [0; BANK_WORDS]);
+    let (head, mut bank) = (head(client), [0; BANK_WORDS]);
+    let sequence = u64::from(sequence);
     let bits = |address, change| Bits {
         address,
         mask: 0b110,
         change,
     };
     let [taken, freed, redo, other] = words;
-    let mut writer = RecordWriter::idle(&mut bank, 1);
+    let mut writer = RecordWriter::idle(&mut bank, sequence);
     if is_in {
-        writer = RecordWriter::new(&mut bank, 1, code()).live_ins(&[5]);
+        writer = RecordWriter::new(&mut bank, sequence, code()).live_ins(&[5]);
         writer = writer.redo(Redo {
             address: redo,
             value: DONE,
@@ -256,7 +257,7 @@ fn record_of_words(
     let bytes: Vec<u8> = bank.iter().flat_map(|word| word.to_le_bytes()).collect();
     put(
         sections,
-        heap(sections) + head.bank_offset(slot, 1),
+        heap(sections) + head.bank_offset(slot, bank_of(sequence)),
         &bytes[..written.bytes],
     );
 }
@@ -282,9 +283,9 @@ fn words_that_records_tell_of_are_written() {
         let sections = sections_of(&store);
         let words = [freed_idle, freed, redo].map(address);
         let of_idle = [0, words[0], 0, other];
-        record_of_words(&store, &sections, 0, of_idle, false);
+        record_of_words(store.id(), &sections, [0, 1], of_idle, false);
         let of_section = [address(taken), words[1], words[2], other];
-        record_of_words(&store, &sections, 1, of_section, is_in);
+        record_of_words(store.id(), &sections, [1, 1], of_section, is_in);
         let client = store.id();
         drop((store, sections));
         let expected = match is_in {
@@ -304,6 +305,33 @@ fn words_that_records_tell_of_are_written() {
         }
         assert_eq!(word(root(&c), PLACE), 7);
     }
+}
+
+/// Who has taken sections over and is gone has recorded more.
+#[test]
+fn words_are_written_again_for_the_next_one() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    create(&path).close().unwrap();
+    let host = Host::open(&path, open_options()).unwrap();
+    let [gone, second, third] = [(); 3].map(|()| host.client().unwrap());
+    let a = gone.create_pool("a", &spec()).unwrap();
+    let sections = sections_of(&gone);
+    record(&sections, gone.id(), 0, 1, true);
+    let client = gone.id();
+    drop(gone);
+    host.recover_client(client).unwrap();
+    let left = second.take_over(client).unwrap();
+    let address = |number: u64| root(&a).address + PLACE + 8 * number;
+    let words = [address(0), address(1), address(2), address(3)];
+    record_of_words(client, &left.puddles[0], [0, 2], words, true);
+    let by = second.id();
+    drop((second, left));
+    host.recover_client(by).unwrap();
+    assert_eq!(word(root(&a), PLACE), 0);
+    third.take_over(client).unwrap();
+    let found = [0, 1, 2, 3].map(|number: u64| word(root(&a), PLACE + 8 * number));
+    assert_eq!(found, [0b110, 0b110, DONE, 0b110]);
 }
 
 #[test]
