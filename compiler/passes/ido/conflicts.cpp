@@ -8,10 +8,9 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SCCIterator.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
-#include "llvm/Analysis/CFG.h"
-#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -40,8 +39,7 @@ class Finder {
         : function(function), is_inside(is_inside), omitted(omitted),
           results(analyses.getResult<AAManager>(function)),
           dominators(analyses.getResult<DominatorTreeAnalysis>(function)),
-          loops(analyses.getResult<LoopAnalysis>(function)), aliases(results),
-          aliases_of_turns(results) {
+          in_loops(blocks_in_loops(function)), aliases(results), aliases_of_turns(results) {
         if (!omitted.turns)
             aliases_of_turns.enableCrossIterationMode();
         for (BasicBlock &block : function)
@@ -50,13 +48,17 @@ class Finder {
 
     SmallVector<Conflict, 16> find() {
         SmallVector<Conflict, 16> found;
+        auto add = [&](Instruction *first, const SmallSetVector<Instruction *, 8> &writers) {
+            for (Instruction *writer : writers)
+                found.push_back({first, writer});
+        };
         BasicBlock &entry = function.getEntryBlock();
         if (is_inside(entry.front()))
-            add_conflicts(nullptr, writers_from(entry.begin()).getArrayRef(), found);
+            add(nullptr, conflicting_from(nullptr, entry.begin()));
         for (BasicBlock &block : function)
             for (Instruction &first : block)
                 if (!is_repeated(first) || (is_inside(first) && is_reader(first)))
-                    add_conflicts(&first, writers_behind(first).getArrayRef(), found);
+                    add(&first, conflicting_behind(first));
         return without_implied(found);
     }
 
@@ -66,23 +68,6 @@ class Finder {
         SmallVector<Instruction *, 4> writers;
         bool reaches_end = true;
     };
-
-    // What parts the first from a writer parts it from those behind as well, unless a way to them
-    // does not pass that writer.
-    void add_conflicts(Instruction *first, ArrayRef<Instruction *> writers,
-                       SmallVectorImpl<Conflict> &found) {
-        SmallVector<Instruction *, 4> own;
-        for (Instruction *writer : writers) {
-            auto is_before = [&](const Instruction *one) {
-                return dominators.dominates(one, writer) &&
-                       !(first && dominators.dominates(one, first));
-            };
-            if (none_of(own, is_before) && conflicts(first, *writer))
-                own.push_back(writer);
-        }
-        for (Instruction *writer : own)
-            found.push_back({first, writer});
-    }
 
     bool conflicts(Instruction *first, Instruction &writer) {
         if (!first || !is_repeated(*first))
@@ -144,23 +129,30 @@ class Finder {
         return piece;
     }
 
-    SmallSetVector<Instruction *, 8> writers_behind(Instruction &first) const {
+    SmallSetVector<Instruction *, 8> conflicting_behind(Instruction &first) {
         if (!first.isTerminator())
-            return writers_from(std::next(first.getIterator()));
+            return conflicting_from(&first, std::next(first.getIterator()));
         // An invoke; what else ends a block and is done once is the end of the function.
         SmallSetVector<Instruction *, 8> found;
         for (BasicBlock *next : successors(&first))
-            for (Instruction *writer : writers_from(next->begin()))
+            for (Instruction *writer : conflicting_from(&first, next->begin()))
                 found.insert(writer);
         return found;
     }
 
-    // Those that may come before anything that is done once, in an order that is always the same.
-    SmallSetVector<Instruction *, 8> writers_from(BasicBlock::iterator place) const {
+    // Of those that may come before anything that is done once, the first one on each way that
+    // conflicts: what parts it from `first` does so for all that come behind it on that way. In an
+    // order that is always the same.
+    SmallSetVector<Instruction *, 8> conflicting_from(Instruction *first,
+                                                      BasicBlock::iterator place) {
         SmallSetVector<Instruction *, 8> found;
         SmallSetVector<BasicBlock *, 16> blocks;
         auto go_on = [&](const Piece &piece, BasicBlock &block) {
-            found.insert(piece.writers.begin(), piece.writers.end());
+            for (Instruction *writer : piece.writers)
+                if (conflicts(first, *writer)) {
+                    found.insert(writer);
+                    return;
+                }
             if (piece.reaches_end)
                 blocks.insert(succ_begin(&block), succ_end(&block));
         };
@@ -191,10 +183,7 @@ class Finder {
 
     // Also in one that has several entries.
     bool is_in_loop(const Instruction &instruction) const {
-        return any_of(successors(instruction.getParent()), [&](const BasicBlock *next) {
-            return isPotentiallyReachable(&next->front(), &instruction, nullptr, &dominators,
-                                          &loops);
-        });
+        return in_loops.contains(instruction.getParent());
     }
 
     Function &function;
@@ -202,7 +191,7 @@ class Finder {
     Omitted &omitted;
     AAResults &results;
     const DominatorTree &dominators;
-    const LoopInfo &loops;
+    const SmallPtrSet<const BasicBlock *, 16> in_loops;
     BatchAAResults aliases;
     BatchAAResults aliases_of_turns;
     DenseMap<const BasicBlock *, Piece> beginnings;
@@ -217,6 +206,14 @@ void forget_hints(Function &function) {
 }
 
 } // namespace
+
+SmallPtrSet<const BasicBlock *, 16> blocks_in_loops(const Function &function) {
+    SmallPtrSet<const BasicBlock *, 16> blocks;
+    for (auto ring = scc_begin(&function); !ring.isAtEnd(); ++ring)
+        if (ring.hasCycle())
+            blocks.insert(ring->begin(), ring->end());
+    return blocks;
+}
 
 bool may_be_repeated(const Instruction &instruction) {
     if (const auto *load = dyn_cast<LoadInst>(&instruction))

@@ -23,7 +23,6 @@
 #include "ido/volatile_pointers.h"
 #include "locks/outside.h"
 
-#include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
@@ -162,15 +161,6 @@ void register_functions(Module &module, ArrayRef<Code> codes) {
     auto *functions = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
                                          ConstantArray::get(array, table), "__durum_ido_functions");
     runtime::call_at_start(module, runtime::register_functions, *functions, table.size());
-}
-
-// Blocks that may come again.
-SmallPtrSet<const BasicBlock *, 16> blocks_in_loops(Function &function) {
-    SmallPtrSet<const BasicBlock *, 16> blocks;
-    for (auto ring = scc_begin(&function); !ring.isAtEnd(); ++ring)
-        if (ring.hasCycle())
-            blocks.insert(ring->begin(), ring->end());
-    return blocks;
 }
 
 // A function with sections of its own takes locks, beside which it counts for nothing that other

@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/PassManager.h"
 
@@ -27,6 +28,9 @@ bool may_be_repeated(const llvm::Instruction &instruction);
 
 // Whether a place may be in a section.
 using IsInside = llvm::function_ref<bool(const llvm::Instruction &)>;
+
+// Blocks that may come again, also in loops that have several entries.
+llvm::SmallPtrSet<const llvm::BasicBlock *, 16> blocks_in_loops(const llvm::Function &function);
 
 // A region has to begin between the two.
 struct Conflict {
