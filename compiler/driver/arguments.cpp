@@ -62,6 +62,9 @@ constexpr OwnOption own_options[] = {
 #include "options.def"
 };
 
+// With the name of a file behind it.
+constexpr char variables_option[] = "-fdurable-globals=";
+
 const OwnOption *find_own(const std::string &word) {
     for (const OwnOption &option : own_options)
         if (word == option.name)
@@ -123,6 +126,8 @@ class Reader {
             if (own.options == &Request::ido_options && (request.ido_options & own.bit) &&
                 !request.has_sections())
                 request.lacks_sections = own.name;
+        if (!request.variables_file.empty() && !request.has_sections())
+            request.lacks_sections = variables_option;
         return request;
     }
 
@@ -182,7 +187,11 @@ class Reader {
             language = word.substr(2);
         else if (word == "-disable-llvm-passes" || word == "-disable-llvm-optzns")
             request.refused = word;
-        else if (const OwnOption *own = find_own(word)) {
+        else if (word.rfind(variables_option, 0) == 0) {
+            request.variables_file = word.substr(sizeof variables_option - 1);
+            for_clang.pop_back();
+            own_count++;
+        } else if (const OwnOption *own = find_own(word)) {
             request.*own->options |= own->bit;
             for_clang.pop_back();
             own_count++;

@@ -26,6 +26,8 @@ struct Request {
     std::string refused;
     // An option that means something with -fido only, which is not there; or empty.
     std::string lacks_sections;
+    // A file with names of variables that last; or empty.
+    std::string variables_file;
     // The bits of __nvl_options (nvl.h) and of __durum_ido_options (durum_ido.h), from options of
     // the driver's own.
     unsigned nvl_options = 0;

@@ -32,6 +32,8 @@ struct Option {
 constexpr Option options[] = {
 #define DURUMCC_OPTION(language, member, option, bit, text) {option, text},
 #include "options.def"
+    {"-fdurable-globals=FILE", "with -fido: variables that last, by names in a file, one on a\n"
+                               "line: count, server.c:count, function.count"},
     {"--print-nvl-diagnostics", "list the errors of NVL-C: id, message, cure"},
     {"--print-ido-diagnostics", "list the errors of -fido: id, message, cure"},
     {"--version", "version of durumcc and of the Clang it uses"},

@@ -12,10 +12,13 @@
 #include "arguments.h"
 #include "help.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -72,15 +75,36 @@ void insert(Words &into, size_t at, const Words &words) {
     into.insert(into.begin() + at, words.begin(), words.end());
 }
 
+// The names in a file, one on a line, with a semicolon between them; `#` begins a comment. Whether
+// it can be read.
+bool read_names(const std::string &path, std::string &names) {
+    std::ifstream file(path);
+    std::string line;
+    while (std::getline(file, line)) {
+        line.erase(std::min(line.find('#'), line.size()));
+        std::string name;
+        for (char letter : line)
+            if (!std::isspace(static_cast<unsigned char>(letter)))
+                name += letter;
+        if (!name.empty())
+            names += (names.empty() ? "" : ";") + name;
+    }
+    // They become a string of C.
+    return file.eof() && names.find_first_of("\"\\") == std::string::npos;
+}
+
 // What Clang is given in front of the user's own options, of which the last one counts: each only
 // where it is used, since Clang warns about others.
-Words options_for(const Request &request, const std::string &parts, bool has_passes) {
+Words options_for(const Request &request, const std::string &names, const std::string &parts,
+                  bool has_passes) {
     Words own;
     if (request.has_includes)
         own = {"-isystem", parts + "/include", "-D__NVLC__=1",
                "-D__NVL_OPTIONS__=" + std::to_string(request.nvl_options)};
     if (request.has_includes && request.has_sections())
         own.push_back("-D__DURUM_IDO_OPTIONS__=" + std::to_string(request.ido_options));
+    if (request.has_includes && !names.empty())
+        own.push_back("-D__DURUM_IDO_VARIABLES__=\"" + names + "\"");
     if (request.has_source) {
         own.push_back("-fplugin=" + parts + "/durumcc-frontend.so");
         if (!has_passes)
@@ -126,12 +150,17 @@ int main(int argc, char **argv) {
     if (!request.lacks_sections.empty())
         return fail(request.lacks_sections + " is an option of -fido, which is missing.");
 
+    std::string names;
+    if (!request.variables_file.empty() && !read_names(request.variables_file, names))
+        return fail(request.variables_file +
+                    " cannot be read as names of variables, one on a line.");
+
     const std::string parts = libraries + "/durumcc";
     if (!exists(parts + "/durumcc-frontend.so"))
         return fail(parts + "/durumcc-frontend.so is missing: install durumcc again.");
     if (request.has_sections() && request.has_includes)
         insert(arguments, request.include_at, {"-include", parts + "/include/durum_ido.h"});
-    insert(arguments, 0, options_for(request, parts, exists(parts + "/durumcc-passes.so")));
+    insert(arguments, 0, options_for(request, names, parts, exists(parts + "/durumcc-passes.so")));
     // Where it is installed with the runtime, programs are linked with it, if they use it.
     bool has_shared = exists(libraries + "/libdurum.so") && !request.links_statically;
     if (request.links && (has_shared || exists(libraries + "/libdurum.a")))

@@ -5,6 +5,7 @@
 #include "consumer.h"
 
 #include "checks.h"
+#include "lasting.h"
 #include "sections.h"
 #include "types.h"
 #include "wording.h"
@@ -177,6 +178,7 @@ class Consumer : public ASTConsumer {
         if (!has_precompiled_header)
             return;
         sections.begin_behind_header(context);
+        lasting.begin_behind_header(context);
         DeclarationName name(&context.Idents.get(header_type));
         for (const Decl *declaration : context.getTranslationUnitDecl()->lookup(name))
             if (begins(declaration))
@@ -187,6 +189,9 @@ class Consumer : public ASTConsumer {
         lines.before_declaration();
         for (Decl *declaration : group) {
             sections.look_at(declaration);
+            lasting.read_list(declaration);
+            if (sections.are_here())
+                lasting.look_at(declaration);
             if (!is_active && !begins(declaration))
                 continue;
             // Again and again, because a user's `#pragma clang diagnostic pop` would undo it.
@@ -227,6 +232,7 @@ class Consumer : public ASTConsumer {
     Lines lines;
     bool may_compile;
     Sections sections;
+    Lasting lasting;
     bool has_precompiled_header;
     bool is_active = false;
     std::unique_ptr<State> state;

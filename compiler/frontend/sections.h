@@ -22,6 +22,8 @@ class Sections {
 
     void end(clang::ASTContext &context);
 
+    bool are_here() const { return is_marked; }
+
   private:
     const bool is_asked;
     const bool may_compile;

@@ -25,6 +25,11 @@ extern
     const char __durum_ido_code_was_not_compiled_by_durumcc;
 static const char *const __durum_ido_needs_passes __attribute__((__used__, __retain__)) =
     &__durum_ido_code_was_not_compiled_by_durumcc;
+#ifdef __DURUM_IDO_VARIABLES__
+/* Names of variables that last, from a list: a semicolon between them. */
+static const char __durum_ido_variables[] __attribute__((__used__, __retain__)) =
+    __DURUM_IDO_VARIABLES__;
+#endif
 /* What the command line asks of the passes; intermediate code carries it along. */
 static const int __durum_ido_options __attribute__((__used__, __retain__)) = __DURUM_IDO_OPTIONS__;
 #endif

@@ -14,6 +14,8 @@ using namespace llvm;
 constexpr const char mark_name[] = "needs_passes";
 constexpr const char undefined_name[] = "code_was_not_compiled_by_durumcc";
 constexpr const char options_name[] = "options";
+// What the front end has read.
+constexpr const char variables_name[] = "variables";
 
 std::string name_of(const Language &language, StringRef name) {
     return (language.prefix() + name).str();
@@ -45,8 +47,10 @@ uint64_t option_bits(const Module &module, const Language &language) {
 void remove_mark(Module &module, const Language &language) {
     const std::string mark = name_of(language, mark_name);
     const std::string options = name_of(language, options_name);
+    const std::string variables = name_of(language, variables_name);
     auto is_ours = [&](const Constant *constant) {
-        return is_named(constant, mark) || is_named(constant, options);
+        return is_named(constant, mark) || is_named(constant, options) ||
+               is_named(constant, variables);
     };
     removeFromUsedLists(module,
                         [&](Constant *constant) { return is_ours(constant->stripPointerCasts()); });

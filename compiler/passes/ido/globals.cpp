@@ -26,37 +26,43 @@ namespace {
 
 using namespace llvm;
 
-constexpr const char annotation[] = "durum_durable";
+constexpr const char durable[] = "durum_durable";
+// Behind it, the text of docs/format/types.md.
+constexpr const char type_of[] = "durum_type ";
 
 // struct __durum_ido_global: the place, once it is known; the name; the bytes of a new one, or null
-// if another file defines it; their number; what the place is a multiple of.
+// if another file defines it; their number; what the place is a multiple of; the type, or null.
 StructType *descriptor_type(LLVMContext &context) {
     Type *pointer = PointerType::get(context, 0);
     Type *number = Type::getInt64Ty(context);
-    return StructType::get(context, {pointer, pointer, pointer, number, number});
+    return StructType::get(context, {pointer, pointer, pointer, number, number, pointer});
 }
 
-// What an entry of the list of annotations is about, if it says that it lasts.
-GlobalVariable *durable_in(const Constant &entry) {
-    auto *variable = dyn_cast<GlobalVariable>(entry.getOperand(0)->stripPointerCasts());
+// The text of an entry of the list of annotations.
+StringRef text_of(const Constant &entry) {
     const auto *text = dyn_cast<GlobalVariable>(entry.getOperand(1)->stripPointerCasts());
     const auto *name = text ? dyn_cast<ConstantDataArray>(text->getInitializer()) : nullptr;
-    return name && name->isCString() && name->getAsCString() == annotation ? variable : nullptr;
+    return name && name->isCString() ? name->getAsCString() : "";
 }
 
-// Takes them from the list.
-SmallSetVector<GlobalVariable *, 8> take_durable(Module &module) {
-    SmallSetVector<GlobalVariable *, 8> found;
+// Takes those that last from the list, each with the text of its type.
+MapVector<GlobalVariable *, StringRef> take_durable(Module &module) {
+    MapVector<GlobalVariable *, StringRef> found;
     GlobalVariable *all = module.getNamedGlobal("llvm.global.annotations");
     const auto *entries = all ? dyn_cast<ConstantArray>(all->getInitializer()) : nullptr;
     if (!entries)
         return found;
     SmallVector<Constant *, 8> others;
     for (const Use &entry : entries->operands()) {
-        if (GlobalVariable *variable = durable_in(*cast<Constant>(entry)))
-            found.insert(variable);
+        auto *one = cast<Constant>(entry);
+        auto *variable = dyn_cast<GlobalVariable>(one->getOperand(0)->stripPointerCasts());
+        StringRef text = text_of(*one);
+        if (variable && text == durable)
+            found.insert({variable, ""});
+        else if (variable && text.consume_front(type_of))
+            found[variable] = text;
         else
-            others.push_back(cast<Constant>(entry));
+            others.push_back(one);
     }
     if (found.empty())
         return found;
@@ -88,7 +94,7 @@ bool stays(const Value &pointer) {
     });
 }
 
-GlobalVariable *describe(GlobalVariable &variable) {
+GlobalVariable *describe(GlobalVariable &variable, StringRef type_text) {
     Module &module = *variable.getParent();
     LLVMContext &context = module.getContext();
     const DataLayout &layout = module.getDataLayout();
@@ -101,12 +107,15 @@ GlobalVariable *describe(GlobalVariable &variable) {
                                variable.getInitializer(), variable.getName() + ".initial");
     Type *number = type->getElementType(3);
     const uint64_t size = layout.getTypeAllocSize(variable.getValueType());
+    Constant *told = none;
+    if (!type_text.empty())
+        told = runtime::text(module, type_text);
     const Align align = variable.getAlign().value_or(layout.getPreferredAlign(&variable));
     auto *descriptor = new GlobalVariable(
         module, type, false, GlobalValue::InternalLinkage,
         ConstantStruct::get(type, {none, runtime::text(module, lasting_name(variable)), initial,
                                    ConstantInt::get(number, size),
-                                   ConstantInt::get(number, align.value())}),
+                                   ConstantInt::get(number, align.value()), told}),
         variable.getName() + ".durable");
     if (variable.hasLocalLinkage() && stays(variable))
         descriptor->addAttribute(is_private);
@@ -181,11 +190,11 @@ std::string lasting_name(const GlobalVariable &variable) {
 void move_globals(Module &module) {
     const bool warns = options_of(module).warns_of_volatile_pointers;
     SmallVector<Constant *, 8> defined;
-    for (GlobalVariable *variable : take_durable(module)) {
+    for (auto [variable, type_text] : take_durable(module)) {
         variable->removeDeadConstantUsers();
         if (warns)
             warn_of_volatile_pointers(*variable);
-        GlobalVariable *descriptor = describe(*variable);
+        GlobalVariable *descriptor = describe(*variable, type_text);
         if (variable->hasInitializer())
             defined.push_back(descriptor);
         replace(*variable, *descriptor);

@@ -10,6 +10,7 @@ use durum_persist::line;
 
 use crate::fatal::{OrFatal, fatal};
 use crate::heap::{self, Heap};
+use crate::types::{self, UNKNOWN};
 
 /// A variable (docs/reference/ido-ir.md).
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct Global {
     pub size: u64,
     /// A power of two.
     pub align: u64,
+    /// Its type (docs/format/types.md); null if that is not told.
+    pub ty: *const c_char,
 }
 
 // SAFETY: constants but for the place, which is atomic.
@@ -102,11 +105,31 @@ fn find(heap: &Heap, global: &Global, name: &[u8]) -> Option<*mut c_void> {
                     global.size
                 );
             }
-            return Some(ptr::with_exposed_provenance_mut(entry.place as usize));
+            let place = ptr::with_exposed_provenance_mut(entry.place as usize);
+            check_type(heap, global, place, name);
+            return Some(place.cast());
         }
         next = entry.next;
     }
     None
+}
+
+/// Ends the program if the variable has had another type.
+fn check_type(heap: &Heap, global: &Global, place: *mut u8, name: &[u8]) {
+    // SAFETY: an entry leads to an object of the heap; the type's text is the program's.
+    let (found, id) = unsafe { (heap.pool.object_at(place), types::id_of(heap, global.ty)) };
+    let Some(found) = found.or_fatal("looking at a variable that lasts") else {
+        fatal!(
+            "the heap has no object for the variable {}: it is damaged",
+            String::from_utf8_lossy(name)
+        );
+    };
+    if id != UNKNOWN && found.type_id != UNKNOWN && found.type_id != id {
+        fatal!(
+            "the variable {} has another type in the heap than in this program: run the one that has made it, or give it another name",
+            String::from_utf8_lossy(name)
+        );
+    }
 }
 
 fn make(heap: &Heap, global: &Global, name: &[u8]) -> *mut c_void {
@@ -126,9 +149,11 @@ fn make(heap: &Heap, global: &Global, name: &[u8]) -> *mut c_void {
         };
     }
     let (root, size) = (heap.root, global.size as usize);
+    // SAFETY: the type's text is the program's.
+    let type_id = unsafe { types::id_of(heap, global.ty) };
     let made = heap.pool.transaction(|tx| {
         let align = (global.align as usize).clamp(16, 4096);
-        let place = tx.alloc_bytes(&heap.pool, 0, size.max(1), align)?;
+        let place = tx.alloc_bytes(&heap.pool, type_id, size.max(1), align)?;
         let entry_size = size_of::<Entry>() + name.len();
         let entry = tx.alloc_bytes(&heap.pool, 0, entry_size, 16)?;
         // SAFETY: just allocated; the root object is changed by one thread at a time.

@@ -24,7 +24,7 @@
 //! | `thread` | what is known of a thread: all of that |
 //! | `record`, `section` | records, and where sections begin and end |
 //! | `refusals` | what sections may not do |
-//! | `heap`, `alloc`, `globals` | the heap that is open, memory of it, and variables in it |
+//! | `heap`, `types`, `alloc`, `globals` | the heap that is open, types, memory of it, and variables in it |
 //! | `locks` | locks that know nothing of a crash, one file for each kind |
 //! | `resume`, `open` | what was interrupted goes on, when a heap is opened |
 //! | [`abi`], [`abi_locks`], [`abi_malloc`] | the functions that compiled code calls |
@@ -58,6 +58,7 @@ mod sites;
 mod slots;
 mod stack;
 mod thread;
+mod types;
 
 use durum::{futex_lock, primitive};
 

@@ -24,6 +24,7 @@ struct global {
     const char *name;
     const void *initial;
     uint64_t size, align;
+    const char *type;
 };
 /* Of which the variable may be an array. */
 struct lock {
