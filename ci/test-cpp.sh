@@ -33,12 +33,26 @@ clangxx-asan  clang++  -g1 -O1 -fsanitize=address,undefined -fno-sanitize-recove
 TABLE
 }
 
-compile() { # compile COMPILER OUTPUT OPTIONS... SOURCES...
+# A header that is most of each file is compiled once. Sets `precompiled`, the options that include it.
+precompile() { # precompile COMPILER HEADER OPTIONS...
+    local compiler=$1 header=$2 output
+    shift 2
+    case $compiler in
+    clang++) output=$header.pch precompiled=(-include-pch "$header.pch") ;;
+    # It looks beside the header.
+    *) output=$header.gch precompiled=(-include "$header") ;;
+    esac
+    "$compiler" -std=c++17 "${cflags[@]}" "$@" -x c++-header "$header" -o "$output"
+}
+
+compile() { # compile COMPILER OUTPUT OPTIONS...: the tests
     local compiler=$1 output=$2
     shift 2
-    "$compiler" -std=c++17 "${warnings[@]}" "${cflags[@]}" -I examples/cpp "$@" -o "$output" \
-        "${run_path[@]}" "${libs[@]}" -lgtest -lgtest_main -lpthread
+    precompile "$compiler" "$work/tests.hpp" "$@"
+    "$compiler" -std=c++17 "${warnings[@]}" "${precompiled[@]}" "${cflags[@]}" -I examples/cpp "$@" $capi/tests/cpp/*.cpp \
+        -o "$output" "${run_path[@]}" "${libs[@]}" -lgtest -lgtest_main -lpthread
 }
+printf '#include <%s>\n' gtest/gtest.h durum.hpp >"$work/tests.hpp"
 
 skipped=0
 while read -r name compiler options; do
@@ -48,7 +62,7 @@ while read -r name compiler options; do
         skipped=$((skipped + 1))
         continue
     fi
-    check "compile $name" compile "$compiler" "$work/$name" "${options[@]}" $capi/tests/cpp/*.cpp
+    check "compile $name" compile "$compiler" "$work/$name" "${options[@]}"
     [ -x "$work/$name" ] || continue
     for engine in default hybrid twin twin-basic; do
         # What is about readers of copies is about Twin, whatever the engine of the other tests.
@@ -66,25 +80,20 @@ while read -r name compiler options; do
     fi
 done < <(compilers)
 
-# Mistakes do not compile, and the compiler says the words that stand behind the case. The header, which is most of
-# each, is compiled once.
+# Mistakes do not compile, and the compiler says the words that stand behind the case.
 refuses() { # refuses COMPILER CASE WORDS
-    ! "$1" -std=c++17 "${compiled[@]}" "${cflags[@]}" -DCASE="$2" -fsyntax-only $capi/tests/programs/refused.cpp \
+    ! "$1" -std=c++17 "${precompiled[@]}" "${cflags[@]}" -DCASE="$2" -fsyntax-only $capi/tests/programs/refused.cpp \
         2>"$work/refusal" && grep -qF "$3" "$work/refusal"
 }
 for compiler in g++ clang++; do
-    # g++ finds it beside the header.
-    header=$prefix/include/durum.hpp compiled=()
-    precompiled=$header.gch
-    [ $compiler = g++ ] || precompiled=$work/durum.pch compiled=(-include-pch "$work/durum.pch")
-    check "$compiler: the header alone" $compiler -std=c++17 "${cflags[@]}" -x c++-header "$header" -o "$precompiled"
+    check "$compiler: the header alone" precompile $compiler "$prefix/include/durum.hpp"
     check "$compiler: no mistake" $compiler -std=c++17 "${warnings[@]}" "${cflags[@]}" -DCASE=0 -fsyntax-only \
         $capi/tests/programs/refused.cpp
     while read -r number words; do
         check "$compiler refuses case $number" refuses $compiler "$number" "$words"
     done < <(sed -n 's|^#.*CASE == \([0-9]*\) *// \(.*\)|\1 \2|p' $capi/tests/programs/refused.cpp)
-    rm -f "$precompiled"
 done
+rm -f "$prefix"/include/durum.hpp.{gch,pch}
 
 check "compile structures" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" -I examples/cpp examples/cpp/structures.cpp \
     -o "$work/structures" "${run_path[@]}" "${libs[@]}"
