@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds and runs the benchmarks. SUITE chooses one suite; further arguments go to durum-bench (see --help).
-# Results: target/bench/latest.csv, .txt, .svg; of the typed operations operations.csv, .txt; of NVL-C nvlc.csv, .txt,
-# .svg; of the aggregation sensors.csv, .txt (docs/internals/benchmarks.md).
+# Results: target/bench/latest.csv, .txt, .svg; of the typed operations operations.csv, .txt; of kernels in C nvlc.csv,
+# .txt, .svg and locks.csv, .txt, .svg; of the aggregation sensors.csv, .txt (docs/internals/benchmarks.md).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -44,17 +44,20 @@ sensors)
     ;;
 "") [ $# -gt 0 ] || sensors ;;
 esac
-# So have the kernels of NVL-C, which need their compiler.
-nvlc() {
-    ci/durumcc.sh "$target/bench-build/nvlc" >/dev/null
-    "$target/bench-build/release/durum-bench-nvlc" --prefix "$target/bench-build/nvlc" --out "$target/bench" "$@"
+# So have kernels in C, which need their compiler.
+kernels() { # kernels SUITE ARGUMENTS...
+    suite=$1
+    shift
+    ci/durumcc.sh "$target/bench-build/durumcc" >/dev/null
+    "$target/bench-build/release/durum-bench-kernels" --suite "$suite" --prefix "$target/bench-build/durumcc" \
+        --out "$target/bench" "$@"
 }
 case "${SUITE:-}" in
-nvlc)
-    nvlc "$@"
+nvlc | locks)
+    kernels "$SUITE" "$@"
     exit
     ;;
-"") [ $# -gt 0 ] || nvlc ;;
+"") [ $# -gt 0 ] || { kernels nvlc && kernels locks; } ;;
 esac
 # The programs of examples/rust belong to the suite typed as well.
 case "${SUITE:-}" in typed) set -- --suite programs "$@" ;; esac

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The tests of the benchmarks: their structures give the right answers, and the kernels of NVL-C in all their forms.
-# Nothing is timed and no peer is built.
+# The tests of the benchmarks: their structures give the right answers, and the kernels in C in all their forms. Nothing
+# is timed, and of the peers only libpmemobj is used.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+ci/deps.sh build bench compiler
+need_cargo
 
 # Some sides ask a service, which the other tests have built.
 cargo build --quiet --profile test --package durumd
@@ -13,6 +15,9 @@ cargo test --quiet --manifest-path bench/Cargo.toml -p durum-bench-core --no-def
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 check "durumcc" ci/durumcc.sh "$work/prefix" --profile test --strict
-[ "$failed" != 0 ] || check "kernels of NVL-C" "$CARGO_TARGET_DIR/debug/durum-bench-nvlc" --prefix "$work/prefix" --out "$CARGO_TARGET_DIR/ci/bench" --quick
+for suite in nvlc locks; do
+    [ "$failed" != 0 ] || check "kernels of the suite $suite" "$CARGO_TARGET_DIR/debug/durum-bench-kernels" \
+        --suite "$suite" --prefix "$work/prefix" --out "$CARGO_TARGET_DIR/ci/bench" --quick
+done
 say "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

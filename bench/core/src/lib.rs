@@ -7,14 +7,17 @@
 //!
 //! Read [`workload`] for the rows, [`suite`] for who competes in them, [`side`] for what a side implements, [`run`] for
 //! how rounds go, [`report`] for what comes out; [`measure`] and [`syncs`] for what is counted; [`audit`] checks that
-//! all sides flush alike; [`nvlc`] is the suite of NVL-C, whose sides are programs; [`service`] starts what sides of
-//! the suite `daemon` ask; [`sides`] are the contestants and [`structures`] the data structures that the Rust sides
-//! share. `docs/internals/benchmarks.md` tells how to read the results.
+//! all sides flush alike; [`kernels`] runs suites whose sides are programs in C, [`nvlc`] that of NVL-C, [`locks`] that
+//! of code that holds locks; [`service`] starts what sides of the suite `daemon` ask; [`sides`] are the contestants and
+//! [`structures`] the data structures that the Rust sides share. `docs/internals/benchmarks.md` tells how to read the
+//! results.
 
 pub mod audit;
 pub mod command;
 pub mod error;
 pub mod inputs;
+pub mod kernels;
+pub mod locks;
 pub mod measure;
 pub mod measured;
 pub mod nvlc;

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use crate::measure::Clock;
 
-/// The suite's name.
-pub const NAME: &str = "nvlc";
 /// What a run is to do.
 #[derive(Debug)]
 pub struct Plan {

@@ -1,12 +1,12 @@
-//! How long durumcc compiles beside Clang: a file of the kernels, repeated with other names, as NVL-C and as plain C.
+//! How long durumcc compiles beside Clang: a file of the kernels, repeated with other names.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::compile::{command, run as run_compiler, source};
-use super::plan::{NAME, Plan};
-use super::table::{Compiler, PROGRAMS};
+use super::compile::{command, run as run_compiler};
+use super::plan::Plan;
+use super::suite::Suite;
 use crate::error::{Error, Result};
 use crate::measure::Sample;
 use crate::measured::{Column, Measured};
@@ -14,34 +14,35 @@ use crate::side::Role;
 use crate::workload::Row;
 
 /// The row.
-pub const ROW: Row = Row {
+pub(super) const ROW: Row = Row {
     name: "compile",
     one_op: "a file of about 5,000 lines at -O2, in processor time",
 };
 const LINES_MIN: usize = 5000;
 const ROUNDS: usize = 5;
 
-pub(super) fn run(plan: &Plan) -> Result<Measured> {
-    let text = text(plan, if plan.quick { 1 } else { LINES_MIN })?;
+pub(super) fn run(suite: &Suite, plan: &Plan) -> Result<Measured> {
+    let text = text(suite, plan, if plan.quick { 1 } else { LINES_MIN })?;
     let file = plan.work_dir.join("compile.c");
     fs::write(&file, text).map_err(Error::file(&file))?;
-    let sides = [
-        ("clang", Role::Peer, Compiler::Clang),
-        ("durumcc", Role::Engine, Compiler::Durumcc(&[])),
-    ];
-    let mut columns = sides.map(|(side, role, _)| Column {
-        side: side.to_owned(),
-        role,
-        domain: "none".to_owned(),
-        samples: Vec::new(),
-    });
+    let sides = [Role::Peer, Role::Engine]
+        .into_iter()
+        .zip(suite.compile.builds);
+    let mut columns: Vec<Column> = sides
+        .map(|(role, build)| Column {
+            side: build.name.to_owned(),
+            role,
+            domain: "none".to_owned(),
+            samples: Vec::new(),
+        })
+        .collect();
     for _ in 0..if plan.quick { 1 } else { ROUNDS } {
-        for (column, (_, _, compiler)) in columns.iter_mut().zip(&sides) {
+        for (column, build) in columns.iter_mut().zip(suite.compile.builds) {
             let object = plan.work_dir.join("compile.o");
-            let mut command = command(plan, *compiler);
+            let mut command = command(suite, plan, build, &[&file]);
             // What the linker would be told, and static functions that one copy does not use.
-            command.args(["-Wno-unused", "-Qunused-arguments", "-c"]);
-            command.arg(&file).arg("-o").arg(object);
+            command.args(["-Wno-unused", "-Qunused-arguments", "-c", "-o"]);
+            command.arg(object);
             let before = children_ns();
             run_compiler(&mut command)?;
             column.samples.push(Sample {
@@ -51,27 +52,30 @@ pub(super) fn run(plan: &Plan) -> Result<Measured> {
         }
     }
     Ok(Measured {
-        suite: NAME,
+        suite: suite.name,
         row: ROW,
-        columns: columns.into(),
+        columns,
     })
 }
 
 /// The kernels, again and again.
-fn text(plan: &Plan, lines_min: usize) -> Result<String> {
-    let mut text = "#include \"kernel.h\"\n#include <math.h>\n#include <string.h>\n".to_owned();
+fn text(suite: &Suite, plan: &Plan, lines_min: usize) -> Result<String> {
+    let mut text = String::new();
+    for header in suite.compile.headers {
+        text.push_str(&format!("#include {header}\n"));
+    }
     let mut copy = 0;
     while text.lines().count() < lines_min {
-        for program in PROGRAMS {
+        for program in suite.programs {
             let mut kernel = String::new();
-            // What it shares with an example comes first.
-            let shared = plan
-                .repository
-                .join(format!("examples/nvl/{}.h", program.name));
-            if shared.exists() {
-                kernel.push_str(&read(&shared)?);
+            for file in suite.compile.sources {
+                let file = plan
+                    .repository
+                    .join(file.replace("{program}", program.name));
+                if file.exists() {
+                    kernel.push_str(&read(&file)?);
+                }
             }
-            kernel.push_str(&read(&source(plan, program.name))?);
             text.push_str(&renamed(&kernel, &format!("_{}_{copy}", program.name)));
         }
         copy += 1;

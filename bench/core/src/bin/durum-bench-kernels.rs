@@ -1,4 +1,6 @@
-//! Kernels of NVL-C beside plain C: the counterparts of Figures 5 to 7 of the NVL-C paper, and compile times.
+//! Kernels in C: those of NVL-C beside plain C, the counterparts of Figures 5 to 7 of its paper; code that holds locks,
+//! completed by resumption, beside other ways to make it durable, the counterparts of Figures 7 and 9 of the iDO paper.
+//! And compile times.
 
 use std::fs;
 use std::num::NonZero;
@@ -6,21 +8,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use durum_bench_core::command::{self, WorkDir, print, progress, write};
 use durum_bench_core::error::{Error, Result};
+use durum_bench_core::kernels::{self, Plan, Suite};
 use durum_bench_core::measure::Clock;
-use durum_bench_core::nvlc::{self, Plan};
 use durum_bench_core::report::{bars, csv, machine, normalized};
+use durum_bench_core::{locks, nvlc};
 use durum_persist::domain::{self, Domain};
 use durum_persist::line;
 
-const NAME: &str = "durum-bench-nvlc";
+const NAME: &str = "durum-bench-kernels";
 
-/// Kernels of NVL-C beside plain C.
+/// Kernels in C that durumcc compiles, beside plain C.
 #[derive(Parser)]
 #[command(name = NAME, args_override_self = true)]
 struct Options {
+    /// NVL-C, or code that holds locks.
+    #[arg(long, value_enum)]
+    suite: Name,
     /// Where durumcc and libdurum are installed.
     #[arg(long, value_name = "DIR")]
     prefix: PathBuf,
@@ -42,9 +48,24 @@ struct Options {
     /// Where those on a disk are made [default: that of --out]; none: no heaps on a disk.
     #[arg(long, value_name = "DIR")]
     disk_dir: Option<PathBuf>,
-    /// Where nvlc.csv, nvlc.txt and nvlc.svg go.
+    /// Where SUITE.csv, SUITE.txt and SUITE.svg go.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Name {
+    Nvlc,
+    Locks,
+}
+
+impl Name {
+    fn suite(self) -> &'static Suite {
+        match self {
+            Name::Nvlc => &nvlc::SUITE,
+            Name::Locks => &locks::SUITE,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -66,7 +87,11 @@ fn bench() -> Result<()> {
     fs::create_dir_all(&options.out).map_err(Error::file(&options.out))?;
     let begin = Instant::now();
     let memory = WorkDir::create(&options.dir, NAME)?;
-    let disk = disk(&options)?;
+    let suite = options.suite.suite();
+    let disk = match suite.on_disk {
+        true => disk(&options)?,
+        false => None,
+    };
     let mut places = vec![(memory.path().to_owned(), rounds)];
     if let Some(disk) = &disk {
         places.push((disk.path().to_owned(), rounds.div_ceil(3)));
@@ -80,12 +105,12 @@ fn bench() -> Result<()> {
         clock: options.clock,
         quick: options.quick,
     };
-    let measured = nvlc::run(&plan, &mut progress)?;
+    let measured = kernels::run(suite, &plan, &mut progress)?;
     progress("");
     print(&format!("{}\n", normalized::format(&measured)))?;
     // So little work says nothing about time.
     if !options.quick {
-        print(&format!("{}\n", nvlc::bounds(&measured)))?;
+        print(&format!("{}\n", kernels::bounds(suite, &measured)))?;
     }
     let description = machine::describe(&machine::Run {
         dirs: plan.places.iter().map(|(dir, _)| dir.as_path()).collect(),
@@ -99,13 +124,10 @@ fn bench() -> Result<()> {
         seconds: begin.elapsed().as_secs_f64(),
     });
     print(&format!("{description}\n"))?;
-    write(&options.out.join("nvlc.csv"), &csv::format(&measured))?;
-    write(&options.out.join("nvlc.txt"), &description)?;
-    let title = "Time of NVL-C programs as a multiple of plain C";
-    write(
-        &options.out.join("nvlc.svg"),
-        &bars::format(title, &measured),
-    )
+    let out = |ending| options.out.join(format!("{}.{ending}", suite.name));
+    write(&out("csv"), &csv::format(&measured))?;
+    write(&out("txt"), &description)?;
+    write(&out("svg"), &bars::format(suite.title, &measured))
 }
 
 /// Where heaps on a disk are made: a sync elsewhere writes nothing, so there they are left out, unless the place was
