@@ -1,6 +1,6 @@
-/* Code that somebody has left in a store. The first byte that comes by the socket says what it tries, and what follows
- * is what that is about. It ends with 0 where it could not do what it must not, and where it could do what it may; else
- * it says what happened. */
+/* Code that somebody has left in a store. The first byte that comes by the socket says what it
+ * tries, and what follows is what that is about. It ends with 0 where it could not do what it must
+ * not, and where it could do what it may; else it says what happened. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -31,13 +31,13 @@ static int fail(const char *what) {
 }
 
 /* What must fail, and not only because it makes no sense. */
-#define REFUSED(call)                                                                                                  \
-    do {                                                                                                               \
-        errno = 0;                                                                                                     \
-        if ((long)(call) != -1)                                                                                        \
-            return fail(#call " is possible");                                                                         \
-        if (errno != EPERM && errno != EACCES && errno != ENOSYS)                                                      \
-            return fail(#call);                                                                                        \
+#define REFUSED(call)                                                                              \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        if ((long)(call) != -1)                                                                    \
+            return fail(#call " is possible");                                                     \
+        if (errno != EPERM && errno != EACCES && errno != ENOSYS)                                  \
+            return fail(#call);                                                                    \
     } while (0)
 
 static int files(void) {
@@ -131,7 +131,8 @@ static int executes_a_file(int file) {
 }
 
 static int code_of_data(void) {
-    REFUSED(mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REFUSED(
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return fail("mmap");
@@ -145,10 +146,12 @@ static int memory(void) {
     REFUSED(mmap(NULL, 1 << 30, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     REFUSED(syscall(SYS_shmget, 1, 1 << 20, 01600));
     /* Addresses without memory are no matter: a store reserves many. */
-    if (mmap((void *)0x200000000000, 1ul << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+    if (mmap((void *)0x200000000000, 1ul << 40, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
         return fail("reserving addresses");
     for (size_t all = 0; all < 1u << 30; all += 1 << 20) {
-        char *part = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *part =
+            mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (part == MAP_FAILED)
             return errno == ENOMEM ? 0 : fail("mmap");
         memset(part, 1, 1 << 20);
@@ -211,7 +214,10 @@ int main(int count, char **arguments, char **environment) {
         struct cmsghdr header;
     } control;
     struct iovec part = {what, sizeof what - 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control};
     if (recvmsg(3, &message, 0) < 1)
         return fail("recvmsg");
     memcpy(about, what + 1, sizeof about - 1);
@@ -220,20 +226,38 @@ int main(int count, char **arguments, char **environment) {
     if (header)
         memcpy(&file, CMSG_DATA(header), sizeof file);
     switch (what[0]) {
-    case 'e': return atoi(about);
-    case 'w': fputs("something is wrong", stderr); return 3;
-    case 'l': for (;;) sink++;
-    case 's': for (;;) pause();
-    case 'f': *(volatile int *)8 = 1; return 1;
-    case 'a': abort();
-    case 'o': return files();
-    case 'n': return network();
-    case 'k': return signals();
-    case 't': return traces();
-    case 'p': return processes();
-    case 'x': return code_of_data();
-    case 'X': return executes_a_file(file);
-    case 'm': return memory();
+    case 'e':
+        return atoi(about);
+    case 'w':
+        fputs("something is wrong", stderr);
+        return 3;
+    case 'l':
+        for (;;)
+            sink++;
+    case 's':
+        for (;;)
+            pause();
+    case 'f':
+        *(volatile int *)8 = 1;
+        return 1;
+    case 'a':
+        abort();
+    case 'o':
+        return files();
+    case 'n':
+        return network();
+    case 'k':
+        return signals();
+    case 't':
+        return traces();
+    case 'p':
+        return processes();
+    case 'x':
+        return code_of_data();
+    case 'X':
+        return executes_a_file(file);
+    case 'm':
+        return memory();
     case 'g': {
         /* A file that it was given becomes no longer. */
         signal(SIGXFSZ, SIG_IGN);
@@ -241,8 +265,10 @@ int main(int count, char **arguments, char **environment) {
             return fail("a file becomes longer");
         return 0;
     }
-    case 'h': return has(arguments, environment);
-    case 'y': return may();
+    case 'h':
+        return has(arguments, environment);
+    case 'y':
+        return may();
     }
     return 8;
 }
