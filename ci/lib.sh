@@ -38,16 +38,6 @@ need_cargo() {
 # others.
 build_for_tests() { cargo build --quiet --profile test --workspace --exclude durum-derive --all-targets; }
 
-# The rest of the script gets a /dev/shm of its own, where root may make one: with pages of 2 MiB, as devices have, the
-# kernel takes half the time for what tests store there. What killed programs leave goes with it.
-own_memory() { # own_memory ARGUMENTS...: those of the script
-    [ -z "${OWN_MEMORY:-}" ] && unshare --mount true 2>/dev/null || return 0
-    export OWN_MEMORY=1
-    # shellcheck disable=SC2016
-    exec unshare --mount sh -c 'mount -t tmpfs -o huge=within_size,size=90%,mode=1777 tmpfs /dev/shm; exec "$@"' \
-        sh "$TOP/ci/$(basename "$0")" "$@"
-}
-
 # The oldest compiler that Cargo.toml promises.
 rust_version() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$TOP/Cargo.toml"; }
 

@@ -2,7 +2,6 @@
 # Everything that `make test` promises. Ends with one line of counts.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-own_memory "$@"
 
 # What a later step misses is told now, not after ten minutes.
 ci/deps.sh build capi judge cpp compiler
