@@ -150,6 +150,20 @@ class Asker {
     DenseMap<std::pair<const BasicBlock *, std::pair<const Value *, unsigned>>, Value *> answers;
 };
 
+// The pointers of a gather. What its mask leaves out leads anywhere: the store's begin is asked for
+// instead.
+SmallVector<Value *, 8> pointers_of(IntrinsicInst &gather, Value *thread) {
+    IRBuilder<> builder(&gather);
+    Value *pointers = gather.getArgOperand(0), *mask = gather.getArgOperand(2);
+    Value *begin =
+        builder.CreateIntToPtr(runtime::store_begin(builder, thread), builder.getPtrTy());
+    SmallVector<Value *, 8> asked;
+    for (unsigned i = 0; i < cast<FixedVectorType>(pointers->getType())->getNumElements(); i++)
+        asked.push_back(builder.CreateSelect(builder.CreateExtractElement(mask, i),
+                                             builder.CreateExtractElement(pointers, i), begin));
+    return asked;
+}
+
 // Looks where the object is, and calls the runtime if it is not in the store.
 void define_asking(Function &function, StringRef name) {
     LLVMContext &context = function.getContext();
@@ -185,6 +199,14 @@ void ask_for_memory(Function &function, ArrayRef<Site> sites, const Inside &insi
         if (!lasts(pointer))
             accesses.push_back({&instruction, pointer, is_write});
     };
+    auto add_all = [&](CallInst &call, Value *read) {
+        const bool is_gather = read->getType()->isVectorTy();
+        // The parts of an array are in the store as a whole.
+        if (!is_gather || !getUnderlyingObject(read, 0)->getType()->isVectorTy())
+            return add(call, read, false);
+        for (Value *pointer : pointers_of(cast<IntrinsicInst>(call), thread))
+            add(call, pointer, false);
+    };
     for (BasicBlock *block : ReversePostOrderTraversal<Function *>(&function))
         for (Instruction &instruction : *block) {
             if (!inside(instruction))
@@ -202,7 +224,7 @@ void ask_for_memory(Function &function, ArrayRef<Site> sites, const Inside &insi
             if (auto *call = dyn_cast<CallInst>(&instruction))
                 if (may_be_repeated(*call) && !runtime::is_check(*call))
                     for (Value *read : read_by(*call))
-                        add(instruction, read, false);
+                        add_all(*call, read);
         }
     Asker asker(*function.getParent(), sites, thread);
     for (const Access &access : accesses)

@@ -176,13 +176,11 @@ Value *size_filled(CallBase &call, IRBuilderBase &builder) {
 
 SmallVector<Value *, 2> read_by(const CallBase &call) {
     SmallVector<Value *, 2> pointers;
-    if (call.getIntrinsicID() == Intrinsic::masked_load)
-        pointers.push_back(call.getArgOperand(0));
-    if (isa<IntrinsicInst>(call) || call.doesNotAccessMemory())
+    if (call.doesNotAccessMemory() || (isa<IntrinsicInst>(call) && !call.onlyReadsMemory()))
         return pointers;
     const Use *filled = place_filled(const_cast<CallBase &>(call));
     for (const Use &argument : call.args())
-        if (argument->getType()->isPointerTy() && !isa<ConstantPointerNull>(argument) &&
+        if (argument->getType()->isPtrOrPtrVectorTy() && !isa<ConstantPointerNull>(argument) &&
             &argument != filled)
             pointers.push_back(argument);
     return pointers;

@@ -26,7 +26,7 @@ llvm::MemoryLocation filled_by(const llvm::CallBase &call);
 // How many bytes that were, behind the call.
 llvm::Value *size_filled(llvm::CallBase &call, llvm::IRBuilderBase &builder);
 
-// The pointers whose memory a call reads that can be done again.
+// The pointers whose memory a call reads that can be done again. A gather has a vector of them.
 llvm::SmallVector<llvm::Value *, 2> read_by(const llvm::CallBase &call);
 
 // The optimizer knows which functions only read, and does not run at -O0.
