@@ -262,8 +262,7 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     for (const Prepared &reader : readers)
         check_reader(reader, held);
     define_asking(module);
-    if (!options_of(module).outside)
-        tell_callers(module);
+    tell_callers(module);
     register_functions(module, codes);
     forget_effects(module, language);
     strip_lines(module);

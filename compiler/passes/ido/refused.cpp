@@ -345,7 +345,7 @@ bool refuse(Function &function, const Inside &inside, Value *thread, Reported &r
 
 void tell_callers(Module &module) {
     for (Function &function : module) {
-        if (function.isDeclarationForLinker())
+        if (function.isDeclarationForLinker() || function.hasFnAttribute(called_outside))
             continue;
         // -fsanitize=function has words there as well: a call by a pointer to a function without
         // them is not checked by it.

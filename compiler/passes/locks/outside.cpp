@@ -69,8 +69,9 @@ void find_called_outside(Module &module) {
 }
 
 void call_all_outside(Module &module) {
+    // The linker takes one of those that several files have.
     for (Function &function : module)
-        if (!function.isDeclaration())
+        if (!function.isDeclaration() && !function.isWeakForLinker())
             function.addFnAttr(called_outside);
 }
 

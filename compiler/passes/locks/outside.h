@@ -9,7 +9,8 @@ namespace durumcc::locks {
 // no lock is held.
 void find_called_outside(llvm::Module &module);
 
-// All functions of the module, as its file was compiled with -fido-outside.
+// All functions of the module, as its file was compiled with -fido-outside. But for those that
+// other files may have as well (inline ones of C++, templates), and then call in sections.
 void call_all_outside(llvm::Module &module);
 
 } // namespace durumcc::locks
