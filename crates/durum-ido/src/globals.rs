@@ -70,6 +70,7 @@ pub(crate) fn place(global: &Global) -> *mut c_void {
     let _one_at_a_time = locked(&FINDING);
     // SAFETY: a string of the program's.
     let name = unsafe { CStr::from_ptr(global.name) }.to_bytes();
+    check_name(global, name);
     let heap = heap::current();
     let place = find(&heap, global, name).unwrap_or_else(|| make(&heap, global, name));
     global.place.store(place, Ordering::Release);
@@ -80,6 +81,27 @@ pub(crate) fn place(global: &Global) -> *mut c_void {
 pub(crate) fn forget() {
     for global in locked(&DEFINED).iter() {
         global.place.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// Of the modules that define it, if there are several: one that only a file knows has one, others are one all the same.
+fn definitions<'a>(
+    defined: &'a [&'static Global],
+    name: &'a [u8],
+) -> impl Iterator<Item = &'static Global> + 'a {
+    // SAFETY: strings of the program's.
+    let is_it = move |other: &&Global| unsafe { CStr::from_ptr(other.name) }.to_bytes() == name;
+    defined.iter().copied().filter(is_it)
+}
+
+/// Ends the program if the variable would be that of another file as well.
+fn check_name(global: &Global, name: &[u8]) {
+    let is_other = |other: &Global| !ptr::eq(other, global);
+    if name.contains(&b':') && definitions(&locked(&DEFINED), name).any(is_other) {
+        fatal!(
+            "two files of one name have the variable {}, and the heap could not tell one from the other: rename one",
+            String::from_utf8_lossy(name)
+        );
     }
 }
 
@@ -135,12 +157,7 @@ fn check_type(heap: &Heap, global: &Global, place: *mut u8, name: &[u8]) {
 fn make(heap: &Heap, global: &Global, name: &[u8]) -> *mut c_void {
     let mut initial = global.initial.cast::<u8>();
     if initial.is_null() {
-        let defined = locked(&DEFINED);
-        let is_it = |other: &&&Global| {
-            // SAFETY: a string of the program's.
-            unsafe { CStr::from_ptr(other.name) }.to_bytes() == name
-        };
-        initial = match defined.iter().find(is_it) {
+        initial = match definitions(&locked(&DEFINED), name).next() {
             Some(defined) => defined.initial.cast(),
             None => fatal!(
                 "no file defines the variable {}",

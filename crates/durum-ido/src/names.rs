@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use durum::primitive::locked;
 use durum_format::section::Lock;
 
+use crate::fatal::fatal;
+
 /// A global variable that may be or hold a lock (docs/reference/ido-ir.md).
 #[derive(Debug)]
 #[repr(C)]
@@ -43,13 +45,19 @@ fn find<R>(look: impl FnMut(&GlobalLock) -> Option<R>) -> Option<R> {
     tables.iter().flat_map(|table| table.iter()).find_map(look)
 }
 
-/// The name of the lock at an address; none if it is in no such variable.
+/// The name of the lock at an address; none if it is in no such variable. The program ends if another one has it, too.
 pub(crate) fn name_of(address: usize) -> Option<Lock> {
-    find(|lock| {
+    let (place, name, distance) = find(|lock| {
         let distance = address.wrapping_sub(lock.place.addr()) as u64;
         let is_in = distance < lock.size && distance / 4 < 1 << PLACE_BITS;
-        is_in.then(|| Lock::named((lock.name << PLACE_BITS) | (distance / 4)))
-    })
+        is_in.then_some((lock.place, lock.name, distance))
+    })?;
+    if find(|other| (other.name == name && other.place != place).then_some(())).is_some() {
+        fatal!(
+            "the lock at {address:#x} is held by a section that stores, and has the name of another one, which would be taken in its place after a crash: two files of one name have a variable of one name; rename one"
+        );
+    }
+    Some(Lock::named((name << PLACE_BITS) | (distance / 4)))
 }
 
 /// What a record says of so many regions that no lock guards: no variable has the name 0.

@@ -1,6 +1,8 @@
 //! Programs that break a rule of sections end with a message that says which.
 
 use std::process::Command;
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
 
 use durum_ido::abi::*;
 use durum_ido::abi_locks::*;
@@ -42,6 +44,67 @@ fn stores_under_a_lock_elsewhere() {
         let mut lock = libc::PTHREAD_MUTEX_INITIALIZER;
         assert_eq!(__durum_ido_pthread_mutex_lock(&mut lock), 0);
         begin_set(root, Lock::Mutex(&mut lock), 0, 0);
+    });
+}
+
+#[test]
+fn two_locks_of_one_name_are_in_no_record() {
+    ends(
+        "ends::stores_under_a_lock_of_another_ones_name",
+        "has the name of another one",
+    );
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn stores_under_a_lock_of_another_ones_name() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    with_heap(|root| unsafe {
+        let both = Box::leak(Box::new([libc::PTHREAD_MUTEX_INITIALIZER; 2]));
+        let table = both.each_mut().map(|lock| GlobalLock {
+            place: ptr::from_mut(lock).cast(),
+            size: size_of_val(lock) as u64,
+            name: 7,
+        });
+        __durum_ido_register_locks(Box::leak(Box::new(table)).as_ptr(), 2);
+        let lock = &raw mut both[1];
+        assert_eq!(__durum_ido_pthread_mutex_lock(lock), 0);
+        begin_set(root, Lock::Mutex(lock), 0, 0);
+    });
+}
+
+#[test]
+fn variables_of_two_files_are_two() {
+    ends(
+        "ends::has_two_variables_of_one_name",
+        "two files of one name have the variable stack.c:head",
+    );
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn has_two_variables_of_one_name() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    with_heap(|_| unsafe {
+        // What others see is the same one, in whatever modules it is.
+        for name in [c"head", c"stack.c:head"] {
+            let both = Box::leak(Box::new([(); 2].map(|()| Global {
+                place: AtomicPtr::default(),
+                name: name.as_ptr(),
+                initial: ptr::from_ref(&0u64).cast(),
+                size: 8,
+                align: 8,
+                ty: ptr::null(),
+            })));
+            let table: &'static [&Global; 2] = Box::leak(Box::new(both.each_ref()));
+            __durum_ido_register_globals(table.as_ptr().cast(), 2);
+            let [one, other] = table.map(|global| __durum_ido_global(global));
+            assert_eq!(one, other);
+        }
     });
 }
 
