@@ -44,7 +44,7 @@ const ARENA: Build = Build {
 };
 const POOL: Build = Build {
     name: "pool",
-    compiler: Compiler::Clang,
+    compiler: Compiler::ClangWithDurum,
     options: &[],
     sources: &["bench/locks/durum/pool.c"],
 };
@@ -55,83 +55,62 @@ const RESUME_C: Build = Build {
     sources: &["bench/locks/resume/heap.c"],
 };
 
+/// A side in a heap of its own, with a build that has its name.
+const fn side(role: Role, build: Build) -> Side {
+    Side {
+        name: build.name,
+        role,
+        has_heap: true,
+        build,
+    }
+}
+
 const PLAIN: Side = Side {
-    name: "plain",
-    role: Role::Peer,
     has_heap: false,
-    build: ARENA,
+    ..side(Role::Peer, ARENA)
 };
-const FLUSH1: Side = Side {
-    name: "flush1",
-    role: Role::Limit,
-    has_heap: true,
-    build: Build {
+const FLUSH1: Side = side(
+    Role::Limit,
+    Build {
         name: "flush1",
         options: &["-Ibench/locks/arena", "-DFLUSH1=\"{write_back}\""],
         ..ARENA
     },
-};
-const JUSTDO: Side = Side {
-    name: "justdo",
-    role: Role::Peer,
-    has_heap: true,
-    build: Build {
+);
+const JUSTDO: Side = side(
+    Role::Peer,
+    Build {
         name: "justdo",
         options: &["-Ibench/locks/arena", "-DJUSTDO=\"{write_back}\""],
         ..ARENA
     },
-};
-const PMDK: Side = Side {
-    name: "pmdk",
-    role: Role::Peer,
-    has_heap: true,
-    build: Build {
+);
+const PMDK: Side = side(
+    Role::Peer,
+    Build {
         name: "pmdk",
         compiler: Compiler::Clang,
         options: &["-Ibench/locks/pmemobj", "-lpmemobj"],
         sources: &["bench/locks/pmemobj/pool.c"],
     },
-};
-const HYBRID: Side = Side {
-    name: "hybrid",
-    role: Role::Engine,
-    has_heap: true,
-    build: Build {
+);
+const HYBRID: Side = side(
+    Role::Engine,
+    Build {
         name: "hybrid",
-        options: &[
-            "-DENGINE=DURUM_ENGINE_HYBRID",
-            "-Ibench/locks/durum",
-            "-I{prefix}/include",
-            "-L{prefix}/lib",
-            "-Wl,-rpath,{prefix}/lib",
-            "-ldurum",
-        ],
+        options: &["-Ibench/locks/durum", "-DENGINE=DURUM_ENGINE_HYBRID"],
         ..POOL
     },
-};
-const SHADOW: Side = Side {
-    name: "shadow",
-    role: Role::Engine,
-    has_heap: true,
-    build: Build {
+);
+const SHADOW: Side = side(
+    Role::Engine,
+    Build {
         name: "shadow",
-        options: &[
-            "-DENGINE=DURUM_ENGINE_SHADOW",
-            "-Ibench/locks/durum",
-            "-I{prefix}/include",
-            "-L{prefix}/lib",
-            "-Wl,-rpath,{prefix}/lib",
-            "-ldurum",
-        ],
+        options: &["-Ibench/locks/durum", "-DENGINE=DURUM_ENGINE_SHADOW"],
         ..POOL
     },
-};
-const RESUME: Side = Side {
-    name: "resume",
-    role: Role::Engine,
-    has_heap: true,
-    build: RESUME_C,
-};
+);
+const RESUME: Side = side(Role::Engine, RESUME_C);
 
 const SIDES: &[Side] = &[PLAIN, FLUSH1, PMDK, HYBRID, SHADOW, JUSTDO, RESUME];
 

@@ -80,7 +80,7 @@ pub(super) fn command(
 ) -> Command {
     let mut command = match build.compiler {
         Compiler::Durumcc => Command::new(plan.prefix.join("bin/durumcc")),
-        Compiler::Clang => Command::new("clang-19"),
+        Compiler::Clang | Compiler::ClangWithDurum => Command::new("clang-19"),
     };
     command.current_dir(&plan.repository);
     command.args(suite.options);
@@ -93,7 +93,14 @@ pub(super) fn command(
             .replace("{write_back}", instruction())
     };
     command.args(build.options.iter().map(filled));
-    if build.compiler == Compiler::Durumcc {
+    if build.compiler == Compiler::ClangWithDurum {
+        command.args([
+            format!("-I{prefix}/include"),
+            format!("-L{prefix}/lib"),
+            "-ldurum".to_owned(),
+        ]);
+    }
+    if build.compiler != Compiler::Clang {
         command.arg(format!("-Wl,-rpath,{prefix}/lib"));
     }
     command

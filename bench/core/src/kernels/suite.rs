@@ -82,6 +82,8 @@ pub struct Build {
 pub enum Compiler {
     /// Of the version that durumcc is made of.
     Clang,
+    /// The same, for a program that calls libdurum.
+    ClangWithDurum,
     /// The installed one.
     Durumcc,
 }
