@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Barrier;
 
 use durum_persist::Site;
-use durum_persist::record::{self, Recorder, RecorderOptions, Trace};
+use durum_persist::record::{self, Trace};
 use durum_persist::simulate::{Plan, Report, Rules, explore_with_recovery};
 use durum_service::{CheckOptions, Severity};
 
 use crate::locks::{is_recursive, make_recursive};
 use crate::program::{State, Step, node, own, run, set, set_word, value_of};
-use crate::support::{alone, on_a_thread, open, scratch};
+use crate::support::{alone, on_a_thread, open, recorded};
 
 const STEPS: [Step; 12] = [
     // What comes first makes the place for records as well.
@@ -43,26 +43,16 @@ fn states() -> Vec<State> {
 }
 
 fn record(skip: Option<Site>) -> Trace {
-    let directory = scratch();
-    let path = directory.path().join("heap");
-    on_a_thread(|| {
-        let root = open(&path)?;
-        let recorder = Recorder::start(
-            &path,
-            RecorderOptions {
-                skip,
-                ..RecorderOptions::default()
-            },
-        );
-        for (number, step) in STEPS.into_iter().enumerate() {
-            unsafe { run(root, step) };
-            record::note("acknowledged", number as u64 + 1);
-        }
-        let trace = recorder.stop();
-        durum_ido::close().map_err(|error| error.to_string())?;
-        Ok(trace)
-    })
-    .unwrap()
+    recorded(
+        skip,
+        |_| (),
+        |root, ()| {
+            for (number, step) in STEPS.into_iter().enumerate() {
+                unsafe { run(root, step) };
+                record::note("acknowledged", number as u64 + 1);
+            }
+        },
+    )
 }
 
 pub fn recover(image: &Path) -> Result<(), String> {
@@ -126,37 +116,30 @@ fn every_crash_leaves_whole_operations() {
 const TURNS: u64 = 3;
 
 fn record_turns(skip: Option<Site>) -> Trace {
-    let directory = scratch();
-    let path = directory.path().join("heap");
-    on_a_thread(|| {
-        let root = open(&path)?.expose_provenance();
-        let options = RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        };
-        let recorder = Recorder::start(&path, options);
-        let turn = Barrier::new(2);
-        std::thread::scope(|scope| {
-            for number in 0..2 {
-                let turn = &turn;
-                scope.spawn(move || {
-                    record::join_thread();
-                    let root = std::ptr::with_exposed_provenance_mut(root);
-                    for value in 1..=2 * TURNS {
-                        if value % 2 == number {
-                            unsafe { set(root, 0, value) };
-                            record::note("acknowledged", value);
+    recorded(
+        skip,
+        |_| (),
+        |root, ()| {
+            let root = root.expose_provenance();
+            let turn = Barrier::new(2);
+            std::thread::scope(|scope| {
+                for number in 0..2 {
+                    let turn = &turn;
+                    scope.spawn(move || {
+                        record::join_thread();
+                        let root = std::ptr::with_exposed_provenance_mut(root);
+                        for value in 1..=2 * TURNS {
+                            if value % 2 == number {
+                                unsafe { set(root, 0, value) };
+                                record::note("acknowledged", value);
+                            }
+                            turn.wait();
                         }
-                        turn.wait();
-                    }
-                });
-            }
-        });
-        let trace = recorder.stop();
-        durum_ido::close().map_err(|error| error.to_string())?;
-        Ok(trace)
-    })
-    .unwrap()
+                    });
+                }
+            });
+        },
+    )
 }
 
 fn explore_turns(trace: &Trace) -> Result<Report, String> {
@@ -196,24 +179,14 @@ fn that_a_section_has_ended_is_durable_before_its_lock_is_free() {
 
 /// A lock is made outside of sections, and then a word says so.
 fn record_lock(skip: Option<Site>) -> Trace {
-    let directory = scratch();
-    let path = directory.path().join("heap");
-    on_a_thread(|| {
-        let root = open(&path)?;
-        let options = RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        };
-        let recorder = Recorder::start(&path, options);
-        unsafe {
+    recorded(
+        skip,
+        |_| (),
+        |root, ()| unsafe {
             make_recursive(&raw mut (*root).made);
             set_word(root, 2, 1);
-        }
-        let trace = recorder.stop();
-        durum_ido::close().map_err(|error| error.to_string())?;
-        Ok(trace)
-    })
-    .unwrap()
+        },
+    )
 }
 
 fn explore_lock(trace: &Trace) -> Result<Report, String> {
@@ -248,26 +221,18 @@ fn the_kind_of_a_lock_is_durable_before_anything_says_so() {
 
 /// What is written outside of sections, and then linked: by a word that needs no record, and by a section with one.
 fn record_owned(skip: Option<Site>) -> Trace {
-    let directory = scratch();
-    let path = directory.path().join("heap");
-    on_a_thread(|| {
-        let root = open(&path)?;
-        let nodes = [(); 2].map(|()| unsafe { node() });
-        unsafe { set(root, 0, 1) };
-        let options = RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        };
-        let recorder = Recorder::start(&path, options);
-        unsafe {
+    recorded(
+        skip,
+        |root| {
+            let nodes = [(); 2].map(|()| unsafe { node() });
+            unsafe { set(root, 0, 1) };
+            nodes
+        },
+        |root, nodes| unsafe {
             set_word(root, OWNED[0], own(nodes[0], 1));
             set(root, OWNED[1] as u64, own(nodes[1], 2));
-        }
-        let trace = recorder.stop();
-        durum_ido::close().map_err(|error| error.to_string())?;
-        Ok(trace)
-    })
-    .unwrap()
+        },
+    )
 }
 
 /// Where they are linked.

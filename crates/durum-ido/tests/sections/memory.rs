@@ -7,14 +7,16 @@ use std::sync::{Barrier, Once};
 use durum_format::extent;
 use durum_ido::abi::*;
 use durum_ido::abi_locks::*;
-use durum_persist::record::{self, Recorder, RecorderOptions, Trace};
+use durum_persist::record::{self, Trace};
 use durum_persist::simulate::{Plan, Report, Rules, explore_with_recovery};
 use durum_persist::{Site, count};
 use durum_service::{CheckOptions, ReadOnlyStore, Severity};
 
 use crate::crash::{recover, site};
-use crate::program::{Root, address, at, function, lock, record, region, store, unlock, words};
-use crate::support::{alone, on_a_thread, open, scratch, with_heap};
+use crate::program::{
+    Root, address, at, function, lock, record, region, resumes, store, unlock, words,
+};
+use crate::support::{alone, on_a_thread, open, recorded, with_heap};
 
 const REPLACE: u64 = 0x1010_1010_1010;
 const EXCHANGE: u64 = 0x2020_2020_2020;
@@ -68,14 +70,7 @@ unsafe fn replace_one([root, index, fresh, old, size, value]: [u64; 6]) {
     }
 }
 
-unsafe extern "C" fn resume_replace(
-    place: *const c_void,
-    _: u32,
-    _: *mut c_void,
-    _: *const c_void,
-) {
-    unsafe { replace_one(words(place)) }
-}
+resumes!(resume_replace: _ => replace_one);
 
 /// The size, and the value at both ends.
 unsafe fn fill(place: u64, size: u64, value: u64) {
@@ -124,19 +119,7 @@ unsafe fn put_in([root, index, fresh, size, old]: [u64; 5]) {
     }
 }
 
-unsafe extern "C" fn resume_exchange(
-    place: *const c_void,
-    region: u32,
-    _: *mut c_void,
-    _: *const c_void,
-) {
-    unsafe {
-        match region {
-            1 => take_out(words(place)),
-            _ => put_in(words(place)),
-        }
-    }
-}
+resumes!(resume_exchange: 1 => take_out, _ => put_in);
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -215,24 +198,16 @@ fn boxes_in(path: &Path) -> Result<u64, String> {
 }
 
 fn traced(steps: &[Step], skip: Option<Site>) -> Trace {
-    let directory = scratch();
-    let path = directory.path().join("heap");
-    on_a_thread(|| {
-        let root = open(&path)?;
-        let options = RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        };
-        let recorder = Recorder::start(&path, options);
-        for (number, step) in steps.iter().enumerate() {
-            unsafe { run(root, *step) };
-            record::note("acknowledged", number as u64 + 1);
-        }
-        let trace = recorder.stop();
-        durum_ido::close().map_err(|error| error.to_string())?;
-        Ok(trace)
-    })
-    .unwrap()
+    recorded(
+        skip,
+        |_| (),
+        |root, ()| {
+            for (number, step) in steps.iter().enumerate() {
+                unsafe { run(root, *step) };
+                record::note("acknowledged", number as u64 + 1);
+            }
+        },
+    )
 }
 
 /// One of the states is there, and nothing else but `lost` objects; and the heap is of use.
@@ -368,46 +343,37 @@ unsafe extern "C" fn resume_touch(place: *const c_void, _: u32, _: *mut c_void, 
 }
 
 fn traced_touch(skip: Option<Site>) -> Trace {
-    let directory = scratch();
-    let path = directory.path().join("heap");
-    on_a_thread(|| {
-        let root = open(&path)?;
-        unsafe { replace(root, 0, 24, 1) };
-        let options = RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        };
-        let recorder = Recorder::start(&path, options);
-        let (seen, freed) = (Barrier::new(2), Barrier::new(2));
-        std::thread::scope(|scope| {
-            let (words, seen, freed) = (
-                unsafe { [address(root), place(root, 0).read(), 7] },
-                &seen,
-                &freed,
-            );
-            scope.spawn(move || unsafe {
-                record::join_thread();
-                __durum_ido_pthread_mutex_lock(&raw mut (*at::<Root>(words[0])).other);
-                record(__durum_ido_thread(), &TOUCH_REGIONS[0], words);
-                touch(words, || {
-                    seen.wait();
-                    freed.wait();
+    recorded(
+        skip,
+        |root| unsafe { replace(root, 0, 24, 1) },
+        |root, ()| {
+            let (seen, freed) = (Barrier::new(2), Barrier::new(2));
+            std::thread::scope(|scope| {
+                let (words, seen, freed) = (
+                    unsafe { [address(root), place(root, 0).read(), 7] },
+                    &seen,
+                    &freed,
+                );
+                scope.spawn(move || unsafe {
+                    record::join_thread();
+                    __durum_ido_pthread_mutex_lock(&raw mut (*at::<Root>(words[0])).other);
+                    record(__durum_ido_thread(), &TOUCH_REGIONS[0], words);
+                    touch(words, || {
+                        seen.wait();
+                        freed.wait();
+                    });
                 });
-            });
-            seen.wait();
-            for value in 0..6 {
-                unsafe { replace(root, 1 + value % 2, 24, 100 + value) };
-                if value == 0 {
-                    unsafe { replace(root, 0, 0, 0) };
+                seen.wait();
+                for value in 0..6 {
+                    unsafe { replace(root, 1 + value % 2, 24, 100 + value) };
+                    if value == 0 {
+                        unsafe { replace(root, 0, 0, 0) };
+                    }
                 }
-            }
-            freed.wait();
-        });
-        let trace = recorder.stop();
-        durum_ido::close().map_err(|error| error.to_string())?;
-        Ok(trace)
-    })
-    .unwrap()
+                freed.wait();
+            });
+        },
+    )
 }
 
 fn explore_touch(skip: Option<Site>) -> Result<Report, String> {

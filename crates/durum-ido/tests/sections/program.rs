@@ -178,6 +178,25 @@ pub unsafe fn store(thread: *mut Thread, place: *mut u64, value: u64) {
     }
 }
 
+/// How a function goes on: `region => by what`, with the words of the record. It returns nothing.
+macro_rules! resumes {
+    ($name:ident: $($region:pat => $goes_on:expr),+) => {
+        unsafe extern "C" fn $name(
+            place: *const c_void,
+            region: u32,
+            _: *mut c_void,
+            _: *const c_void,
+        ) {
+            unsafe {
+                match region {
+                    $($region => $goes_on(words(place)),)+
+                }
+            }
+        }
+    };
+}
+pub(crate) use resumes;
+
 pub unsafe fn words<const N: usize>(words: *const c_void) -> [u64; N] {
     std::array::from_fn(|at| unsafe { words.cast::<u64>().add(at).read() })
 }
@@ -261,19 +280,7 @@ pub unsafe fn push_in_one(root: *mut Root, node: *mut Node, value: u64) {
     }
 }
 
-unsafe extern "C" fn resume_push(
-    place: *const c_void,
-    region: u32,
-    _: *mut c_void,
-    _: *const c_void,
-) {
-    unsafe {
-        match region {
-            1 => push_node(words(place)),
-            _ => push_link(words(place)),
-        }
-    }
-}
+resumes!(resume_push: 1 => push_node, _ => push_link);
 
 pub unsafe fn pop(root: *mut Root) -> u64 {
     unsafe {
@@ -302,9 +309,7 @@ unsafe fn pop_node([root, next, count, popped, value]: [u64; 5]) {
     }
 }
 
-unsafe extern "C" fn resume_pop(place: *const c_void, _: u32, _: *mut c_void, _: *const c_void) {
-    unsafe { pop_node(words(place)) }
-}
+resumes!(resume_pop: _ => pop_node);
 
 /// A local that has an address, and two calls in the section. The second one would overwrite the frame that the record
 /// of the first one leads to.
@@ -484,19 +489,7 @@ unsafe fn let_go_on([root, lock, times]: [u64; 3]) {
     }
 }
 
-unsafe extern "C" fn resume_set(
-    place: *const c_void,
-    region: u32,
-    _: *mut c_void,
-    _: *const c_void,
-) {
-    unsafe {
-        match region {
-            1 => set_value(words(place)),
-            _ => let_go_on(words(place)),
-        }
-    }
-}
+resumes!(resume_set: 1 => set_value, _ => let_go_on);
 
 /// Writes the value of a node outside of sections. Its address.
 pub unsafe fn own(node: *mut Node, value: u64) -> u64 {
@@ -548,19 +541,7 @@ unsafe fn take_one([root, taken]: [u64; 2]) {
     }
 }
 
-unsafe extern "C" fn resume_give(
-    place: *const c_void,
-    region: u32,
-    _: *mut c_void,
-    _: *const c_void,
-) {
-    unsafe {
-        match region {
-            1 => give_one(words(place)),
-            _ => take_one(words(place)),
-        }
-    }
-}
+resumes!(resume_give: 1 => give_one, _ => take_one);
 
 /// One word that nothing else is stored with: no record tells of it.
 pub unsafe fn set_word(root: *mut Root, index: usize, value: u64) {

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use durum::{Domain, StoreOptions};
+use durum_persist::Site;
+use durum_persist::record::{Recorder, RecorderOptions, Trace};
 
 use crate::memory;
 use crate::program::{self, Root};
@@ -58,4 +60,28 @@ pub fn on_a_thread<R: Send>(body: impl FnOnce() -> Result<R, String> + Send) -> 
         let running = scope.spawn(body);
         running.join().unwrap_or_else(|_| Err("a panic".into()))
     })
+}
+
+/// What `body` does to a new heap, in which `before` has been done, is recorded, with one step left out.
+pub fn recorded<T>(
+    skip: Option<Site>,
+    before: impl FnOnce(*mut Root) -> T + Send,
+    body: impl FnOnce(*mut Root, T) + Send,
+) -> Trace {
+    let directory = scratch();
+    let path = directory.path().join("heap");
+    on_a_thread(|| {
+        let root = open(&path)?;
+        let made = before(root);
+        let options = RecorderOptions {
+            skip,
+            ..RecorderOptions::default()
+        };
+        let recorder = Recorder::start(&path, options);
+        body(root, made);
+        let trace = recorder.stop();
+        durum_ido::close().map_err(|error| error.to_string())?;
+        Ok(trace)
+    })
+    .unwrap()
 }
