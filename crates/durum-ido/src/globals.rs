@@ -84,7 +84,7 @@ pub(crate) fn forget() {
     }
 }
 
-/// Of the modules that define it, if there are several: one that only a file knows has one, others are one all the same.
+/// Of each module that defines it: one for a variable of one file, several for what the linker makes one.
 fn definitions<'a>(
     defined: &'a [&'static Global],
     name: &'a [u8],
