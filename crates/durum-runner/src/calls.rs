@@ -51,6 +51,7 @@ type Is = (u8, u64, u64);
 const EXEC: u64 = libc::PROT_EXEC as u64;
 const SHARED: u64 = libc::MAP_SHARED as u64;
 const ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
+const GROWS: u64 = libc::MAP_GROWSDOWN as u64;
 const THREAD: u64 = libc::CLONE_THREAD as u64 | libc::CLONE_VM as u64;
 const ALL: u64 = u64::MAX;
 const INT: u64 = u32::MAX as u64;
@@ -67,12 +68,13 @@ const FCNTL: &[&[Is]] = &[
 
 /// Calls that are allowed where all of one of these rows hold.
 const LIMITED: &[(i64, &[&[Is]])] = &[
-    // Nothing that was data is ever executed. Memory without a file is its own alone: what is shared, no limit counts.
+    // Nothing that was data is ever executed. Memory without a file is its own alone, and no stack that grows by itself:
+    // no limit counts the others.
     (
         libc::SYS_mmap,
         &[
             &[(2, EXEC, 0), (3, ANONYMOUS, 0)],
-            &[(2, EXEC, 0), (3, ANONYMOUS | SHARED, ANONYMOUS)],
+            &[(2, EXEC, 0), (3, ANONYMOUS | SHARED | GROWS, ANONYMOUS)],
         ],
     ),
     (libc::SYS_mprotect, &[&[(2, EXEC, 0)]]),
