@@ -91,18 +91,17 @@ impl Prepared<'_> {
         let Err((step, number)) = unsafe { self.narrow() };
         let [a, b, c, d] = number.to_ne_bytes();
         let message = [step as u8, a, b, c, d];
-        // SAFETY: both descriptors are the child's, whichever is there yet.
-        unsafe {
-            let here = libc::write(STATUS, message.as_ptr().cast(), message.len());
-            if here < 0 {
-                libc::write(
-                    self.status.as_raw_fd(),
-                    message.as_ptr().cast(),
-                    message.len(),
-                );
+        // Where it was prepared, until all but those in their places are closed. Before, another file has that number.
+        for descriptor in [self.status.as_raw_fd(), STATUS] {
+            // SAFETY: the message is as long as it says.
+            let written =
+                unsafe { libc::write(descriptor, message.as_ptr().cast(), message.len()) };
+            if written >= 0 {
+                break;
             }
-            libc::_exit(127)
         }
+        // SAFETY: ends this process only.
+        unsafe { libc::_exit(127) }
     }
 
     /// # Safety
