@@ -35,20 +35,26 @@ impl Host {
         self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             may(open, pool)?;
-            // What is kept for it besides goes with `give_up` only.
-            open.refused.ensure_not(&self.path, &open.contents, pool)?;
-            let clients = open.interrupted.clients_in(&open.contents, pool);
-            let changes: Vec<Change> = clients
-                .map(|client| Change::RemoveGrant(client, pool))
-                .collect();
-            if changes.is_empty() {
+            let changes = |open: &Open| -> Result<Vec<Change>> {
+                // What is kept for it besides goes with `give_up` only.
+                open.refused.ensure_not(&self.path, &open.contents, pool)?;
+                let clients = open.interrupted.clients_in(&open.contents, pool);
+                Ok(clients
+                    .map(|client| Change::RemoveGrant(client, pool))
+                    .collect())
+            };
+            if changes(open)?.is_empty() {
                 return Err(Error::NothingKept {
                     store: self.path.clone(),
                     pool: name.to_owned(),
                     reason: "no section was interrupted in it",
                 });
             }
+            // ORDER: what records say of words is written before nobody may write it any more; else memory that is in
+            // use is free. Who has taken the sections over, and is gone, has recorded more than was found before.
+            self.settle(open)?;
             let others = open.interrupted.others(&open.contents, pool);
+            let changes = changes(open)?;
             open.commit(Commit::removal(changes))?;
             // A client that has no other pools ends.
             self.settle(open)?;
@@ -108,7 +114,12 @@ impl Embedded {
                 continue;
             }
             // Who has taken them over before has recorded more: what that says of words is to hold now.
-            recover::replay(&self.host.path, &contents, [client], &|_, _, _| {})?;
+            let replayed =
+                recover::replay(&self.host.path, &contents, [client], &|_, _, _| {})?.recovered();
+            for (pool, _, _) in pools {
+                let refused = &replayed.refused;
+                refused.ensure_not(&self.host.path, &contents, *pool)?;
+            }
             let mut roots = Vec::new();
             for (pool, record, registered) in pools {
                 let open = || self.open_file(&record.name, registered, true);

@@ -2,14 +2,15 @@
 //! completes the sections, or for a person who accepts them half done.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use durum_format::UNIT;
 use durum_format::section::{
     BANK_WORDS, Bits, BitsChange, Code, Head, RecordWriter, Redo, bank_of,
 };
 use durum_service::{
-    CloneOptions, Embedded, Error, ErrorKind, Host, PuddleGrant, PuddleKind, PuddleOwner,
-    ReadOnlyStore, Service, check, clone_store,
+    CloneOptions, Embedded, Error, ErrorKind, Host, PoolGrant, PuddleGrant, PuddleKind,
+    PuddleOwner, ReadOnlyStore, Service, check, clone_store,
 };
 
 use crate::support::{
@@ -307,31 +308,81 @@ fn words_that_records_tell_of_are_written() {
     }
 }
 
+/// A client was in a section, and who has taken it over is gone, too, and has recorded words of the pool `a`.
+struct LeftTwice {
+    host: Arc<Host>,
+    client: durum_service::Uuid,
+    a: PoolGrant,
+    /// A puddle of `a` that no record is about.
+    other: PuddleGrant,
+}
+
+impl LeftTwice {
+    fn new(path: &Path) -> LeftTwice {
+        create(path).close().unwrap();
+        let host = Host::open(path, open_options()).unwrap();
+        let [gone, second] = [(); 2].map(|()| host.client().unwrap());
+        let a = gone.create_pool("a", &spec()).unwrap();
+        let owner = PuddleOwner::Pool(a.uuid);
+        let other = gone.create_puddle(owner, PuddleKind::Data, UNIT).unwrap();
+        let sections = sections_of(&gone);
+        record(&sections, gone.id(), 0, 1, true);
+        let client = gone.id();
+        drop(gone);
+        host.recover_client(client).unwrap();
+        let left = second.take_over(client).unwrap();
+        let words = [0, 1, 2, 3].map(|number| root(&a).address + PLACE + 8 * number);
+        record_of_words(client, &left.puddles[0], [0, 2], words, true);
+        let by = second.id();
+        drop((second, left));
+        host.recover_client(by).unwrap();
+        LeftTwice {
+            host,
+            client,
+            a,
+            other,
+        }
+    }
+
+    fn found(&self) -> [u64; 4] {
+        [0, 1, 2, 3].map(|number| word(root(&self.a), PLACE + 8 * number))
+    }
+}
+
+const WRITTEN: [u64; 4] = [0b110, 0b110, DONE, 0b110];
+
 /// Who has taken sections over and is gone has recorded more.
 #[test]
 fn words_are_written_again_for_the_next_one() {
     let directory = scratch();
     let path = directory.path().join("store");
-    create(&path).close().unwrap();
-    let host = Host::open(&path, open_options()).unwrap();
-    let [gone, second, third] = [(); 3].map(|()| host.client().unwrap());
-    let a = gone.create_pool("a", &spec()).unwrap();
-    let sections = sections_of(&gone);
-    record(&sections, gone.id(), 0, 1, true);
-    let client = gone.id();
-    drop(gone);
-    host.recover_client(client).unwrap();
-    let left = second.take_over(client).unwrap();
-    let address = |number: u64| root(&a).address + PLACE + 8 * number;
-    let words = [address(0), address(1), address(2), address(3)];
-    record_of_words(client, &left.puddles[0], [0, 2], words, true);
-    let by = second.id();
-    drop((second, left));
-    host.recover_client(by).unwrap();
-    assert_eq!(word(root(&a), PLACE), 0);
-    third.take_over(client).unwrap();
-    let found = [0, 1, 2, 3].map(|number: u64| word(root(&a), PLACE + 8 * number));
-    assert_eq!(found, [0b110, 0b110, DONE, 0b110]);
+    let left = LeftTwice::new(&path);
+    assert_eq!(left.found(), [0; 4]);
+    let third = left.host.client().unwrap();
+    // Nothing goes on where they cannot be written.
+    let file = path.join("puddles").join(left.other.uuid.to_string());
+    let away = directory.path().join("away");
+    std::fs::rename(&file, &away).unwrap();
+    let refused = third.take_over(left.client);
+    assert!(
+        matches!(refused, Err(Error::PoolRefused { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(left.found(), [0; 4]);
+    std::fs::rename(&away, &file).unwrap();
+    third.take_over(left.client).unwrap();
+    assert_eq!(left.found(), WRITTEN);
+}
+
+/// Memory that is in use is not free, whoever goes on with the pool.
+#[test]
+fn words_are_written_before_a_pool_is_accepted_half_done() {
+    let directory = scratch();
+    let left = LeftTwice::new(&directory.path().join("store"));
+    let third = left.host.client().unwrap();
+    assert_eq!(third.abandon_sections("a").unwrap(), [""; 0]);
+    assert_eq!(left.found(), WRITTEN);
+    third.open_pool("a").unwrap();
 }
 
 #[test]
