@@ -31,7 +31,7 @@ use crate::presence::{self, LostFile};
 use crate::reading;
 use crate::recovery::{
     Access, HomeWrite, Interrupted, Part, RefusedPools, ensure_not_interrupted,
-    ensure_nothing_kept, plan_client,
+    ensure_nothing_kept, in_pool, plan_client,
 };
 use crate::registry;
 use crate::registry::contents::{self, Contents, PuddleRecord};
@@ -467,8 +467,7 @@ impl ReadOnlyStore {
 
     /// The clients that have left sections in a pool: it is seen as they left it, half done.
     pub fn interrupted_in(&self, pool: &str) -> impl Iterator<Item = &InterruptedClient> {
-        let clients = self.pending.interrupted.iter();
-        clients.filter(move |client| client.pools.iter().any(|name| name == pool))
+        in_pool(&self.pending.interrupted, pool)
     }
 
     pub(crate) fn ensure_nothing_kept(&self, operation: &'static str) -> Result<()> {

@@ -53,7 +53,7 @@ impl Host {
             // ORDER: what records say of words is written before nobody may write it any more; else memory that is in
             // use is free. Who has taken the sections over, and is gone, has recorded more than was found before.
             self.settle(open)?;
-            let others = open.interrupted.others(&open.contents, pool);
+            let others = open.interrupted.others(&open.contents, name);
             let changes = changes(open)?;
             open.commit(Commit::removal(changes))?;
             // A client that has no other pools ends.

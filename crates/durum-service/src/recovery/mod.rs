@@ -37,7 +37,7 @@ pub(crate) use self::home::Access;
 pub(crate) use self::plan::ClientPlan;
 pub(crate) use self::refused::{Part, Refusal, RefusedPools, ensure_nothing_kept};
 pub(crate) use self::sections::{
-    Interrupted, being_completed, ensure_not_interrupted, interruption, is_of_sections,
+    Interrupted, being_completed, ensure_not_interrupted, in_pool, interruption, is_of_sections,
 };
 pub(crate) use self::twin::plan_twin;
 pub(crate) use self::write::HomeWrite;

@@ -266,15 +266,8 @@ impl Interrupted {
     }
 
     /// The names of other pools that clients which have left sections in this one could write.
-    pub(crate) fn others(&self, contents: &Contents, pool: Uuid) -> Vec<String> {
-        let clients = self.clients_in(contents, pool);
-        let pools: BTreeSet<Uuid> = clients
-            .flat_map(|client| contents.granted_pools(client))
-            .filter(|other| *other != pool)
-            .collect();
-        let mut names: Vec<String> = pools.iter().map(|pool| contents.name_of(*pool)).collect();
-        names.sort_unstable();
-        names
+    pub(crate) fn others(&self, contents: &Contents, pool: &str) -> Vec<String> {
+        others(in_pool(&self.to_clients(contents), pool), pool)
     }
 
     /// The error for who wants to use a pool.
@@ -289,17 +282,14 @@ pub(crate) fn ensure_not_interrupted(
     clients: &[InterruptedClient],
     pool: &str,
 ) -> Result<()> {
-    let has_it = |client: &&InterruptedClient| client.pools.iter().any(|name| name == pool);
-    let mut found = clients.iter().filter(has_it).peekable();
-    if found.peek().is_none() {
+    if in_pool(clients, pool).next().is_none() {
         return Ok(());
     }
-    let (mut all, mut others) = (Interruption::default(), BTreeSet::new());
-    for client in found {
+    let mut all = Interruption::default();
+    for client in in_pool(clients, pool) {
         all.sections += client.sections;
         all.first = all.first.or(client.first);
         all.damage = all.damage.or_else(|| client.damage.clone());
-        others.extend(client.pools.iter().filter(|name| *name != pool).cloned());
     }
     Err(Error::PoolInterrupted {
         store: store.to_owned(),
@@ -307,8 +297,23 @@ pub(crate) fn ensure_not_interrupted(
         sections: all.sections,
         first: all.first,
         damage: all.damage.map(Into::into),
-        others: others.into_iter().collect(),
+        others: others(in_pool(clients, pool), pool),
     })
+}
+
+/// Those that have left sections in a pool.
+pub(crate) fn in_pool<'c>(
+    clients: &'c [InterruptedClient],
+    pool: &str,
+) -> impl Iterator<Item = &'c InterruptedClient> {
+    let has_it = move |client: &&InterruptedClient| client.pools.iter().any(|name| name == pool);
+    clients.iter().filter(has_it)
+}
+
+fn others<'c>(clients: impl Iterator<Item = &'c InterruptedClient>, pool: &str) -> Vec<String> {
+    let names = clients.flat_map(|client| &client.pools);
+    let names: BTreeSet<&String> = names.filter(|name| *name != pool).collect();
+    names.into_iter().cloned().collect()
 }
 
 /// The clients that are gone whose sections a client completes that lives since an earlier service, and who does: as
