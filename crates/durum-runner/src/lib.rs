@@ -2,8 +2,7 @@
 //! interrupted (docs/internals/resumption.md).
 //!
 //! The code gets a socket, and nothing else: no file, no network, no process but its own, no memory that it could
-//! execute, and of processor time, memory and time in all what it is allowed. The program that runs it notices no child
-//! and no signal.
+//! execute, and of processor time, memory and time in all what it is allowed.
 //!
 //! ```text
 //! caller   Code::copied: its hash is compared, nobody writes it any more | Bounds::of_this_kernel

@@ -76,8 +76,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts code, which has its end of `socket` as descriptor 3. No other process gets anything of it: its end is no
-    /// signal, and `wait` for any child does not find it.
+    /// Starts code, which has its end of `socket` as descriptor 3. Who waits for any child of this process finds it,
+    /// and its end is a signal (`SIGCHLD`), as of all that execute something: nobody else may wait for it.
     ///
     /// # Errors
     /// Of the system, with the step that failed. Nothing runs then.
@@ -205,7 +205,7 @@ fn wait_for(process: &OwnedFd) -> io::Result<(i32, i32)> {
     loop {
         // SAFETY: a row of numbers.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the process is a child of ours. It was made without a signal at its end, so it has to be asked for.
+        // SAFETY: the process is a child of ours. If it executed nothing it has no signal.
         let waited = unsafe {
             let number = process.as_raw_fd() as libc::id_t;
             libc::waitid(
@@ -226,7 +226,7 @@ fn wait_for(process: &OwnedFd) -> io::Result<(i32, i32)> {
     }
 }
 
-/// A child that sends no signal at its end, and is told of by a descriptor.
+/// A child that is told of by a descriptor. It sends no signal at its end, if that is before the code is executed.
 fn fork(prepared: &Prepared<'_>) -> io::Result<OwnedFd> {
     let mut process: libc::c_int = -1;
     // SAFETY: as `fork`, with the number of the descriptor written to a place that lives. The child makes system calls
