@@ -2,6 +2,7 @@
 //                                             now = answer;
 #include "ido/library.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -71,7 +72,10 @@ bool writes_to_arguments(StringRef format) {
     while (format.contains('%')) {
         format = format.split('%').second;
         format = format.drop_while(
-            [](char c) { return StringRef("-+ #0123456789.*'hlLqjzt$").contains(c); });
+            [](char c) { return StringRef("-+ #0123456789.*'IhlLqjzt$").contains(c); });
+        // The bits of C23: %w32n, %wf32n.
+        if (format.consume_front("wf") || format.consume_front("w"))
+            format = format.drop_while(isDigit);
         if (format.consume_front("n"))
             return true;
         format = format.drop_front(format.empty() ? 0 : 1);
