@@ -30,6 +30,8 @@ constexpr Replacement replacements[] = {
     {"_ZdaPv", "__durum_ido_free"},
     {"_ZdlPvm", "__durum_ido_free_sized"},
     {"_ZdaPvm", "__durum_ido_free_sized"},
+    {"_ZdlPvRKSt9nothrow_t", "__durum_ido_free_nothrow"},
+    {"_ZdaPvRKSt9nothrow_t", "__durum_ido_free_nothrow"},
 };
 
 constexpr const char *aligned[] = {

@@ -53,6 +53,16 @@ pub unsafe extern "C" fn __durum_ido_free_sized(object: *mut c_void, _size: usiz
     unsafe { __durum_ido_free(object) };
 }
 
+/// The same, where a constructor has thrown for which [`__durum_ido_new_nothrow`] gave it.
+///
+/// # Safety
+/// As for [`__durum_ido_free`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_free_nothrow(object: *mut c_void, _tag: *const c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { __durum_ido_free(object) };
+}
+
 /// As `realloc`: in the heap, unless it is memory of the system's.
 ///
 /// # Safety

@@ -33,6 +33,24 @@ void add() {
     pthread_mutex_unlock(&lock);
 }
 
+struct Refused {
+    explicit Refused(int number) {
+        if (number > 0)
+            throw number;
+    }
+    long words[40];
+};
+
+// What a constructor had that throws.
+template <typename Make> bool goes_back(Make make) {
+    try {
+        delete make();
+    } catch (int) {
+        return true;
+    }
+    return false;
+}
+
 bool is_whole(int expected) {
     for (Node *node = head; node; node = node->next)
         if (node->number != --expected || node->numbers[3] != expected + 3)
@@ -45,7 +63,8 @@ bool is_whole(int expected) {
 int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
-    bool is_expected = is_whole(std::atoi(argv[2]));
+    bool is_expected = is_whole(std::atoi(argv[2])) && goes_back([=] { return new Refused(argc); }) &&
+                       goes_back([=] { return new (std::nothrow) Refused(argc); });
     add();
     return !is_expected;
 }
