@@ -1,5 +1,5 @@
-// A format that writes to where its arguments lead makes another call of it, which was not compiled for sections; so does
-// one that only the run knows.
+// A format that writes to where its arguments lead makes another call of it, which was not compiled for sections; so
+// does one that only the run knows.
 // RUN: %simulated/bin/durumcc -fido -O1 -w -S -emit-llvm %s -o - | %filecheck
 #include <pthread.h>
 #include <stdio.h>

@@ -68,8 +68,8 @@ const FCNTL: &[&[Is]] = &[
 
 /// Calls that are allowed where all of one of these rows hold.
 const LIMITED: &[(i64, &[&[Is]])] = &[
-    // Nothing that was data is ever executed. Memory without a file is its own alone, and no stack that grows by itself:
-    // no limit counts the others.
+    // Nothing that was data is ever executed. Memory without a file is its own alone, and no stack that grows by
+    // itself: no limit counts the others.
     (
         libc::SYS_mmap,
         &[
