@@ -16,6 +16,7 @@
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 
 #include <numeric>
 
@@ -39,6 +40,14 @@ StructType *region_type(LLVMContext &context) {
 constexpr unsigned begins_section = 1;
 // A region that needs the function's own locals, wherever they are.
 constexpr unsigned needs_locals = 2;
+// A region in which others may store where the section has stored before: it lets a lock go, or
+// tells others of what it has done.
+constexpr unsigned hands_over = 4;
+
+bool tells_others(const Instruction &instruction) {
+    const auto *store = dyn_cast<StoreInst>(&instruction);
+    return store && (store->isAtomic() || store->isVolatile());
+}
 
 class Instrumenter {
   public:
@@ -179,7 +188,9 @@ GlobalVariable *declare_regions(Function &function, size_t count) {
                               nullptr, "__durum_ido_regions." + function.getName());
 }
 
-void define_regions(GlobalVariable &table, ArrayRef<Site> sites, uint64_t hash) {
+void define_regions(const Function &function, GlobalVariable &table, ArrayRef<Site> sites,
+                    uint64_t hash) {
+    const bool is_told = any_of(instructions(function), tells_others);
     LLVMContext &context = table.getContext();
     StructType *type = region_type(context);
     SmallVector<Constant *, 16> regions;
@@ -192,8 +203,9 @@ void define_regions(GlobalVariable &table, ArrayRef<Site> sites, uint64_t hash) 
             words += size / word;
         }
         const DILocation *location = site.place->getDebugLoc().get();
-        const unsigned flags =
-            (site.begins_section ? begins_section : 0) | (site.needs_locals ? needs_locals : 0);
+        const unsigned flags = (site.begins_section ? begins_section : 0) |
+                               (site.needs_locals ? needs_locals : 0) |
+                               (is_told || site.kind == Site::Release ? hands_over : 0);
         regions.push_back(ConstantStruct::get(
             type, {ConstantInt::get(type->getElementType(0), hash << 16 | (i + 1)),
                    ConstantInt::get(type->getElementType(1), location ? location->getLine() : 0),

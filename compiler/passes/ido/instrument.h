@@ -8,7 +8,8 @@ namespace durumcc::ido {
 // The table of a function's regions, an entry for each site, and whatever else the runtime has to
 // know of them. What is in it is known in the end.
 llvm::GlobalVariable *declare_regions(llvm::Function &function, size_t count);
-void define_regions(llvm::GlobalVariable &table, llvm::ArrayRef<Site> sites, uint64_t hash);
+void define_regions(const llvm::Function &function, llvm::GlobalVariable &table,
+                    llvm::ArrayRef<Site> sites, uint64_t hash);
 
 // Tells the runtime what is stored in sections. Stores of a block that follow each other are told
 // of together.

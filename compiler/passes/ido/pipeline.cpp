@@ -124,7 +124,7 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     GlobalVariable *regions = declare_regions(*function, sites.size());
     AllocaInst *words = instrument(*function, sites, thread, *regions);
     const uint64_t hash = hash_of(*function);
-    define_regions(*regions, sites, hash);
+    define_regions(*function, *regions, sites, hash);
     make_resumable(*function, sites, inside, thread, *regions, *words);
     return Code{function, hash, regions};
 }

@@ -315,7 +315,11 @@ fn sections() -> Vec<Vec<u8>> {
     let address = DEFAULT_BASE + 128;
     let writer = RecordWriter::new(&mut banks[0], 6, code(3)).live_ins(&[1]);
     let writer = writer.lock(lock).lock(Lock::named(9)).stack(below);
-    let writer = writer.redo(Redo { address, value: 1 });
+    let writer = writer.redo(Redo {
+        address,
+        bytes: Redo::WHOLE,
+        value: 1,
+    });
     let taken = Bits {
         address,
         mask: 2,

@@ -135,6 +135,7 @@ fn a_record_that_a_crash_tears_leaves_the_one_before() {
     image.record(5, |writer| {
         let redo = Redo {
             address: DEFAULT_BASE,
+            bytes: Redo::WHOLE,
             value: 4,
         };
         let bits = Bits {
@@ -319,6 +320,7 @@ fn each_field_with_an_impossible_value_is_refused_by_its_name() {
             .stack(top);
         let writer = writer.redo(Redo {
             address: redo,
+            bytes: Redo::WHOLE,
             value: 1,
         });
         writer.bits(Bits {
@@ -369,6 +371,7 @@ fn each_field_with_an_impossible_value_is_refused_by_its_name() {
         expect(7, wrong, "address of a word to write again in word 7");
         expect(9, wrong, "address of a word of a bitmap in word 9");
     }
+    expect(7, redo, "bytes to write again in word 7");
     // A lock where there is none.
     let mut idle = Image::default();
     idle.section(1);

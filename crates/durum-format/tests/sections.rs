@@ -26,8 +26,8 @@ const LINE: &str = "
     0100000000000000020000000000000003000000000000000400000000000000";
 /// A record that has something of everything, and the frame that it names, at word 2 of the stack.
 const ALL: &str = "
-    9a93fc8e0201018108000000000000000100ccccbbbbaaaa5500000000000080
-    9900000000000000440020000020000009000300f49a4b5c4800200000200000
+    6b6b2afd0201018108000000000000000100ccccbbbbaaaa5500000000000080
+    9900000000000000440020000020000009000300f49a4b5c48002000002000ff
     341200000000000000042000002000000000000000010000";
 const FRAME: &str = "
     f49a4b5c02000000020000000000000004003333222211110700000000000000
@@ -108,6 +108,7 @@ fn the_images_of_version_1_are_read_and_written() {
     ];
     let redo = Redo {
         address: DEFAULT_BASE + 0x20_0048,
+        bytes: Redo::WHOLE,
         value: 0x1234,
     };
     let bits = Bits {
@@ -311,6 +312,7 @@ fn the_largest_record_fits_and_nothing_more_is_written() {
     let lock = |index: usize| Lock::named(index as u64);
     let redo = Redo {
         address: DEFAULT_BASE,
+        bytes: Redo::WHOLE,
         value: 1,
     };
     let bits = Bits {
@@ -385,6 +387,7 @@ fn parts_come_in_their_order_and_numbers_are_numbers() {
     let top = StackTop::default();
     let redo = Redo {
         address: 8,
+        bytes: Redo::WHOLE,
         value: 1,
     };
     let bits = Bits {
@@ -403,6 +406,7 @@ fn parts_come_in_their_order_and_numbers_are_numbers() {
     assert!(
         write(1, &|writer| writer.redo(Redo {
             address: 9,
+            bytes: Redo::WHOLE,
             value: 1
         }))
         .is_none()
@@ -448,7 +452,7 @@ struct Contents {
     code: u64,
     live_ins: Vec<u64>,
     locks: Vec<Lock>,
-    redo: Vec<(u64, u64)>,
+    redo: Vec<Redo>,
     bits: Vec<Bits>,
     free: Option<u16>,
 }
@@ -466,12 +470,17 @@ fn contents() -> impl Strategy<Value = Contents> {
         mask,
         change,
     });
+    let redo = (address, 1..=u8::MAX, any::<u64>()).prop_map(|(address, bytes, value)| Redo {
+        address,
+        bytes,
+        value,
+    });
     let parts = (
         1..SEQUENCE_END,
         1..=u64::MAX,
         prop::collection::vec(any::<u64>(), 0..=LIVE_INS_MAX),
         locks,
-        prop::collection::vec((address, any::<u64>()), 0..=REDO_MAX),
+        prop::collection::vec(redo, 0..=REDO_MAX),
         prop::collection::vec(bits, 0..=BITS_MAX),
         prop::option::of(0..=STACK_WORDS as u16),
     );
@@ -502,8 +511,8 @@ proptest! {
         if let Some(top) = stack {
             writer = writer.stack(top);
         }
-        for (address, value) in &contents.redo {
-            writer = writer.redo(Redo { address: *address, value: *value });
+        for redo in &contents.redo {
+            writer = writer.redo(*redo);
         }
         for bits in &contents.bits {
             writer = writer.bits(*bits);
@@ -514,7 +523,7 @@ proptest! {
         prop_assert_eq!((found.sequence, found.code, found.stack), (contents.sequence, code, stack));
         prop_assert!(found.live_ins().eq(contents.live_ins));
         prop_assert!(found.locks().eq(contents.locks));
-        prop_assert!(found.redo().map(|redo| (redo.address, redo.value)).eq(contents.redo));
+        prop_assert!(found.redo().eq(contents.redo));
         prop_assert!(found.bits().eq(contents.bits));
         prop_assert_eq!(found.frames().count(), 0);
     }

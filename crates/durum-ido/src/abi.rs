@@ -207,8 +207,12 @@ pub unsafe extern "C" fn __durum_ido_copy_argument(
     argument: *const c_void,
     size: u64,
 ) {
-    // SAFETY: as the caller promises.
-    unsafe { ptr::copy_nonoverlapping(argument.cast::<u8>(), place.cast(), size as usize) };
+    // SAFETY: as the caller promises; the thread's own.
+    unsafe {
+        ptr::copy_nonoverlapping(argument.cast::<u8>(), place.cast(), size as usize);
+        let thread = &mut *thread::current();
+        thread.stack_of(place.addr()).note_unannounced();
+    }
 }
 
 /// Makes a frame in front of a call, which is the innermost one: with `words` the caller goes on at `region` behind the

@@ -18,6 +18,7 @@ pub struct Region {
     /// Words of its live-ins.
     pub words: u16,
     /// 1: the call may come back with more locks than it was made with. 2: the function's own locals are needed.
+    /// 4: from here on others may store where the section has stored.
     pub flags: u16,
     /// Bit i of word i / 64: word i of the live-ins is a pointer.
     pub addresses: [u64; 2],
@@ -26,6 +27,7 @@ pub struct Region {
 /// The flags of a region.
 const BEGINS_SECTION: u16 = 1;
 const NEEDS_LOCALS: u16 = 2;
+const HANDS_OVER: u16 = 4;
 
 impl Region {
     /// Whether a call may come back in a section that it was not made in.
@@ -37,6 +39,12 @@ impl Region {
     #[inline]
     pub(crate) fn needs_locals(&self) -> bool {
         self.flags & NEEDS_LOCALS != 0
+    }
+
+    /// Whether others may store where the section has stored, while it has not recorded again.
+    #[inline]
+    pub(crate) fn hands_over(&self) -> bool {
+        self.flags & HANDS_OVER != 0
     }
 }
 

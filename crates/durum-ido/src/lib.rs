@@ -9,7 +9,7 @@
 //! lock                                    depth 1, nothing is written
 //! record                                  the record is durable: one fence
 //! stores, wrote                           lines are noted
-//! record                                  lines are durable, then the record: two fences
+//! record                                  lines and the record are durable, which has what was stored: one fence
 //! unlock                                  lines are durable, then that it has ended; the lock is free: two fences
 //! ```
 //!
@@ -19,7 +19,7 @@
 //! | --- | --- |
 //! | `fatal`, `open_error`, `sites` | how a program ends, why a heap was not opened, every write-back and fence |
 //! | `code`, `names`, `program`, `reach` | code that can go on, the program's locks and addresses, and the heap's |
-//! | `lines`, `memory` | stores that are not durable yet, memory that was taken and freed |
+//! | `repeats`, `lines`, `memory` | stores that are not durable yet, memory that was taken and freed |
 //! | `slots`, `stack`, `held` | places for records, stacks, locks |
 //! | `thread` | what is known of a thread: all of that |
 //! | `record`, `section` | records, and where sections begin and end |
@@ -28,8 +28,6 @@
 //! | `locks` | locks that know nothing of a crash, one file for each kind |
 //! | `resume`, `open` | what was interrupted goes on, when a heap is opened |
 //! | [`abi`], [`abi_locks`], [`abi_malloc`] | the functions that compiled code calls |
-//!
-//! Not yet: stores that a record repeats.
 
 #![warn(clippy::unwrap_used)]
 
@@ -52,6 +50,7 @@ mod program;
 mod reach;
 mod record;
 mod refusals;
+mod repeats;
 mod resume;
 mod section;
 mod sites;

@@ -5,6 +5,7 @@
 
 use durum_persist::{Site, line};
 
+use crate::repeats::Repeats;
 use crate::sites::LINES_WRITE;
 
 const LINE: usize = line::LINE;
@@ -23,6 +24,8 @@ pub(crate) struct Lines {
     used: u64,
     /// Something was written back that no fence has completed.
     is_pending: bool,
+    /// What the next record can tell of.
+    repeats: Repeats,
 }
 
 impl Default for Lines {
@@ -31,20 +34,46 @@ impl Default for Lines {
             places: [0; PLACES],
             used: 0,
             is_pending: false,
+            repeats: Repeats::default(),
         }
     }
 }
 
 impl Lines {
-    /// Adds what `size` bytes at `start` lie in.
+    /// Adds what `size` bytes at `start` lie in, which the next record is not to tell of.
     ///
     /// # Safety
     /// They are mapped, and stay so until they are written back.
     #[inline]
     pub(crate) unsafe fn add(&mut self, start: usize, size: usize) {
-        if size == 0 {
-            return;
+        if size > 0 {
+            self.repeats.give_up();
+            // SAFETY: as the caller promises.
+            unsafe { self.add_lines(start, size) };
         }
+    }
+
+    /// Adds what `size` bytes at `start` lie in, which a store of the section has written.
+    ///
+    /// # Safety
+    /// As for [`Lines::add`].
+    #[inline]
+    pub(crate) unsafe fn add_store(&mut self, start: usize, size: usize) {
+        if size > 0 {
+            self.repeats.add(start, size);
+            // SAFETY: as the caller promises.
+            unsafe { self.add_lines(start, size) };
+        }
+    }
+
+    /// Of what was written since the last fence, what the next record can tell of. `None` where that is not all.
+    #[inline]
+    pub(crate) fn repeats(&self) -> Option<&Repeats> {
+        self.repeats.is_all().then_some(&self.repeats)
+    }
+
+    #[inline]
+    unsafe fn add_lines(&mut self, start: usize, size: usize) {
         let (first, last) = (start / LINE, (start + size - 1) / LINE);
         if last - first >= RANGE_MAX {
             // SAFETY: mapped, as the caller promises.
@@ -96,6 +125,7 @@ impl Lines {
 
     /// Writes back all lines and forgets them. Whether a fence has anything to complete.
     pub(crate) fn drain(&mut self) -> bool {
+        self.repeats.clear();
         let mut used = std::mem::take(&mut self.used);
         while used != 0 {
             let place = used.trailing_zeros() as usize;

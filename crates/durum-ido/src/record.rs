@@ -1,9 +1,13 @@
 //! Records: how a thread's section goes on.
 //!
 //! ```text
-//! make     write back what was stored, fence         the region before has ended
-//!          the record, write back, fence             the next one has begun
+//! make     write back what was stored            the region before has ended
+//!          fence                                 unless the record tells of all that was stored
+//!          the record, write back, fence         the next region has begun
 //! ```
+//!
+//! Whoever finds a record stores what it tells of. So it tells of nothing where others may have stored there since:
+//! where it lets a lock go, or where they see what the region stores.
 
 use std::ptr::{self, NonNull};
 
@@ -21,7 +25,7 @@ use crate::names;
 use crate::reach;
 use crate::sites::{
     BITS_FENCE, IDLE_FENCE, IDLE_WRITE, OWNED_FENCE, RECORD_FENCE, RECORD_WRITE, STORES_FENCE,
-    TAKEN_FENCE,
+    TAKEN_FENCE, TELL_NOTHING,
 };
 use crate::slots::Slot;
 use crate::stack::{Stack, make_lasting};
@@ -41,7 +45,19 @@ pub(crate) unsafe fn make(
     if !thread.ensure_slot() || thread.early.has_frames() {
         no_slot(thread);
     }
-    make_stores_durable(thread);
+    let hands_over = std::mem::replace(&mut thread.hands_over, region.hands_over());
+    debug_assert!(releasing == 0 || region.hands_over());
+    let hands_over =
+        (hands_over || region.hands_over()) && !durum_persist::record::leaves_out(TELL_NOTHING);
+    let may_tell = !hands_over && !thread.stack.needs_fence();
+    let is_told = may_tell && thread.lines.repeats().is_some();
+    if !is_told {
+        if thread.stack.needs_fence() {
+            // ORDER: durable before the record; else a crash finds that and other locals.
+            thread.stack.write_back(&mut thread.lines);
+        }
+        make_stores_durable(&mut thread.lines);
+    }
     thread.releasing = releasing;
     let Some(slot) = &thread.slot else {
         no_slot(thread);
@@ -76,10 +92,18 @@ pub(crate) unsafe fn make(
     if let Some(top) = thread.stack.in_use() {
         record = record.stack(top);
     }
+    if let Some(repeats) = thread.lines.repeats() {
+        // SAFETY: what was stored is mapped.
+        record = unsafe { repeats.tell(record) };
+    }
     let Some(written) = slot.memory.tell(record).finish(&slot.salt) else {
         let words = region.words;
         fatal!("{code}: {words} words of live-ins, or the locks, are too many for a record");
     };
+    // ORDER: what the record tells of is durable with it, and so are frames, which have checksums; else the next record
+    // is found, which does not tell of it.
+    thread.stack.write_back(&mut thread.lines);
+    thread.lines.drain();
     // ORDER: the record is durable before the region stores anything; else a crash finds what was stored and goes on
     // with the region before, whose reads have changed.
     publish(thread, written, RECORD_WRITE, RECORD_FENCE);
@@ -175,7 +199,7 @@ pub(crate) fn idle(thread: &mut Thread) {
         slot.memory
             .clear_bits(oldest, |word| add_word(&mut thread.lines, word));
     }
-    make_stores_durable(thread);
+    make_stores_durable(&mut thread.lines);
     let Some(slot) = &thread.slot else {
         no_slot(thread);
     };
@@ -212,10 +236,9 @@ fn end_word(thread: &mut Thread) {
     }
 }
 
-/// Lines, locals and frames are durable when this returns.
-fn make_stores_durable(thread: &mut Thread) {
-    thread.stack.write_back(&mut thread.lines);
-    if thread.lines.drain() {
+/// Lines are durable when this returns.
+fn make_stores_durable(lines: &mut Lines) {
+    if lines.drain() {
         // ORDER: what a region has stored is durable before the record that says that it has ended; else a crash
         // finds the record and not the stores, which nobody does again.
         line::fence(STORES_FENCE);

@@ -37,6 +37,7 @@ fn enter(thread: &mut Thread) {
         thread.stack.begin_section();
         thread.is_published = false;
         thread.is_word = false;
+        thread.hands_over = false;
     }
     thread.depth += 1;
     thread.is_stale = true;
@@ -110,5 +111,11 @@ pub(crate) fn wrote(thread: &mut Thread, start: usize, size: usize) {
         fatal!("a store to {start:#x} has no record");
     }
     // SAFETY: compiled code has just stored there.
-    unsafe { thread.lines.add(start, size) };
+    unsafe {
+        match thread.stack.holds(start) {
+            // No record can tell of its own slot.
+            true => thread.lines.add(start, size),
+            false => thread.lines.add_store(start, size),
+        }
+    }
 }

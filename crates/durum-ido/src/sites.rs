@@ -26,6 +26,8 @@ sites! {
     IDLE_FENCE = "section: fence after it has ended";
     TAKEN_FENCE = "memory: fence between what was taken and its bits";
     BITS_FENCE = "memory: fence after bits that no record tells of";
+    TELL_STORED = "section: tell in a record what was stored before it";
+    TELL_NOTHING = "section: tell nothing where others may store";
     TELL_TAKEN = "memory: tell in a record what was taken";
     TELL_FREED = "memory: tell in a record what was freed";
     WAIT_FOR_SECTIONS = "memory: wait for the sections that were under way when something was freed";

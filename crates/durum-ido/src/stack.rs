@@ -39,6 +39,8 @@ pub(crate) struct Stack {
     top: usize,
     /// What lies below is durable as it is, but for what was announced.
     durable: usize,
+    /// Above it is more than frames and what was announced.
+    is_unannounced: bool,
     /// What lies below is needed by the last record.
     recorded: usize,
     /// Frames from the outermost one on.
@@ -53,6 +55,7 @@ impl Stack {
             end: base + size,
             top: base,
             durable: base,
+            is_unannounced: false,
             recorded: base,
             frames: Vec::new(),
         }
@@ -99,6 +102,18 @@ impl Stack {
     /// What was written outside of sections is not durable.
     pub(crate) fn begin_section(&mut self) {
         self.durable = self.base;
+        self.is_unannounced = !self.is_empty();
+    }
+
+    /// Something is written that is no frame and that nobody announces.
+    pub(crate) fn note_unannounced(&mut self) {
+        self.is_unannounced = true;
+    }
+
+    /// Whether a record may be whole, and what it leads to is not: frames have checksums, and so has what is announced.
+    #[inline]
+    pub(crate) fn needs_fence(&self) -> bool {
+        self.is_unannounced
     }
 
     /// Takes a part of `size` bytes.
@@ -192,6 +207,7 @@ impl Stack {
             unsafe { lines.write_back(self.durable, self.top - self.durable, STACK_WRITE) };
         }
         self.durable = self.top;
+        self.is_unannounced = false;
     }
 
     /// A record that needs what is in use is durable.

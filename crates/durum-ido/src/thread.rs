@@ -39,6 +39,8 @@ pub struct Thread {
     pub(crate) is_stale: bool,
     /// Its section has stored one word, which needs no record.
     pub(crate) is_word: bool,
+    /// Others may store where it has stored: that of the last record's region.
+    pub(crate) hands_over: bool,
     /// The lock that the last record is without, which is held yet.
     pub(crate) releasing: usize,
     pub(crate) held: Held,

@@ -1,4 +1,4 @@
-/* One fence for the stores of a region, and one for its record; docs/reference/ido-ir.md has the functions. */
+/* A fence for each record, and one more for the stores in front that it does not tell of; docs/reference/ido-ir.md has the functions. */
 #define _GNU_SOURCE
 #include "runtime.h"
 
@@ -52,6 +52,11 @@ struct thread {
     const void *locks[LOCKS_MAX];
     const void *releasing;
     int is_published, is_stale, is_word;
+    /* Others may store where the section has stored. */
+    int hands_over;
+    /* What the next record can tell of; more: that is not all. */
+    uint64_t stored_count;
+    struct stored stored[STORED_MAX];
     /* How far the stack is durable, and how far the record needs it. */
     char *durable, *recorded;
     int dirty_count;
@@ -101,6 +106,9 @@ struct thread *__durum_ido_thread(void) {
     return current;
 }
 
+/* Of a region. */
+enum { BEGINS_SECTION = 1, HANDS_OVER = 4 };
+
 /* In the place of a lock: a region that none guards. */
 static const char unguarded;
 enum { UNGUARDED = 1 };
@@ -110,16 +118,38 @@ static int under_way;
 
 static int is_durable(const void *place) { return (uintptr_t)place - BASE < sizeof *memory; }
 
+static void note_stored(struct thread *thread, const void *start, size_t size) {
+    for (uintptr_t place = (uintptr_t)start; place < (uintptr_t)start + size; place++) {
+        uint64_t i = 0;
+        while (i < thread->stored_count && thread->stored[i].place != (place & -8ul))
+            i++;
+        if (i >= STORED_MAX) {
+            thread->stored_count = STORED_MAX + 1;
+            return;
+        }
+        if (i == thread->stored_count)
+            thread->stored[thread->stored_count++] = (struct stored){.place = place & -8ul};
+        thread->stored[i].is_stored[place % 8] = 1;
+    }
+}
+
 void __durum_ido_wrote(struct thread *thread, const void *start, uint64_t size) {
     if (!thread->depth || !is_durable(start) || size == 0)
         return;
     if (!thread->is_word && (!thread->is_published || thread->is_stale))
         fail("a store has no record of its own");
+    int count = thread->stored_count;
     wrote(thread, start, size);
+    if ((uintptr_t)start < (uintptr_t)memory->slots) {
+        thread->stored_count = count;
+        note_stored(thread, start, size);
+    }
     event();
 }
 
 void wrote(struct thread *thread, const void *start, size_t size) {
+    if (thread)
+        thread->stored_count = STORED_MAX + 1;
     for (uintptr_t line = (uintptr_t)start & -LINE; thread && line < (uintptr_t)start + size; line += LINE) {
         int i = 0;
         while (i < thread->dirty_count && thread->dirty[i] != line)
@@ -129,11 +159,17 @@ void wrote(struct thread *thread, const void *start, size_t size) {
     }
 }
 
-static void make_stores_durable(struct thread *thread) {
-    int is_any = thread->dirty_count > 0;
-    for (int i = 0; i < thread->dirty_count; i++)
+static int write_stores_back(struct thread *thread) {
+    int count = thread->dirty_count;
+    for (int i = 0; i < count; i++)
         write_back(thread, (void *)thread->dirty[i], LINE);
     thread->dirty_count = 0;
+    thread->stored_count = 0;
+    return count > 0;
+}
+
+static void make_stores_durable(struct thread *thread) {
+    int is_any = write_stores_back(thread);
     if (thread->durable < thread->stack && strcmp(fault, "locals")) {
         write_back(thread, thread->durable, thread->stack - thread->durable);
         is_any = 1;
@@ -181,6 +217,11 @@ static void finish(struct thread *thread, uint64_t code, uint32_t words) {
     bank->stack = thread->stack - thread->slot->stack;
     bank->frame = thread->frame ? (char *)thread->frame - thread->slot->stack + 1 : 0;
     bank->locks = 0;
+    bank->stored_count = strcmp(fault, "stored") ? thread->stored_count : 0;
+    for (uint64_t i = 0; i < bank->stored_count; i++) {
+        bank->stored[i] = thread->stored[i];
+        memcpy(&bank->stored[i].value, (void *)thread->stored[i].place, 8);
+    }
     for (int i = 0; i < thread->depth && code; i++)
         if (thread->locks[i] != thread->releasing)
             bank->lock[bank->locks++] = name_of(thread->locks[i]);
@@ -188,12 +229,18 @@ static void finish(struct thread *thread, uint64_t code, uint32_t words) {
     event();
     bank->checksum = checksum(bank);
     event();
+    write_stores_back(thread);
     write_back(thread, bank, offsetof(struct bank, word) + 8 * words);
     fence(thread);
 }
 
 static void record(struct thread *thread, const struct region *region, const void *words, const void *releasing) {
-    make_stores_durable(thread);
+    int is_hidden = !((thread->hands_over | region->flags) & HANDS_OVER) || !strcmp(fault, "handed");
+    /* Frames have no checksums here. */
+    int is_told = is_hidden && thread->durable >= thread->stack && thread->stored_count <= STORED_MAX;
+    thread->hands_over = region->flags;
+    if (!is_told)
+        make_stores_durable(thread);
     thread->releasing = releasing;
     memcpy(next_bank(thread)->word, words, 8 * region->words);
     make_relative(region, next_bank(thread)->word);
@@ -239,7 +286,7 @@ void *__durum_ido_call(struct thread *thread, const struct region *call, const s
                        const void *words) {
     if (call && needs_record(thread))
         record(thread, call, words, NULL);
-    if (!thread->depth && !(region->flags & 1))
+    if (!thread->depth && !(region->flags & BEGINS_SECTION))
         return NULL;
     struct frame *frame = (struct frame *)thread->stack;
     use_stack(thread, (sizeof *frame + 8 * region->words + LINE - 1) & -LINE);
@@ -395,7 +442,7 @@ static pthread_mutex_t *state_of(const void *lock) {
 static void begin_section(struct thread *thread) {
     /* What was written outside is not durable. */
     thread->durable = thread->slot->stack;
-    thread->is_published = 0;
+    thread->is_published = thread->hands_over = 0;
 }
 
 static void taken(struct thread *thread, const void *lock) {
@@ -527,6 +574,17 @@ static int is_valid(const struct bank *bank) {
     return bank->sequence && bank->words <= WORDS_MAX && bank->locks <= LOCKS_MAX && bank->checksum == checksum(bank);
 }
 
+/* What its record tells of is stored again. In recovery each step is there for good at once. */
+static void store_again(const struct bank *bank) {
+    for (uint64_t i = 0; i < bank->stored_count; i++)
+        for (int byte = 0; byte < 8; byte++)
+            if (bank->stored[i].is_stored[byte]) {
+                char *place = (char *)bank->stored[i].place + byte;
+                *place = ((const char *)&bank->stored[i].value)[byte];
+                ((char *)image)[(uintptr_t)place - BASE] = *place;
+            }
+}
+
 static pthread_barrier_t all_locked;
 
 static void *go_on(void *argument) {
@@ -574,6 +632,7 @@ void complete(void) {
             continue;
         all_threads[i].slot = &memory->slots[i];
         all_threads[i].sequence = last->sequence;
+        store_again(last);
         recover_blocks(last, &all_threads[i].blocks);
         count += last->code != 0;
     }

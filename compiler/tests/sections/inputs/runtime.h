@@ -2,14 +2,22 @@
 #pragma once
 #include "simulated.h"
 
-enum { LINE = 64, THREADS_MAX = 8, LOCKS_MAX = 8, WORDS_MAX = 128, STACK = 16 * 1024 };
+enum { LINE = 64, THREADS_MAX = 8, LOCKS_MAX = 8, WORDS_MAX = 128, STORED_MAX = 8, STACK = 16 * 1024 };
 enum { BLOCKS = POOL_SIZE / LINE, BLOCKS_TOLD = 16 };
+
+/* A word, with the bytes of it that were stored. */
+struct stored {
+    uint64_t place, value;
+    unsigned char is_stored[8];
+};
 
 /* What lasts of a thread. */
 struct bank {
     uint64_t checksum, sequence, code;
     uint32_t stack, frame, locks, words;
     uint64_t lock[LOCKS_MAX];
+    uint64_t stored_count;
+    struct stored stored[STORED_MAX];
     uint32_t taken_count, freed_count;
     uint16_t taken[BLOCKS_TOLD], freed[BLOCKS_TOLD];
     uint64_t word[WORDS_MAX];

@@ -46,10 +46,7 @@ impl<'a> Record<'a> {
 
     /// The words that are written again before the section goes on.
     pub fn redo(&self) -> impl ExactSizeIterator<Item = Redo> + 'a {
-        self.parts.redo.iter().map(|[address, value]| Redo {
-            address: address.get(),
-            value: value.get(),
-        })
+        redo(self.parts.redo)
     }
 
     /// The bits of bitmaps of which the record tells.
@@ -76,6 +73,11 @@ impl<'a> Idle<'a> {
     pub fn bits(&self) -> impl ExactSizeIterator<Item = Bits> + 'a {
         bits(self.bits)
     }
+}
+
+fn redo(words: &[[U64; 2]]) -> impl ExactSizeIterator<Item = Redo> + '_ {
+    let words = words.iter().map(|words| words.map(|word| word.get()));
+    words.map(Redo::from_words)
 }
 
 fn bits(words: &[[U64; 2]]) -> impl ExactSizeIterator<Item = Bits> + '_ {
@@ -197,8 +199,12 @@ impl<'a> Bank<'a> {
         let mut at = HEAD_WORDS + parts.live_ins.len() + parts.other_locks.len();
         let stack = parts.stack.map(|word| self.check_stack(at, word));
         at += usize::from(parts.stack.is_some());
-        for [address, _] in parts.redo {
-            self.check_address("address of a word to write again", at, address.get())?;
+        for redo in redo(parts.redo) {
+            self.check_address("address of a word to write again", at, redo.address)?;
+            if redo.bytes == 0 {
+                let expected = "at least one byte of it";
+                return Err(self.wrong("bytes to write again", at, redo.address, expected));
+            }
             at += 2;
         }
         self.check_bits(at, parts.bits, &[BitsChange::Taken, BitsChange::Freed])?;

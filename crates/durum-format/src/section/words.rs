@@ -182,8 +182,43 @@ impl StackTop {
 pub struct Redo {
     /// Where: a multiple of 8 in the store's range.
     pub address: u64,
-    /// What.
+    /// Which of its bytes: bit i is that at `address` + i. At least one.
+    pub bytes: u8,
+    /// What, as a little-endian number. Nothing is said by the other bytes.
     pub value: u64,
+}
+
+const BYTES_SHIFT: u32 = 56;
+
+impl Redo {
+    /// All bytes of a word.
+    pub const WHOLE: u8 = u8::MAX;
+
+    /// The bits of the value that are written.
+    pub fn mask(self) -> u64 {
+        let of_byte = |i: u32| match self.bytes >> i & 1 {
+            1 => 0xff << (8 * i),
+            _ => 0,
+        };
+        (0..8).map(of_byte).sum()
+    }
+
+    /// The words on the media. `None` for an address that is none of a word, and without bytes.
+    #[inline]
+    pub(super) fn to_words(self) -> Option<[u64; 2]> {
+        let is_word = self.address.is_multiple_of(8) && self.address >> BYTES_SHIFT == 0;
+        let address = self.address | u64::from(self.bytes) << BYTES_SHIFT;
+        (is_word && self.bytes != 0).then_some([address, self.value])
+    }
+
+    /// What two words on the media say, whatever the address and the bytes are.
+    pub(super) fn from_words([address, value]: [u64; 2]) -> Self {
+        Self {
+            address: address & ((1 << BYTES_SHIFT) - 1),
+            bytes: (address >> BYTES_SHIFT) as u8,
+            value,
+        }
+    }
 }
 
 /// Bits of a bitmap of which nothing but this record tells yet.
@@ -238,6 +273,22 @@ impl Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_written_again_in_the_bytes_that_are_named() {
+        let redo = |address, bytes| Redo {
+            address,
+            bytes,
+            value: 5,
+        };
+        assert_eq!(redo(8, 0b1000_0011).mask(), 0xff00_0000_0000_ffff);
+        assert_eq!(redo(8, Redo::WHOLE).mask(), u64::MAX);
+        assert_eq!(redo(8, 3).to_words(), Some([3 << 56 | 8, 5]));
+        assert_eq!(Redo::from_words([3 << 56 | 8, 5]), redo(8, 3));
+        for impossible in [redo(9, 3), redo(8, 0), redo(1 << 56, 3)] {
+            assert_eq!(impossible.to_words(), None);
+        }
+    }
 
     #[test]
     fn code_and_locks_come_back_and_impossible_ones_do_not_exist() {

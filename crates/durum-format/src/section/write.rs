@@ -179,8 +179,9 @@ impl<'a> RecordWriter<'a> {
     #[inline]
     pub fn redo(mut self, redo: Redo) -> Self {
         self.counts.redo += 1;
-        let is_room = self.counts.redo <= REDO_MAX && redo.address.is_multiple_of(8);
-        self.push(Part::Redo, is_room, &[redo.address, redo.value])
+        let words = redo.to_words();
+        let is_room = self.counts.redo <= REDO_MAX && words.is_some();
+        self.push(Part::Redo, is_room, &words.unwrap_or_default())
     }
 
     /// Bits of a bitmap of which nothing else tells.

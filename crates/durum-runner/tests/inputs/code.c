@@ -146,8 +146,8 @@ static int memory(void) {
     REFUSED(mmap(NULL, 1 << 30, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     REFUSED(syscall(SYS_shmget, 1, 1 << 20, 01600));
     /* Nor is what is to grow like a stack. */
-    REFUSED(mmap(NULL, 1 << 30, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0));
+    REFUSED(mmap(NULL, 1 << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN,
+                 -1, 0));
     /* Addresses without memory are no matter: a store reserves many. */
     if (mmap((void *)0x200000000000, 1ul << 40, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)

@@ -148,7 +148,7 @@ impl Found {
         self.interruption.first.get_or_insert(record.code);
         let redo = record.redo().map(|redo| Word {
             address: redo.address,
-            kind: WriteKind::Copy(redo.value.to_le_bytes().to_vec().into()),
+            kind: WriteKind::bits(redo.value & redo.mask(), !redo.value & redo.mask()),
         });
         self.before.extend(redo);
         self.note_bits(record.bits());

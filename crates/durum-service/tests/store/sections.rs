@@ -247,6 +247,7 @@ fn record_of_words(
         writer = RecordWriter::new(&mut bank, sequence, code()).live_ins(&[5]);
         writer = writer.redo(Redo {
             address: redo,
+            bytes: Redo::WHOLE,
             value: DONE,
         });
         writer = writer.bits(bits(taken, BitsChange::Taken));
