@@ -218,8 +218,9 @@ pub unsafe extern "C" fn __durum_ido_copy_argument(
 /// Makes a frame in front of a call, which is the innermost one: with `words` the caller goes on at `region` behind the
 /// call. Durable with the next record. Gives the frame; null outside of sections, unless the call may come back in one.
 ///
-/// Where the call would write over what the last record needs, there is a record of `call` before, the region that
-/// begins with the call; its words begin with those of the frame. Null: none is needed.
+/// The frame lies where it does not write over what the last record needs. Where there is no room for that, there is a
+/// record of `call` before, the region that begins with the call; its words begin with those of the frame. Null: none
+/// is needed.
 ///
 /// # Safety
 /// As for [`__durum_ido_record`], for both regions.
@@ -235,7 +236,7 @@ pub unsafe extern "C" fn __durum_ido_call(
     if let Some(call) = call
         && thread.depth > 0
         && thread.is_published
-        && thread.stack.is_needed_above()
+        && !thread.stack.has_room()
     {
         // SAFETY: as the caller promises.
         unsafe { record::make(thread, call, words.cast(), 0) };

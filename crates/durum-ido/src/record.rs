@@ -213,6 +213,7 @@ pub(crate) fn idle(thread: &mut Thread) {
     // ORDER: durable before the lock is free; else a crash finds a claim to a lock that another section has taken
     // since, and does again what that one builds upon.
     publish(thread, written, IDLE_WRITE, IDLE_FENCE);
+    thread.stack.note_idle();
     thread.note_ended();
 }
 

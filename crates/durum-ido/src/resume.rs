@@ -51,8 +51,8 @@ pub(crate) struct Section {
     /// How many regions are open that no lock guards.
     unguarded: u32,
     free: u16,
-    /// The callers, from the outermost one on.
-    frames: Vec<(FrameLink, Place)>,
+    /// The callers, from the outermost one on, with the first word behind what lies below each frame.
+    frames: Vec<(FrameLink, u16, Place)>,
 }
 
 /// What was left.
@@ -147,7 +147,7 @@ fn section(mut slot: Slot, record: &Record<'_>, pool: &Pool) -> Result<Section, 
     let (mut frames, mut next) = (Vec::new(), top.frame);
     for frame in record.frames() {
         let place = place(frame.code, frame.live_ins())?;
-        frames.extend(next.map(|link| (link, place)));
+        frames.extend(next.map(|link| (link, frame.stack.free, place)));
         next = frame.stack.frame;
     }
     frames.reverse();
@@ -265,8 +265,9 @@ impl Section {
         // SAFETY: the thread's own, and no compiled code runs on it yet.
         let thread = unsafe { &mut *thread::current() };
         let (base, size) = self.slot.stack();
-        let links = self.frames.iter().map(|(link, _)| *link).collect();
-        thread.stack = Stack::recorded(base, size, self.free, links);
+        let links = self.frames.iter().map(|(link, below, _)| (*link, *below));
+        let links: Vec<_> = links.collect();
+        thread.stack = Stack::recorded(base, size, self.free, &links);
         thread.slot = Some(self.slot);
         for (address, count) in &self.locks {
             let mode = claims::mode(*address);
@@ -276,7 +277,11 @@ impl Section {
         thread.depth = self.locks.values().sum::<u32>() + self.unguarded;
         thread.note_published(epoch);
         thread.is_resuming = 1;
-        (self.place, self.frames)
+        let callers = self.frames.into_iter();
+        (
+            self.place,
+            callers.map(|(link, _, place)| (link, place)).collect(),
+        )
     }
 }
 

@@ -15,6 +15,13 @@ use crate::sites::STACK_WRITE;
 /// Each part begins with a line: what writes back one thread's lines writes back no other's, and no other part's.
 const PART: usize = 64;
 
+/// Addresses of a stack that are not in use, below others that are.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    start: usize,
+    end: usize,
+}
+
 /// Bytes of a frame with so many live-ins.
 fn frame_size(words: usize) -> usize {
     ((FRAME_HEAD_WORDS + words) * 8).next_multiple_of(PART)
@@ -41,8 +48,11 @@ pub(crate) struct Stack {
     durable: usize,
     /// Above it is more than frames and what was announced.
     is_unannounced: bool,
-    /// What lies below is needed by the last record.
+    /// What the last record needs ends there.
     recorded: usize,
+    /// What lies between parts that are in use, from the lowest on; and what did when the last record was made.
+    gaps: Vec<Gap>,
+    recorded_gaps: Vec<Gap>,
     /// Frames from the outermost one on.
     frames: Vec<FrameLink>,
 }
@@ -57,18 +67,33 @@ impl Stack {
             durable: base,
             is_unannounced: false,
             recorded: base,
+            gaps: Vec::new(),
+            recorded_gaps: Vec::new(),
             frames: Vec::new(),
         }
     }
 
-    /// A stack as it was recorded: all of it is durable.
-    pub(crate) fn recorded(base: usize, size: usize, free: u16, frames: Vec<FrameLink>) -> Self {
-        let top = base + usize::from(free) * 8;
+    /// A stack as it was recorded: all of it is durable. With each frame, from the outermost one on, comes the first
+    /// word behind what lies below.
+    pub(crate) fn recorded(
+        base: usize,
+        size: usize,
+        free: u16,
+        frames: &[(FrameLink, u16)],
+    ) -> Self {
+        let at = |index: u16| base + usize::from(index) * 8;
+        let gaps = frames.iter().map(|(link, free)| Gap {
+            start: at(*free),
+            end: at(link.index),
+        });
+        let gaps: Vec<_> = gaps.filter(|gap| gap.start < gap.end).collect();
         Self {
-            top,
-            durable: top,
-            recorded: top,
-            frames,
+            top: at(free),
+            durable: at(free),
+            recorded: at(free),
+            recorded_gaps: gaps.clone(),
+            gaps,
+            frames: frames.iter().map(|(link, _)| *link).collect(),
             ..Self::new(base, size)
         }
     }
@@ -116,19 +141,34 @@ impl Stack {
         self.is_unannounced
     }
 
-    /// Takes a part of `size` bytes.
+    /// Takes a part of `size` bytes, where nothing lies that the last record needs.
     pub(crate) fn take(&mut self, size: usize) -> usize {
-        let place = self.top;
         let size = size.next_multiple_of(PART);
-        if size > self.end - self.top {
+        let place = self.free_place(size);
+        if size > self.end - place {
             let room = self.end - self.base;
             fatal!(
                 "the stack that lasts is full: its {room} bytes hold locals that have addresses, and how callers in sections go on; call less deeply there, or keep large arrays elsewhere"
             );
         }
+        if place > self.top {
+            self.gaps.push(Gap {
+                start: self.top,
+                end: place,
+            });
+        }
         self.durable = self.durable.min(place);
-        self.top += size;
+        self.top = place + size;
         place
+    }
+
+    fn free_place(&self, size: usize) -> usize {
+        let end = self.top + size;
+        let is_free = |gap: &Gap| gap.start <= self.top && end <= gap.end;
+        match self.is_needed_above() && !self.recorded_gaps.iter().any(is_free) {
+            true => self.recorded,
+            false => self.top,
+        }
     }
 
     /// Gives back the part at `place`, and all above.
@@ -137,6 +177,9 @@ impl Stack {
             fatal!("{place:#x} is no part of the stack that lasts");
         }
         self.top = place;
+        while let Some(gap) = self.gaps.pop_if(|gap| gap.end >= self.top) {
+            self.top = self.top.min(gap.start);
+        }
     }
 
     /// Makes a frame, which is the innermost one. Gives its place. `early` is the thread's stack that does not last.
@@ -172,7 +215,7 @@ impl Stack {
             fatal!("{code}: {count} words of live-ins are too many for a frame");
         };
         self.frames.push(FrameLink {
-            index: below.free,
+            index: ((place - self.base) / 8) as u16,
             checksum,
         });
         place
@@ -181,7 +224,7 @@ impl Stack {
     /// The innermost frame, which is at `place`, is not any more.
     pub(crate) fn end_call(&mut self, place: usize) {
         match self.frames.pop() {
-            Some(link) if self.base + usize::from(link.index) * 8 == place => self.top = place,
+            Some(link) if self.base + usize::from(link.index) * 8 == place => self.give_back(place),
             _ => fatal!("the frame of a call is not the innermost one"),
         }
     }
@@ -189,13 +232,18 @@ impl Stack {
     /// Takes the innermost frame off, and with it what lies above.
     pub(crate) fn pop_frame(&mut self) -> Option<FrameLink> {
         let link = self.frames.pop()?;
-        self.top = self.base + usize::from(link.index) * 8;
+        self.give_back(self.base + usize::from(link.index) * 8);
         Some(link)
     }
 
-    /// Whether a call could write over what the last record needs.
-    pub(crate) fn is_needed_above(&self) -> bool {
+    fn is_needed_above(&self) -> bool {
         self.recorded > self.top
+    }
+
+    /// Whether there is room for a call above what the last record needs. Where calls return and others are made, in
+    /// loops of calls, each may lie above the one before.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.is_needed_above() || self.recorded - self.base <= (self.end - self.base) / 2
     }
 
     /// Writes back what is not durable yet.
@@ -213,5 +261,16 @@ impl Stack {
     /// A record that needs what is in use is durable.
     pub(crate) fn note_recorded(&mut self) {
         self.recorded = self.top;
+        self.recorded_gaps.clone_from(&self.gaps);
+    }
+
+    /// The last record needs nothing.
+    pub(crate) fn note_idle(&mut self) {
+        self.recorded = self.base;
+        self.recorded_gaps.clear();
     }
 }
+
+#[cfg(test)]
+#[path = "stack_tests.rs"]
+mod tests;

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATES = 1024 };
+/* Behind so many bytes of the stack, a call is recorded before it lies above what the last record needs. */
+enum { STATES = 1024, NEAR = 512 };
 
 struct region {
     uint64_t code;
@@ -278,20 +279,24 @@ static void use_stack(struct thread *thread, size_t size) {
 }
 
 /* The call would overwrite frames that the last record leads to. */
-static int needs_record(const struct thread *thread) {
-    return thread->depth && thread->is_published && thread->recorded > thread->stack;
+static int is_needed(const struct thread *thread) {
+    return thread->depth && thread->is_published && thread->recorded > thread->stack && strcmp(fault, "frames");
 }
 
 void *__durum_ido_call(struct thread *thread, const struct region *call, const struct region *region,
                        const void *words) {
-    if (call && needs_record(thread))
+    if (call && is_needed(thread) && thread->recorded > thread->slot->stack + NEAR)
         record(thread, call, words, NULL);
     if (!thread->depth && !(region->flags & BEGINS_SECTION))
         return NULL;
+    uint64_t free = thread->stack - thread->slot->stack;
+    if (is_needed(thread))
+        thread->stack = thread->recorded;
     struct frame *frame = (struct frame *)thread->stack;
     use_stack(thread, (sizeof *frame + 8 * region->words + LINE - 1) & -LINE);
     memcpy(frame->word, words, 8 * region->words);
     make_relative(region, frame->word);
+    frame->free = free;
     frame->code = region->code;
     frame->words = region->words;
     frame->before = thread->frame ? (char *)thread->frame - thread->slot->stack + 1 : 0;
@@ -308,7 +313,7 @@ uint32_t __durum_ido_enter(struct thread *thread, const struct region *regions, 
 }
 
 static void pop(struct thread *thread, struct frame *frame) {
-    thread->stack = (char *)frame;
+    thread->stack = thread->slot->stack + frame->free;
     thread->frame = frame->before ? (struct frame *)(thread->slot->stack + frame->before - 1) : NULL;
 }
 void __durum_ido_returned(struct thread *thread, void *frame) {

@@ -25,6 +25,7 @@ struct bank {
 struct frame {
     uint64_t code;
     uint32_t before, words;
+    uint64_t free;
     uint64_t word[];
 };
 struct slot {
