@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use durum_protocol::address::MetricsAddress;
+use durum_remote::answers::refused;
 use durum_remote::peer::Peer;
 use durum_remote::socket::Socket;
 use durum_service::{Error, ReadOnlyStore, Result};
@@ -15,7 +16,6 @@ use rustix::net::SocketAddrUnix;
 
 use crate::options::Options;
 use crate::socket_files;
-use crate::told::refused;
 
 /// Tells it on the standard output.
 ///

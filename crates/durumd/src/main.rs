@@ -21,7 +21,6 @@ mod shipment;
 mod showings;
 mod socket_files;
 mod sockets;
-mod told;
 mod watchdog;
 
 use std::process::ExitCode;

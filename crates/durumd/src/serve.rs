@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use durum_protocol::address::MetricsAddress;
+use durum_remote::answers::refused;
 use durum_remote::peer::Peer;
 use durum_remote::socket::Socket;
 use durum_service::{CreateOptions, Error, Host, OpenOptions, Quota, Result};
@@ -24,7 +25,6 @@ use crate::service::Service;
 use crate::session::Session;
 use crate::showings::Showings;
 use crate::socket_files::Made;
-use crate::told::refused;
 use crate::{config_check, sandbox, sockets, watchdog};
 
 /// The stack of a thread that answers a client.

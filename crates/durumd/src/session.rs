@@ -1,21 +1,21 @@
 //! A connection: the greeting, and then requests, one after the other.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
-use durum_protocol::frame::{Frame, Kind, REQUEST_MAX};
-use durum_protocol::message::{self, FEATURES, GREETING, OpenPool, VERSION};
-use durum_protocol::{Answer, Failure, Grant, Hello, Request, Welcome};
+use durum_protocol::frame::{Kind, REQUEST_MAX};
+use durum_protocol::{Answer, Failure, Hello, Request, message};
+use durum_remote::answers::{self, Reply, done, pool_reply, refused, send};
+use durum_remote::greeting::{self, Heard};
 use durum_remote::peer::Peer;
 use durum_remote::socket::{Received, Socket};
 use durum_service::{
-    Caller, Embedded, Error, GarbageOptions, ImportOptions, Life, PUDDLES_AT_ONCE, PoolGrant,
-    PoolSpec, PuddleGrant, RecoveryReport, Result, Service as _, TakenOver,
+    Caller, Embedded, Error, GarbageOptions, ImportOptions, Life, PoolGrant, PoolSpec,
+    RecoveryReport, Result, Service as _,
 };
 
 use crate::audit::{self, Deed};
@@ -25,7 +25,6 @@ use crate::options::{BELL_TIME, GREETING_TIME, SENDING_TIME};
 use crate::quotas::Taken;
 use crate::service::Service;
 use crate::shipment::Shipment;
-use crate::told::refused;
 
 /// A client's connection, after it has said that it holds its lock.
 pub(crate) struct Session {
@@ -41,9 +40,6 @@ pub(crate) struct Session {
     has_ended: bool,
 }
 
-/// What is sent: an answer, and the files beside it.
-type Reply = (Answer, Vec<MediaFile>);
-
 impl Session {
     /// Hears who comes.
     ///
@@ -52,31 +48,21 @@ impl Session {
     pub(crate) fn begin(service: &Arc<Service>, socket: Socket) -> io::Result<Session> {
         socket.wait_at_most(Some(SENDING_TIME), Some(GREETING_TIME))?;
         let peer = Peer::of(&socket)?;
-        let Some(received) = socket.receive(1024, 0)? else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let comer = match greeting::hear(&socket)? {
+            Heard::Client(comer) => comer,
+            Heard::NoClient => {
+                let why = "it does not greet as a client does";
+                return Err(service.turned_away(&peer, "greeting", why));
+            }
+            Heard::OtherVersion(from, to) => {
+                let why = format!("it speaks versions {from} to {to}");
+                return Err(service.turned_away(&peer, "version", &why));
+            }
         };
-        let frame = received.frame;
-        let hello: Result<Hello, _> = message::decode(&received.bytes);
-        let greets = |hello: &Hello| hello.greeting == GREETING && frame.kind == Kind::Request;
-        let Some(hello) = hello.ok().filter(greets) else {
-            return Err(service.turned_away(
-                &peer,
-                "greeting",
-                "it does not greet as a client does",
-            ));
-        };
-        if hello.from > VERSION || hello.to < VERSION {
-            let answer = Answer::OtherVersion {
-                from: VERSION,
-                to: VERSION,
-            };
-            send(&socket, frame, &(answer, Vec::new()))?;
-            let why = format!("it speaks versions {} to {}", hello.from, hello.to);
-            return Err(service.turned_away(&peer, "version", &why));
-        }
+        let hello = &comer.hello;
         let is_admitted = service.admits(&peer);
         let welcomed = match is_admitted {
-            true => welcome(service, &peer, &hello),
+            true => welcome(service, &peer, hello),
             false => Err(refused(format!(
                 "user {} may not use this store: the service admits only users that are named to it (--user)",
                 peer.uid
@@ -87,7 +73,7 @@ impl Session {
             Err(error) => {
                 let reason = if is_admitted { "unknown" } else { "user" };
                 let away = service.turned_away(&peer, reason, &error.to_string());
-                send(&socket, frame, &(Answer::Failed(error.into()), Vec::new()))?;
+                comer.turn_away(&socket, error)?;
                 return Err(away);
             }
         };
@@ -98,30 +84,11 @@ impl Session {
         let (bell, their_bell) = Socket::pair()?;
         // One who does not read what the bell says holds nobody up.
         bell.wait_at_most(Some(BELL_TIME), None)?;
-        let answer = message::encode(&Answer::Welcome(Welcome {
-            version: VERSION,
-            features: hello.features & FEATURES,
-            info: client.info(),
-        }));
-        let liveness = liveness.as_ref().map(MediaFile::as_fd);
-        let files: Vec<BorrowedFd<'_>> = liveness
-            .into_iter()
-            .chain([their_bell.descriptor()?])
-            .collect();
-        socket.send(frame.answer(), &answer, &files)?;
-        drop(files);
-        drop(their_bell);
-        // It takes its lock now.
-        let Some(ready) = socket.receive(1024, 0)? else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
-        if !matches!(message::decode(&ready.bytes), Ok(Request::Ready)) {
-            return Err(io::Error::other("it does not say that it holds its lock"));
-        }
+        let ready = comer.welcome(&socket, client.info(), liveness.as_ref(), their_bell)?;
         let line = Arc::new(Line {
             calls: socket,
             bell,
-            features: hello.features & FEATURES,
+            features: comer.features(),
             asks: Mutex::default(),
         });
         let entered = service.clients.enter(
@@ -137,7 +104,7 @@ impl Session {
                 newcomer.client = None;
                 service.let_in(client.id(), &peer, hello.client.is_none());
                 line.calls.wait_at_most(Some(SENDING_TIME), None)?;
-                send(&line.calls, ready.frame, &(Answer::Done, Vec::new()))?;
+                ready.answer(&line.calls, Ok(()))?;
                 Ok(Session {
                     service: service.clone(),
                     client,
@@ -152,11 +119,7 @@ impl Session {
             }
             Err(error) => {
                 let away = service.turned_away(&peer, "entry", &error.to_string());
-                send(
-                    &line.calls,
-                    ready.frame,
-                    &(Answer::Failed(error.into()), Vec::new()),
-                )?;
+                ready.answer(&line.calls, Err(error))?;
                 Err(away)
             }
         }
@@ -204,7 +167,7 @@ impl Session {
         drop(turn);
         let reply = reply.unwrap_or_else(|error| {
             let answer = Answer::Failed(Failure::from(error));
-            (answer.known_to(self.line.features), Vec::new())
+            answers::alone(answer.known_to(self.line.features))
         });
         if let Some(deed) = deed {
             deed.tell(self.client.id(), &self.peer, &reply.0);
@@ -263,7 +226,6 @@ impl Session {
 
     fn reply(&mut self, request: Request, again: bool) -> Result<Reply> {
         let client = &self.client;
-        let done = |result: Result<()>| result.map(|()| (Answer::Done, Vec::new()));
         let wants_pool = matches!(
             request,
             Request::CreatePool { .. }
@@ -275,9 +237,8 @@ impl Session {
             let text = "the service ends as soon as all programs have closed the store: come again when it is back";
             return Err(refused(text.to_owned()));
         }
-        let alone = |answer| Ok((answer, Vec::new()));
+        let alone = |answer| Ok(answers::alone(answer));
         match request {
-            Request::Ping | Request::Ready => alone(Answer::Done),
             Request::Recovery => alone(Answer::Recovery(client.recovery()?)),
             Request::Pools => alone(Answer::Pools(client.pools()?)),
             Request::CreatePool {
@@ -311,19 +272,7 @@ impl Session {
                 self.when_free(|client| client.open_pool(&name))
                     .map(pool_reply)
             }
-            Request::OpenPuddles { pool, puddles } => {
-                let opened = client.open_puddles(pool, &puddles)?;
-                let answer = Answer::Puddles(opened.iter().map(grant).collect());
-                Ok((
-                    answer,
-                    opened.into_iter().map(|puddle| puddle.file).collect(),
-                ))
-            }
             Request::PoolAt { address } => alone(Answer::PoolAt(client.pool_at(address)?)),
-            Request::ClosePool { pool } => done(match client.close_pool(pool) {
-                Err(Error::PoolNotOpen { .. }) if again => Ok(()),
-                closed => closed,
-            }),
             Request::RemovePool { pool, name } => {
                 let found = client.pools()?.into_iter().find(|found| found.name == name);
                 done(match found {
@@ -337,32 +286,6 @@ impl Session {
                     }),
                 })
             }
-            Request::CreatePuddle {
-                puddle,
-                owner,
-                kind,
-                size,
-            } => {
-                if again {
-                    if let Some(made) = client.puddle_again(puddle)? {
-                        return Ok(puddle_reply(made));
-                    }
-                    client.clear_attempt(puddle)?;
-                }
-                client
-                    .create_puddle_as(puddle, owner.into(), kind, size)
-                    .map(puddle_reply)
-            }
-            Request::ReopenPuddle { puddle } => {
-                Ok((Answer::File, vec![client.reopen_puddle(puddle)?]))
-            }
-            Request::RemovePuddle { puddle } => done(match client.remove_puddle(puddle) {
-                Err(Error::PuddleUnknown { .. }) if again => Ok(()),
-                removed => removed,
-            }),
-            Request::RegisterLogSpace { puddle } => done(client.register_log_space(puddle)),
-            Request::RegisterType { id, text } => done(client.register_type(id, &text)),
-            Request::TypeText { id } => alone(Answer::TypeText(client.type_text(id)?)),
             Request::Types => alone(Answer::Types(client.types()?)),
             Request::RefusedPools => alone(Answer::RefusedPools(client.refused_pools()?)),
             Request::GiveUp { name } => match client.give_up(&name) {
@@ -448,23 +371,8 @@ impl Session {
                 }
             }
             Request::TakeOver { client: of } => {
-                if again && let Some(taken) = client.taken_again(of)? {
-                    return Ok(taken_reply(taken));
-                }
-                let count = client.files_left_by(of)?;
-                if count > PUDDLES_AT_ONCE {
-                    return Err(refused(format!(
-                        "client {of} has left {count} files, and a service gives {PUDDLES_AT_ONCE} at once: end the service, and \
-                         have a program complete its sections that opens the directory"
-                    )));
-                }
-                self.when_free(|client| client.take_over(of))
-                    .map(taken_reply)
+                self.when_free(|client| answers::to_take_over(client, of, again))
             }
-            Request::SectionsDone { client: of } => done(match client.sections_done(of) {
-                Err(Error::PuddleRefused { .. }) if again => Ok(()),
-                ended => ended,
-            }),
             Request::SetMode { name, mode } => done(client.set_mode(&name, mode)),
             Request::SetOwner { name, uid, gid } => done(client.set_owner(&name, uid, gid)),
             Request::Clients => alone(Answer::Clients(self.service.clients.list(&self.caller))),
@@ -480,6 +388,17 @@ impl Session {
             Request::RevokePool { name } => {
                 done(self.when_free(|client| client.revoke_pool(&name)))
             }
+            own @ (Request::Ping
+            | Request::Ready
+            | Request::OpenPuddles { .. }
+            | Request::ClosePool { .. }
+            | Request::CreatePuddle { .. }
+            | Request::ReopenPuddle { .. }
+            | Request::RemovePuddle { .. }
+            | Request::RegisterLogSpace { .. }
+            | Request::RegisterType { .. }
+            | Request::TypeText { .. }
+            | Request::SectionsDone { .. }) => answers::to_own(client, &own, again),
             Request::Close => {
                 client.close()?;
                 self.has_ended = true;
@@ -589,49 +508,4 @@ fn name_of(request: &Request) -> String {
         Request::AskToLeave { client, .. } => format!("the end of client {client}"),
         _ => "an answer".to_owned(),
     }
-}
-
-fn grant(puddle: &PuddleGrant) -> Grant {
-    Grant {
-        uuid: puddle.uuid,
-        address: puddle.address,
-        size: puddle.size,
-        kind: puddle.kind,
-        is_root: puddle.is_root,
-    }
-}
-
-fn open_pool(pool: PoolGrant) -> (OpenPool, MediaFile) {
-    let open = OpenPool {
-        uuid: pool.uuid,
-        name: pool.name,
-        engine: pool.engine,
-        root: grant(&pool.root),
-        others: pool.others,
-    };
-    (open, pool.root.file)
-}
-
-fn pool_reply(pool: PoolGrant) -> Reply {
-    let (pool, root) = open_pool(pool);
-    (Answer::Pool(pool), vec![root])
-}
-
-fn taken_reply(taken: TakenOver) -> Reply {
-    let (pools, mut files): (Vec<_>, Vec<_>) = taken.pools.into_iter().map(open_pool).unzip();
-    let puddles = taken.puddles.iter().map(grant).collect();
-    files.extend(taken.puddles.into_iter().map(|puddle| puddle.file));
-    (Answer::TakenOver { pools, puddles }, files)
-}
-
-fn puddle_reply(puddle: PuddleGrant) -> Reply {
-    (Answer::Puddle(grant(&puddle)), vec![puddle.file])
-}
-
-/// Sends an answer; how many bytes it has.
-fn send(socket: &Socket, frame: Frame, (answer, files): &Reply) -> io::Result<usize> {
-    let files: Vec<BorrowedFd<'_>> = files.iter().map(MediaFile::as_fd).collect();
-    let message = message::encode(answer);
-    socket.send(frame.answer(), &message, &files)?;
-    Ok(message.len())
 }

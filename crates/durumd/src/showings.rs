@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
 use durum_protocol::Answer;
+use durum_remote::answers::refused;
 use durum_service::{Embedded, Error, InUse, Result, Service, ShownAt, random_uuid};
 
 use crate::clients::Clients;
 use crate::options::SHOWING_MAX;
-use crate::told::refused;
 
 /// How often it is looked whether the program that shows a pool is still there, and who waits for it.
 const TICK: Duration = Duration::from_millis(100);
