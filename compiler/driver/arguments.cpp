@@ -64,6 +64,7 @@ constexpr OwnOption own_options[] = {
 
 // With the name of a file behind it.
 constexpr char variables_option[] = "-fdurable-globals=";
+constexpr char code_option[] = "-fdurable-code=";
 
 const OwnOption *find_own(const std::string &word) {
     for (const OwnOption &option : own_options)
@@ -128,6 +129,8 @@ class Reader {
                 request.lacks_sections = own.name;
         if (!request.variables_file.empty() && !request.has_sections())
             request.lacks_sections = variables_option;
+        if (!request.code_file.empty() && !request.has_sections())
+            request.lacks_sections = code_option;
         return request;
     }
 
@@ -191,12 +194,18 @@ class Reader {
             request.variables_file = word.substr(sizeof variables_option - 1);
             for_clang.pop_back();
             own_count++;
+        } else if (word.rfind(code_option, 0) == 0) {
+            request.code_file = word.substr(sizeof code_option - 1);
+            for_clang.pop_back();
+            own_count++;
         } else if (const OwnOption *own = find_own(word)) {
             request.*own->options |= own->bit;
             for_clang.pop_back();
             own_count++;
         } else if (word == "-static")
             request.links_statically = true;
+        else if (word == "-shared")
+            request.links_shared = true;
         else if (contains(without_link, word))
             ends_before_link = true;
         else

@@ -28,6 +28,8 @@ struct Request {
     std::string lacks_sections;
     // A file with names of variables that last; or empty.
     std::string variables_file;
+    // Where the code goes that completes sections of the program; or empty.
+    std::string code_file;
     // The bits of __nvl_options (nvl.h) and of __durum_ido_options (durum_ido.h), from options of
     // the driver's own.
     unsigned nvl_options = 0;
@@ -39,6 +41,7 @@ struct Request {
     // A program or a shared library comes out, with the usual libraries.
     bool links = false;
     bool links_statically = false;
+    bool links_shared = false;
 
     // Sections, what threads do while they hold a lock, are to be durable.
     bool has_sections() const { return ido_options & ido_sections; }

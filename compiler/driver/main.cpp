@@ -6,9 +6,11 @@
 //   PREFIX/lib/durumcc/include/nvl.h          what programs in NVL-C include
 //   PREFIX/lib/durumcc/include/nv.h           what programs may that are compiled with -fido
 //   PREFIX/lib/durumcc/include/durum_ido.h    what is included in front of sources with -fido
+//   PREFIX/lib/durumcc/code.ld                how code is linked that only completes sections
 //   PREFIX/lib/libdurum.so                    the runtime, and libdurum.a
 //
 // It replaces itself by Clang, so that signals, exit codes and the process tree are those of a cc.
+// With -fdurable-code= it runs Clang before, for that code.
 #include "arguments.h"
 #include "help.h"
 
@@ -20,6 +22,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -62,6 +65,17 @@ int run(const std::string &clang, const std::vector<std::string> &arguments) {
                  "durumcc: cannot run %s: %s. It comes with the package clang-19 of Debian.\n",
                  clang.c_str(), std::strerror(errno));
     return 1;
+}
+
+// Runs it and waits for its end: the exit code, as a shell has it.
+int run_first(const std::string &clang, const std::vector<std::string> &arguments) {
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(run(clang, arguments));
+    int status = 1 << 8;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int fail(const std::string &message) {
@@ -121,6 +135,27 @@ Words options_for(const Request &request, const std::string &names, const std::s
     return own;
 }
 
+// The runtime, where it is installed beside durumcc.
+Words runtime_in(const std::string &libraries) {
+    return {"-L" + libraries, "-Wl,--push-state,--as-needed", "-ldurum", "-lpthread", "-ldl", "-lm",
+            "-Wl,--pop-state"};
+}
+
+// Links what the program is linked of once more, as a static executable that only completes its
+// sections. Where a source is compiled, the program's own command tells of what is wrong with it.
+int link_code(const std::string &clang, const Request &request, Words words,
+              const std::string &libraries) {
+    if (request.links_shared)
+        return fail("-fdurable-code= is for programs, and this is a shared library.");
+    if (!exists(libraries + "/libdurum.a"))
+        return fail(libraries + "/libdurum.a is missing, which -fdurable-code= needs.");
+    insert(words, words.size(), runtime_in(libraries));
+    insert(words, words.size(),
+           {"-static", "-w", "-Wl,--gc-sections,--strip-all,--no-eh-frame-hdr,--no-warnings",
+            "-Wl,-T," + libraries + "/durumcc/code.ld", "-o", request.code_file});
+    return run_first(clang, words);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -162,10 +197,11 @@ int main(int argc, char **argv) {
         insert(arguments, request.include_at, {"-include", parts + "/include/durum_ido.h"});
     insert(arguments, 0, options_for(request, names, parts, exists(parts + "/durumcc-passes.so")));
     // Where it is installed with the runtime, programs are linked with it, if they use it.
+    if (request.links && !request.code_file.empty())
+        if (int failed = link_code(clang, request, arguments, libraries))
+            return failed;
     bool has_shared = exists(libraries + "/libdurum.so") && !request.links_statically;
     if (request.links && (has_shared || exists(libraries + "/libdurum.a")))
-        insert(arguments, arguments.size(),
-               {"-L" + libraries, "-Wl,--push-state,--as-needed", "-ldurum", "-lpthread", "-ldl",
-                "-lm", "-Wl,--pop-state"});
+        insert(arguments, arguments.size(), runtime_in(libraries));
     return run(clang, arguments);
 }

@@ -167,7 +167,8 @@ class Lines {
 class Consumer : public ASTConsumer {
   public:
     Consumer(CompilerInstance &compiler, const Parts &parts)
-        : diagnostics(compiler.getDiagnostics()), lines(compiler.getCodeGenOpts(), parts),
+        : diagnostics(compiler.getDiagnostics()), options(compiler.getCodeGenOpts()),
+          lines(compiler.getCodeGenOpts(), parts),
           may_compile(parts.passes || !makes_code(compiler.getFrontendOpts())),
           sections(parts.sections, may_compile),
           has_precompiled_header(!compiler.getPreprocessorOpts().ImplicitPCHInclude.empty()) {}
@@ -204,6 +205,9 @@ class Consumer : public ASTConsumer {
 
     void HandleTranslationUnit(ASTContext &context) override {
         sections.end(context);
+        // Code that only completes sections leaves out what no section leads to.
+        if (sections.are_here())
+            options.FunctionSections = true;
         if (is_active)
             check_incomplete_again(*state);
     }
@@ -229,6 +233,8 @@ class Consumer : public ASTConsumer {
     }
 
     DiagnosticsEngine &diagnostics;
+    // The backend reads them behind the last declaration.
+    CodeGenOptions &options;
     Lines lines;
     bool may_compile;
     Sections sections;

@@ -69,6 +69,8 @@ crashes = "'--levels=-O0,-O1,-O2 -g,-O3 -mavx2,-Os' --stride 1 --seeds 2" if see
 kills = "1000 --all" if seeds else "25"
 # The same of one program in a heap of its own, and in one that a service keeps.
 times_killed = "2000" if seeds else "30"
+# And of one whose code completes its sections without it.
+times_completed = "500" if seeds else "4"
 random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 2 --jobs 1"
 # Lines of a plain program that is compiled with many options: most of the time that this takes is the optimizer's.
 plain_lines = "3000" if "levels" in lit_config.params else "150"
@@ -87,6 +89,8 @@ config.substitutions += [
     ("%levels", f"bash {os.path.join(inputs, 'levels.sh')} '{levels}' {durumcc} -I{os.path.join(prefix, 'include')}"),
     # The same, with a service for each run; at one level, as the levels have no part in it.
     # Runs a command beside a service, which SERVICE names.
+    ("%times-completed", times_completed),
+    ("%durum-command", os.path.join(prefix, "bin", "durum")),
     ("%beside-service", f"bash {os.path.join(repository, 'ci', 'served.sh')} {lit_config.params.get('durumd', 'durumd')}"),
     ("%served", f"bash {os.path.join(repository, 'ci', 'served.sh')} {lit_config.params.get('durumd', 'durumd')} "
                 f"bash {os.path.join(inputs, 'levels.sh')} -O2 {durumcc} -I{os.path.join(prefix, 'include')}"),

@@ -61,6 +61,6 @@ mod types;
 
 use durum::{futex_lock, primitive};
 
-pub use open::{close, open};
+pub use open::{close, complete, open};
 pub use open_error::OpenError;
 pub use sites::sites;

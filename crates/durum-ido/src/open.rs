@@ -1,5 +1,7 @@
 //! How a heap is opened or made, and the sections that it was left in are completed.
 
+use std::ffi::c_int;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,15 +52,44 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
         return Err(not_memory(path));
     }
     let (pool, interrupted) = open_pool(&store, &name)?;
+    adopt(store, pool, interrupted)
+}
+
+/// Opens what a client has left that is gone, as the one that a service has started for that, and completes its
+/// sections, by a connection to the service. Durable when this returns; the heap is closed again.
+///
+/// # Errors
+/// `Refused` for what this code cannot complete; else what the service says. The client's pools are as before, or as
+/// sections have left them that have gone on.
+pub fn complete(connection: OwnedFd) -> Result<(), OpenError> {
+    let store = Store::given(connection, &StoreOptions::new())?;
+    let left = store.interrupted()?;
+    let taken: Vec<InterruptedSections> = (left.iter())
+        .map(|left| store.take_over_heap(left.client))
+        .collect::<durum::Result<_>>()?;
+    let mut pools = taken.iter().flat_map(InterruptedSections::pools);
+    let (Some(pool), None) = (pools.next().cloned(), pools.next()) else {
+        return refuse(
+            "sections of a program that has one pool can be completed: run the program itself"
+                .to_owned(),
+        );
+    };
+    adopt(store, pool, taken)?;
+    Ok(close()?)
+}
+
+/// A pool is the program's heap, and what is interrupted in it is completed.
+fn adopt(store: Store, pool: Pool, interrupted: Vec<InterruptedSections>) -> Result<(), OpenError> {
+    let (path, name) = (store.info().path.clone(), pool.name().to_owned());
     if pool.engine() != Engine::Hybrid {
-        let (place, engine) = (place.display(), pool.engine().name());
+        let (place, engine) = (path.display(), pool.engine().name());
         return refuse(format!(
             "the pool \"{name}\" of {place} is of the engine {engine}, and sections are completed in place: make a heap at another path"
         ));
     }
     pool.admit_sections();
     let root = pool.root::<HeapRoot>()?;
-    let epoch = begin_epoch(&pool, root, path)?;
+    let epoch = begin_epoch(&pool, root, &path)?;
     let info = store.info();
     reach::open(info.base, info.space_size, epoch);
     slots::open(store.clone(), reach::opening());
@@ -102,6 +133,14 @@ pub(crate) fn open_of_environment() {
     if IS_OPEN.load(Ordering::Acquire) || unsafe { (*thread::current()).is_resuming } != 0 {
         return;
     }
+    __durum_ido_open();
+}
+
+/// Code that only completes sections has another function in this place, and so nothing that leads to stores by their
+/// paths (docs/reference/ido-ir.md).
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn __durum_ido_open() {
     let Some(path) = std::env::var_os("DURUM_HEAP") else {
         return;
     };
@@ -111,6 +150,12 @@ pub(crate) fn open_of_environment() {
     {
         fatal!("DURUM_HEAP: {}: {error}", Path::new(&path).display());
     }
+}
+
+/// What code that only completes sections has in the place of functions which open a heap: its heap is open.
+#[unsafe(no_mangle)]
+extern "C" fn __durum_ido_is_open() -> c_int {
+    0
 }
 
 /// Opens the pool, and takes over what has interrupted sections in it.

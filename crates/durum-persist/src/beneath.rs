@@ -4,13 +4,12 @@
 //! writer, a link leads to somebody else's file, a device does things when it is opened.
 
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::Site;
@@ -83,12 +82,7 @@ impl Directory {
     }
 
     /// Opens a regular file in it. `path` is what messages call the file.
-    pub(crate) fn open(
-        &self,
-        name: &str,
-        path: &Path,
-        writable: bool,
-    ) -> io::Result<(File, Metadata)> {
+    pub(crate) fn open(&self, name: &str, path: &Path, writable: bool) -> io::Result<(File, Stat)> {
         open_in(&self.descriptor, own(name)?, path, writable)
     }
 
@@ -151,7 +145,7 @@ fn own(name: &str) -> io::Result<&Path> {
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Opens the regular file `name` beneath `directory`. The directory itself may be reached through links.
-pub(crate) fn open(directory: &Path, name: &Path, writable: bool) -> io::Result<(File, Metadata)> {
+pub(crate) fn open(directory: &Path, name: &Path, writable: bool) -> io::Result<(File, Stat)> {
     let mut at = rustix::fs::open(directory, STEP, Mode::empty())?;
     let mut path = directory.to_owned();
     let mut parts = name.components().peekable();
@@ -175,7 +169,7 @@ fn step_into(at: &OwnedFd, part: &Path, path: &Path) -> io::Result<OwnedFd> {
         .map_err(|errno| refusal(at, part, path, DIRECTORY, errno))
 }
 
-fn open_in(at: &OwnedFd, part: &Path, path: &Path, writable: bool) -> io::Result<(File, Metadata)> {
+fn open_in(at: &OwnedFd, part: &Path, path: &Path, writable: bool) -> io::Result<(File, Stat)> {
     let access = match writable {
         true => OFlags::RDWR,
         false => OFlags::RDONLY,
@@ -184,15 +178,16 @@ fn open_in(at: &OwnedFd, part: &Path, path: &Path, writable: bool) -> io::Result
     let file = rustix::fs::openat(at, part, flags, Mode::empty())
         .map_err(|errno| refusal(at, part, path, REGULAR, errno))?;
     let file = File::from(file);
-    let metadata = ensure_regular(&file, path)?;
-    Ok((file, metadata))
+    let stat = ensure_regular(&file, path)?;
+    Ok((file, stat))
 }
 
-/// What the system says of a file; refuses anything but a regular one.
-pub(crate) fn ensure_regular(file: &File, path: &Path) -> io::Result<Metadata> {
-    let metadata = file.metadata()?;
-    match FileType::from_raw_mode(metadata.mode()) {
-        FileType::RegularFile => Ok(metadata),
+/// What the system says of a file; refuses anything but a regular one. By a call that no name is given to, which is
+/// allowed where no name may be looked up.
+pub(crate) fn ensure_regular(file: &File, path: &Path) -> io::Result<Stat> {
+    let stat = rustix::fs::fstat(file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(stat),
         found => Err(not(path, found, REGULAR).into()),
     }
 }

@@ -47,8 +47,8 @@ impl MediaFile {
                     .write(true)
                     .create_new(true)
                     .open(path)?;
-                let metadata = file.metadata()?;
-                Ok(MediaFile::new(file, path, &metadata))
+                let stat = rustix::fs::fstat(&file)?;
+                Ok(MediaFile::new(file, path, &stat))
             },
             |active, file| active.created(path, file.inner.key),
         )
@@ -61,8 +61,8 @@ impl MediaFile {
     /// `NotFound`, `PermissionDenied`; [`NotRegular`](crate::beneath::NotRegular) for anything but a regular file; or
     /// as the system says.
     pub fn open(directory: &Path, name: impl AsRef<Path>, writable: bool) -> io::Result<MediaFile> {
-        let (file, metadata) = beneath::open(directory, name.as_ref(), writable)?;
-        Ok(MediaFile::new(file, &directory.join(name), &metadata))
+        let (file, stat) = beneath::open(directory, name.as_ref(), writable)?;
+        Ok(MediaFile::new(file, &directory.join(name), &stat))
     }
 
     /// As [`open`](Self::open), for a file in a directory that was found before.
@@ -71,8 +71,8 @@ impl MediaFile {
     /// As for [`open`](Self::open).
     pub fn open_in(directory: &Directory, name: &str, writable: bool) -> io::Result<MediaFile> {
         let path = directory.path().join(name);
-        let (file, metadata) = directory.open(name, &path, writable)?;
-        Ok(MediaFile::new(file, &path, &metadata))
+        let (file, stat) = directory.open(name, &path, writable)?;
+        Ok(MediaFile::new(file, &path, &stat))
     }
 
     /// A file that another process has opened, under the path by which messages name it.
@@ -81,8 +81,8 @@ impl MediaFile {
     /// [`NotRegular`](crate::beneath::NotRegular) for anything but a regular file; or as the system says.
     pub fn received(descriptor: OwnedFd, path: &Path) -> io::Result<MediaFile> {
         let file = File::from(descriptor);
-        let metadata = beneath::ensure_regular(&file, path)?;
-        Ok(MediaFile::new(file, path, &metadata))
+        let stat = beneath::ensure_regular(&file, path)?;
+        Ok(MediaFile::new(file, path, &stat))
     }
 
     /// A new file without a name in a directory: it is gone when nobody has it open any more. Messages call it `path`.
@@ -119,17 +119,17 @@ impl MediaFile {
             "unreadable",
             rustix::fs::MemfdFlags::CLOEXEC,
         )?);
-        let metadata = file.metadata()?;
-        Ok(MediaFile::new(file, path, &metadata))
+        let stat = rustix::fs::fstat(&file)?;
+        Ok(MediaFile::new(file, path, &stat))
     }
 
-    fn new(file: File, path: &Path, metadata: &fs::Metadata) -> MediaFile {
+    fn new(file: File, path: &Path, stat: &rustix::fs::Stat) -> MediaFile {
         MediaFile {
             inner: Arc::new(Inner {
                 file,
                 path: path.to_owned(),
-                key: FileKey::of(metadata),
-                len_at_opening: metadata.len(),
+                key: FileKey::of_open(stat),
+                len_at_opening: stat.st_size as u64,
             }),
         }
     }
@@ -268,7 +268,7 @@ impl MediaFile {
     /// As the system says.
     #[allow(clippy::len_without_is_empty)] // Nobody asks whether a file on media is empty.
     pub fn len(&self) -> io::Result<u64> {
-        Ok(self.inner.file.metadata()?.len())
+        Ok(rustix::fs::fstat(&self.inner.file)?.st_size as u64)
     }
 
     /// What it was when the file was opened, for whoever checks it then: no system call.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use rustix::fs::Stat;
+
 /// Which file it is, whatever its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct FileKey {
@@ -15,6 +17,13 @@ impl FileKey {
         FileKey {
             device: metadata.dev(),
             inode: metadata.ino(),
+        }
+    }
+
+    pub(crate) fn of_open(stat: &Stat) -> FileKey {
+        FileKey {
+            device: stat.st_dev,
+            inode: stat.st_ino,
         }
     }
 }

@@ -113,6 +113,7 @@ mod large;
 pub mod line;
 pub mod own;
 mod processor;
+pub mod random;
 pub mod record;
 mod recording;
 pub mod signals;

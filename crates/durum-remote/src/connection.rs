@@ -4,6 +4,7 @@
 //! second socket, the bell, brings what the service says unasked, to a thread that sleeps on it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
@@ -48,10 +49,70 @@ impl Default for Waiting {
     }
 }
 
+/// Where a service is reached. How is a function, so that who has a connection has no code that finds one.
+pub(crate) struct Way {
+    name: PathBuf,
+    is_named: bool,
+    reach: Box<dyn Fn(&Path, Duration) -> Result<Socket, Error> + Send + Sync>,
+}
+
+impl fmt::Debug for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Way").field(&self.name).finish()
+    }
+}
+
+impl Way {
+    /// At a socket that has a name: again and again.
+    pub(crate) fn named(socket: &Path) -> Way {
+        Way {
+            name: socket.to_owned(),
+            is_named: true,
+            reach: Box::new(connect),
+        }
+    }
+
+    /// By a connection that was made for this process: once. Whoever made it has started the process.
+    pub(crate) fn given(socket: Socket) -> Way {
+        let socket = Mutex::new(Some(socket));
+        Way {
+            name: PathBuf::from("the socket that was given"),
+            is_named: false,
+            reach: Box::new(move |name, _| {
+                let given = socket.lock().unwrap_or_else(PoisonError::into_inner).take();
+                given.ok_or_else(|| gone(name, "has closed the connection"))
+            }),
+        }
+    }
+
+    fn reach(&self, limit: Duration) -> Result<Socket, Error> {
+        (self.reach)(&self.name, limit)
+    }
+}
+
+/// Connects to a service that the program believes.
+fn connect(socket: &Path, limit: Duration) -> Result<Socket, Error> {
+    let failed = |error: io::Error| lost(socket, &error);
+    let calls = Socket::connect_within(socket, Some(limit)).map_err(failed)?;
+    let peer = Peer::of(&calls).map_err(failed)?;
+    if !peer.may_serve() {
+        return Err(Error::Told {
+            kind: durum_service::ErrorKind::User,
+            text: format!(
+                "{}: user {} is at the other end, not root, this user or durum; set {USER_VARIABLE} if that one may be \
+                 trusted with all your data",
+                socket.display(),
+                peer.uid
+            ),
+        });
+    }
+    Ok(calls)
+}
+
 /// The way of one client to its service.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    socket: PathBuf,
+    way: Way,
     waiting: Waiting,
     info: StoreInfo,
     next: AtomicU64,
@@ -105,9 +166,9 @@ struct Greeted {
 
 impl Connection {
     /// Comes to the service as a new client.
-    pub(crate) fn open(socket: &Path, waiting: Waiting) -> Result<Arc<Connection>, Error> {
+    pub(crate) fn open(way: Way, waiting: Waiting) -> Result<Arc<Connection>, Error> {
         // One that starts may be recovering others before it lets anybody in.
-        let greeted = greet(socket, None, waiting.answer)?;
+        let greeted = greet(&way, None, waiting.answer)?;
         let state = State {
             line: None,
             liveness: None,
@@ -117,10 +178,12 @@ impl Connection {
             show: Show::default(),
         };
         let mut info = greeted.welcome.info.clone();
-        let name = Address::Service(socket.to_owned()).name();
-        info.served = Some(mem::replace(&mut info.path, name));
+        if way.is_named {
+            let name = Address::Service(way.name.clone()).name();
+            info.served = Some(mem::replace(&mut info.path, name));
+        }
         let connection = Arc::new(Connection {
-            socket: socket.to_owned(),
+            way,
             waiting,
             info,
             next: AtomicU64::new(2),
@@ -137,7 +200,7 @@ impl Connection {
     }
 
     pub(crate) fn socket(&self) -> &Path {
-        &self.socket
+        &self.way.name
     }
 
     pub(crate) fn info(&self) -> &StoreInfo {
@@ -168,7 +231,7 @@ impl Connection {
             let line = self.line(Instant::now() + self.waiting.service)?;
             // One that does not know a request ends the connection.
             if !line.knows(request) {
-                return Err(older(&self.socket));
+                return Err(older(self.socket()));
             }
             if matches!(request, Request::Close) {
                 // Of one who does not answer soon enough, the service hears by the end of the lock.
@@ -181,13 +244,16 @@ impl Connection {
                     tracing::debug!(%error, "the connection to the service has ended");
                     self.drop_line(&line);
                     if error.kind() == io::ErrorKind::TimedOut {
-                        return Err(gone(&self.socket, "does not answer"));
+                        return Err(gone(self.socket(), "does not answer"));
                     }
                     frame.again = true;
                 }
             }
         }
-        Err(gone(&self.socket, "ends each connection before it answers"))
+        Err(gone(
+            self.socket(),
+            "ends each connection before it answers",
+        ))
     }
 
     /// Whether the service knows a request.
@@ -230,7 +296,7 @@ impl Connection {
             directory: self.info.directory(),
             place: &self.info.path,
         };
-        answer_of(&self.socket, received, |failure| failure.named(names))
+        answer_of(self.socket(), received, |failure| failure.named(names))
     }
 
     fn over(&self) -> Error {
@@ -269,7 +335,7 @@ impl Connection {
             let left = until.saturating_duration_since(Instant::now());
             if state.is_greeting {
                 if left.is_zero() {
-                    return Err(gone(&self.socket, "does not answer"));
+                    return Err(gone(self.socket(), "does not answer"));
                 }
                 drop(self.greeted.wait_timeout(state, left));
                 continue;
@@ -278,12 +344,12 @@ impl Connection {
             drop(state);
             let greeting = Greeting(self);
             let client = Some(self.info.client);
-            let begun = greet(&self.socket, client, self.waiting.service)
+            let begun = greet(&self.way, client, self.waiting.service)
                 .and_then(|greeted| self.begin(greeted));
             drop(greeting);
             match begun {
                 Ok(line) => {
-                    tracing::info!(socket = %self.socket.display(), "known to the service again");
+                    tracing::info!(socket = %self.socket().display(), "known to the service again");
                     return Ok(line);
                 }
                 Err(error @ Error::ServiceGone { .. }) if Instant::now() >= until => {
@@ -324,14 +390,14 @@ impl Connection {
             // The old one first: closing it afterwards would drop the new lock.
             state.liveness = None;
             let held = Liveness::hold(welcome.info.client, file);
-            state.liveness = Some(held.map_err(|error| lost(&self.socket, &error))?);
+            state.liveness = Some(held.map_err(|error| lost(self.socket(), &error))?);
         }
         let frame = Frame::request(1);
         let ready = line.ask(frame, &message::encode(&Request::Ready), false);
-        self.answer_of(ready.map_err(|error| lost(&self.socket, &error))?)?;
+        self.answer_of(ready.map_err(|error| lost(self.socket(), &error))?)?;
         let limit = Some(self.waiting.answer);
         let set = line.calls.wait_at_most(limit, limit);
-        set.map_err(|error| lost(&self.socket, &error))?;
+        set.map_err(|error| lost(self.socket(), &error))?;
         let line = Arc::new(line);
         let mut state = self.state();
         if state.is_over {
@@ -508,21 +574,10 @@ fn is_long(request: &Request) -> bool {
 }
 
 /// Connects, and says who comes.
-fn greet(socket: &Path, client: Option<Uuid>, limit: Duration) -> Result<Greeted, Error> {
+fn greet(way: &Way, client: Option<Uuid>, limit: Duration) -> Result<Greeted, Error> {
+    let calls = way.reach(limit)?;
+    let socket = way.name.as_path();
     let failed = |error: io::Error| lost(socket, &error);
-    let calls = Socket::connect_within(socket, Some(limit)).map_err(failed)?;
-    let peer = Peer::of(&calls).map_err(failed)?;
-    if !peer.may_serve() {
-        return Err(Error::Told {
-            kind: durum_service::ErrorKind::User,
-            text: format!(
-                "{}: user {} is at the other end, not root, this user or durum; set {USER_VARIABLE} if that one may be \
-                 trusted with all your data",
-                socket.display(),
-                peer.uid
-            ),
-        });
-    }
     let hello = Hello {
         greeting: GREETING,
         from: VERSION,

@@ -1,12 +1,14 @@
 //! A client of a store that another process serves: [`Remote`], which is a [`Service`](durum_service::Service) like an
 //! embedded one. And the [sockets](socket) that it and the service use, and what each service does with a client that
-//! comes by one: [`greeting`] and [`answers`].
+//! comes by one: [`greeting`] and [`answers`]; to one that nobody believes, [`completing`].
 
 #![warn(clippy::unwrap_used)]
 
 pub mod answers;
+pub mod completing;
 mod connection;
 mod file;
+mod given;
 pub mod greeting;
 pub mod peer;
 mod remote;
@@ -15,4 +17,5 @@ mod told;
 pub mod users;
 
 pub use connection::Waiting;
+pub use given::Given;
 pub use remote::Remote;

@@ -20,7 +20,7 @@ use durum_service::{
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::connection::{Connection, Waiting, gone};
+use crate::connection::{Connection, Waiting, Way, gone};
 use crate::file::received;
 
 /// Bytes of a manifest that are sent at once.
@@ -46,8 +46,13 @@ impl Remote {
     /// # Errors
     /// `ServiceGone`; `Told` where whoever is at the other end may not serve, or speaks other versions.
     pub fn open(socket: &Path, waiting: Waiting) -> Result<Remote> {
+        Remote::by(Way::named(socket), waiting)
+    }
+
+    /// The same by any way.
+    pub(crate) fn by(way: Way, waiting: Waiting) -> Result<Remote> {
         Ok(Remote {
-            connection: std::mem::ManuallyDrop::new(Connection::open(socket, waiting)?),
+            connection: std::mem::ManuallyDrop::new(Connection::open(way, waiting)?),
             owner: std::process::id(),
         })
     }

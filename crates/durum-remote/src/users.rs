@@ -1,6 +1,9 @@
 //! Users and groups by their names, as the system knows them.
 
-use nix::unistd::{Gid, Group, Uid, User};
+use std::ffi::CString;
+
+use durum_service::Caller;
+use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 
 /// The number of a user that is named, or given by its number.
 pub fn uid_of(name: &str) -> Option<u32> {
@@ -24,6 +27,19 @@ pub fn user(uid: u32) -> String {
 pub fn group(gid: u32) -> String {
     let found = Group::from_gid(Gid::from_raw(gid)).ok().flatten();
     found.map_or_else(|| gid.to_string(), |group| group.name)
+}
+
+/// A user with the groups that the system knows it in; alone where it knows no such user.
+pub fn caller(uid: u32) -> Caller {
+    let found = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    let Some(user) = found else {
+        // No group has this number.
+        return Caller::new(uid, u32::MAX, Vec::new());
+    };
+    let name = CString::new(user.name).unwrap_or_default();
+    let groups = getgrouplist(&name, user.gid).unwrap_or_default();
+    let groups = groups.into_iter().map(Gid::as_raw);
+    Caller::new(uid, user.gid.as_raw(), groups.collect())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What the code may take. Space in a store is limited by quotas of the service, which makes its files.
+/// What the code may take.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Processor time of all its threads, in whole seconds.
@@ -13,16 +13,19 @@ pub struct Limits {
     pub memory: u64,
     /// Descriptors that it has open at a time.
     pub files: u64,
+    /// Bytes of files that are made for it: to keep to that is for whoever makes them.
+    pub space: u64,
 }
 
 impl Default for Limits {
-    /// Ten seconds of processor time, a minute in all, 256 MiB, and 4,096 files.
+    /// Ten seconds of processor time, a minute in all, 256 MiB, 4,096 files, and 1 GiB of new ones.
     fn default() -> Limits {
         Limits {
             processor: Duration::from_secs(10),
             time: Duration::from_secs(60),
             memory: 256 << 20,
             files: 4096,
+            space: 1 << 30,
         }
     }
 }

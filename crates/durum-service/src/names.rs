@@ -1,6 +1,5 @@
 //! Names and numbers that the service draws or checks.
 
-use std::io;
 use std::path::Path;
 
 use durum_format::Uuid;
@@ -32,13 +31,8 @@ pub(crate) fn random_u64() -> Result<u64> {
 }
 
 fn random(bytes: &mut [u8]) -> Result<()> {
-    getrandom::fill(bytes).map_err(|error| {
-        Error::io(
-            "drawing random numbers",
-            Path::new("/dev/urandom"),
-            io::Error::other(error.to_string()),
-        )
-    })
+    durum_persist::random::fill(bytes)
+        .map_err(|error| Error::io("drawing random numbers", Path::new("/dev/urandom"), error))
 }
 
 /// Refuses names that a person could not type or tell apart in a list.

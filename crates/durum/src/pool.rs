@@ -17,7 +17,7 @@ use crate::alloc::{
 use crate::checker::Checker;
 use crate::combine::Combine;
 use crate::described::Described;
-use crate::engine;
+use crate::engine::{self, Engines};
 use crate::error::{Error, Result};
 use crate::fault::{check_forked, guarded};
 use crate::opened::{Durability, Pool, PoolInner, StoreInner, next_key};
@@ -32,14 +32,15 @@ impl PoolInner {
         store: Arc<StoreInner>,
         grant: durum_service::PoolGrant,
         options: &PoolOptions,
+        engines: Engines,
     ) -> Result<Arc<Self>> {
         let engine = match options.run_by {
             _ if options.read_only => Some(engine::read_only()),
             // They leave nothing that recovery has to know of, as long as the pool's own engine does not look for it.
-            Some(name) => engine::engine(grant.engine)
+            Some(name) => engines(grant.engine)
                 .filter(|engine| engine.facts().works_in_place)
                 .and_then(|_| engine::test_engine(name)),
-            None => engine::engine(grant.engine),
+            None => engines(grant.engine),
         };
         let Some(engine) = engine else {
             let _ = store.service.close_pool(grant.uuid);

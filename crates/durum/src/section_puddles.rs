@@ -7,12 +7,18 @@ use std::sync::atomic::Ordering;
 use durum_format::Uuid;
 use durum_format::puddle::{PuddleKind, heap_offset, heap_size};
 
+use std::os::fd::OwnedFd;
+
+use durum_remote::socket::Socket;
+use durum_remote::{Given, Waiting};
 use durum_service::InterruptedClient;
 
 use crate::alloc::Puddle;
-use crate::error::Result;
-use crate::opened::{Pool, Store};
-use crate::options::PoolOptions;
+use crate::demand::Follow;
+use crate::engine::{self, Engines};
+use crate::error::{Error, Result};
+use crate::opened::{Pool, PoolInner, Store, StoreInner, tie};
+use crate::options::{PoolOptions, StoreOptions};
 use crate::primitive::locked;
 use crate::store::enter;
 
@@ -22,6 +28,21 @@ use crate::store::enter;
 pub struct SectionPuddle(Arc<Puddle>);
 
 impl Store {
+    /// Opens a store by a connection to its service, which has made it for this process. No more of the store is known
+    /// here than what the service answers; when the connection ends, the client is gone.
+    ///
+    /// # Errors
+    /// As for [`Store::open`] of a service.
+    #[doc(hidden)]
+    pub fn given(connection: OwnedFd, options: &StoreOptions) -> Result<Self> {
+        let socket = Socket::over(connection)
+            .map_err(|error| Error::system("taking a connection over", error))?;
+        let service = Box::new(Given::over(socket, Waiting::default())?);
+        let inner = StoreInner::new(service, None, options)?;
+        let tie = tie(&inner, follow_nowhere);
+        Ok(Self { inner, tie })
+    }
+
     /// Makes a puddle of sections of 2 MiB: its heap is zero. It is this client's, and is durable when this returns; it
     /// goes with the client, unless that is in a section then.
     ///
@@ -51,6 +72,19 @@ impl Store {
     /// Store errors; those of mapping. The client stays interrupted.
     #[doc(hidden)]
     pub fn take_over(&self, client: Uuid) -> Result<InterruptedSections> {
+        self.take_over_with(client, engine::engine)
+    }
+
+    /// The same, for code that has no engine but that of heaps.
+    ///
+    /// # Errors
+    /// As for [`Store::take_over`]; `EngineMissing`.
+    #[doc(hidden)]
+    pub fn take_over_heap(&self, client: Uuid) -> Result<InterruptedSections> {
+        self.take_over_with(client, engine::of_sections)
+    }
+
+    fn take_over_with(&self, client: Uuid, engines: Engines) -> Result<InterruptedSections> {
         self.check()?;
         let store = &self.inner;
         let taken = store.service.take_over(client)?;
@@ -58,7 +92,7 @@ impl Store {
         let mut pools = Vec::new();
         for grant in taken.pools {
             let _one_at_a_time = locked(&store.opening);
-            let pool = enter(store, grant, &options)?;
+            let pool = enter(store, grant, &options, engines)?;
             pools.push(self.prepared(pool));
         }
         let mut puddles = Vec::new();
@@ -72,6 +106,12 @@ impl Store {
             puddles,
         })
     }
+}
+
+/// Who was given a connection has been given all pools that there are for it.
+fn follow_nowhere(_: &Arc<StoreInner>, pool: &str, _: Follow) -> Result<Arc<PoolInner>> {
+    let name = pool.to_owned();
+    Err(Error::Store(durum_service::Error::PoolBusy { name }))
 }
 
 impl Pool {
@@ -93,6 +133,11 @@ pub struct InterruptedSections {
 }
 
 impl InterruptedSections {
+    /// The pools that the client could write.
+    pub fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+
     /// The puddles in which the client has recorded its sections.
     pub fn puddles(&self) -> &[SectionPuddle] {
         &self.puddles

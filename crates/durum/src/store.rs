@@ -10,7 +10,7 @@ use durum_service::{
 };
 
 use crate::demand::Follow;
-use crate::engine;
+use crate::engine::{self, Engines};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::opened::{OpenPool, Pool, PoolInner, Store, StoreInner, tie};
@@ -166,7 +166,7 @@ impl Store {
             let place = store
                 .neighbours
                 .place(|service| service.create_pool(name, &spec));
-            enter(store, place?, &options).inspect_err(|_| {
+            enter(store, place?, &options, engine::engine).inspect_err(|_| {
                 // A pool that cannot be mapped here must not stay behind.
                 let _ = store.service.remove_pool(name);
             })
@@ -340,15 +340,16 @@ fn open(store: &Arc<StoreInner>, name: &str, options: &PoolOptions) -> Result<Ar
         true => store.service.read_pool(name)?,
         false => store.service.open_pool(name)?,
     };
-    enter(store, grant, options)
+    enter(store, grant, options, engine::engine)
 }
 
 pub(crate) fn enter(
     store: &Arc<StoreInner>,
     grant: durum_service::PoolGrant,
     options: &PoolOptions,
+    engines: Engines,
 ) -> Result<Arc<PoolInner>> {
-    let pool = PoolInner::open(store.clone(), grant, options)?;
+    let pool = PoolInner::open(store.clone(), grant, options, engines)?;
     let open = OpenPool {
         key: pool.key,
         pool: Arc::downgrade(&pool) as _,

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use durum_service::{
-    InterruptedClient, OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service,
+    Embedded, InterruptedClient, OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service,
     UsedElsewhere,
 };
 use serde_json::{Value, json};
 
+use super::complete;
 use crate::args::Recover;
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -28,7 +30,8 @@ pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure>
         &options.retry,
         &options.abandon_sections,
     ];
-    let is_decided = decisions.iter().any(|decision| decision.is_some());
+    let is_decided =
+        decisions.iter().any(|decision| decision.is_some()) || options.complete_with.is_some();
     if is_clean
         && !is_decided
         && let Some(damage) = damage
@@ -72,7 +75,10 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         progress: Some(progress::stages()),
         ..OpenOptions::default()
     };
-    let store = place.open(open)?;
+    let (store, completed) = match &options.complete_with {
+        None => (place.open(open)?, Vec::new()),
+        Some(code) => open_and_complete(place, open, code)?,
+    };
     // Of a service what it did at its start.
     let mut report = store.recovery()?;
     let done = carry_out(options, &*store, &mut report)
@@ -98,12 +104,21 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         value["accepted"] = json!(options.accept_quarantined);
         value["given_up"] = json!(options.give_up);
         value["abandoned"] = json!(options.abandon_sections);
+        value["completed"] = json!(
+            completed
+                .iter()
+                .map(interrupted_to_json)
+                .collect::<Vec<_>>()
+        );
         value["lost"] = json!(lost.as_ref().map(part_to_json));
         value["pools_in_quarantine"] = json!(quarantined);
         value["rewritten"] = json!(rewritten);
         output::json(out, &value)?;
     } else {
         print(&report, out)?;
+        for client in &completed {
+            writeln!(out, "{}", complete::told(client))?;
+        }
         if rewritten > 0 {
             writeln!(
                 out,
@@ -130,6 +145,25 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         }
     }
     outcome(place.path(), &report, &quarantined)
+}
+
+/// Opens a store, and has code complete what was interrupted in it.
+fn open_and_complete(
+    place: &Place,
+    open: OpenOptions,
+    code: &Path,
+) -> Result<(Arc<dyn Service>, Vec<InterruptedClient>), Failure> {
+    let store = Embedded::open(
+        place.directory("have code of yours complete sections")?,
+        open,
+    )?;
+    match complete::all(&store, code) {
+        Ok(completed) => Ok((Arc::new(store), completed)),
+        Err(error) => {
+            store.close()?;
+            Err(error)
+        }
+    }
 }
 
 /// Rewrites what a move of the store to other addresses has left. Tells how many puddles.

@@ -69,8 +69,8 @@ pub(crate) fn run(options: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
 
 fn random_seed() -> Result<u64, Failure> {
     let mut bytes = [0; 4];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::system("drawing a seed", std::io::Error::other(error)))?;
+    durum_persist::random::fill(&mut bytes)
+        .map_err(|error| Failure::system("drawing a seed", error))?;
     Ok(u32::from_le_bytes(bytes).into())
 }
 

@@ -63,6 +63,17 @@ pub(crate) fn read_only() -> &'static dyn Engine {
     &read_only::ReadOnly
 }
 
+/// Which engine there is for a kind.
+pub(crate) type Engines = fn(EngineKind) -> Option<&'static dyn Engine>;
+
+/// That of pools whose sections can be completed, and no code of others.
+pub(crate) fn of_sections(kind: EngineKind) -> Option<&'static dyn Engine> {
+    match kind {
+        EngineKind::Hybrid => Some(&hybrid::Hybrid),
+        _ => None,
+    }
+}
+
 /// The engine of a kind, if this version has it.
 pub(crate) fn engine(kind: EngineKind) -> Option<&'static dyn Engine> {
     match kind {

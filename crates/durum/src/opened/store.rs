@@ -314,8 +314,8 @@ impl Closed {
 
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::system("drawing random bytes", std::io::Error::other(error)))?;
+    durum_persist::random::fill(&mut bytes)
+        .map_err(|error| Error::system("drawing random bytes", error))?;
     Ok(bytes)
 }
 

@@ -84,8 +84,7 @@ impl<T: PSafe, Q: PoolType, K: Counting> Exports<T, Q, K> {
     /// An empty table. If the system has no random numbers the transaction returns the error.
     pub fn new(j: &Journal<Q>) -> Self {
         let mut bytes = [0; 16];
-        if let Err(error) = getrandom::fill(&mut bytes) {
-            let error = std::io::Error::other(error);
+        if let Err(error) = durum_persist::random::fill(&mut bytes) {
             j.tx().fail(Error::system("drawing random bytes", error));
         }
         let [one, other] = [&bytes[..8], &bytes[8..]].map(|half| {

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Kills a program in its sections, and has its code complete them without it, again and again. Other code does not, and
+# changes nothing.
+#
+#   completed.sh DURUM PROGRAM CODE KILLS OTHERS...
+set -eu
+durum=$1 program=$2 code=$3 kills=$4
+shift 4
+heap=$(mktemp -d /dev/shm/durum-completed.XXXXXX)/heap
+trap 'rm -rf "$(dirname "$heap")"' EXIT
+completed=0
+for ((kill = 0; kill < kills; kill++)); do
+    "$program" "$heap" &
+    # Until it has made its heap, and has gone on for a moment.
+    until [ -e "$heap/durum.store" ] && "$durum" ls "$heap" 2>/dev/null | grep -q '^heap'; do
+        kill -0 $! && sleep 0.01
+    done
+    sleep "0.0$((RANDOM % 10))"
+    kill -KILL $!
+    wait $! 2>/dev/null || true
+    if "$durum" recover "$heap" >/dev/null 2>&1; then continue; fi
+    for other in "$@"; do
+        if "$durum" recover "$heap" --complete-with "$other" 2>&1; then exit 1; fi
+    done
+    "$durum" recover "$heap" --complete-with "$code" | grep '^completed  "heap"'
+    completed=$((completed + 1))
+    # The program finds nothing to complete.
+    "$durum" recover "$heap" >"$heap.told" || { cat "$heap.told" && exit 1; }
+    grep -q '^clean' "$heap.told" || { cat "$heap.told" && exit 1; }
+    "$durum" check "$heap" >"$heap.told" || { cat "$heap.told" && exit 1; }
+    "$program" "$heap" examine
+done
+[ "$completed" -gt 0 ] || { echo "no section was interrupted by $kills kills" && exit 1; }

@@ -1,0 +1,229 @@
+//! Code that completes what a client has left that is gone (docs/internals/resumption.md). It is a stranger's: it runs
+//! in bounds ([`durum_runner`]), and it is answered what completing takes, and nothing else.
+//!
+//! ```text
+//! host     a client of its own, of the user who has left the sections | a socket pair | the code is started
+//! code     greets | TakeOver | its sections go on: puddles that it needs | SectionsDone | Close | exit 0
+//! host     the code has ended: its client has as well, or is recovered as any that has died
+//! ```
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
+use durum_persist::file::MediaFile;
+use durum_protocol::frame::{Kind, REQUEST_MAX};
+use durum_protocol::message::Owner;
+use durum_protocol::{Answer, Failure, Request, message};
+use durum_runner::{Bounds, Code, Ended, Limits, Running};
+use durum_service::{Caller, Embedded, Error, Host, Result, Service as _};
+
+use crate::answers::{self, Reply, alone, refused, send};
+use crate::greeting::{self, Heard};
+use crate::socket::Socket;
+use crate::users;
+
+/// For code to take what was sent.
+const SENDING_TIME: Duration = Duration::from_secs(10);
+
+/// Why sections were not completed. They are as they were, or as the code has left them, which is the same to whoever
+/// goes on.
+#[derive(Debug)]
+pub enum NotCompleted {
+    /// The code could not be started.
+    NotStarted(io::Error),
+    /// The code has ended too early, or not in time.
+    Ended(Ended),
+    /// It has ended as if all was done, and has not said so.
+    NotSaid,
+    /// Of the store.
+    Store(Error),
+}
+
+impl fmt::Display for NotCompleted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotCompleted::NotStarted(error) => write!(f, "the code could not be started: {error}"),
+            NotCompleted::Ended(ended) => write!(f, "the code did not complete it: {ended}"),
+            NotCompleted::NotSaid => f.write_str("the code has ended and has not completed it"),
+            NotCompleted::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotCompleted {}
+
+impl From<Error> for NotCompleted {
+    fn from(error: Error) -> NotCompleted {
+        NotCompleted::Store(error)
+    }
+}
+
+/// Has code complete what a client has left that is gone. All of it is durable on return, and its pools may be opened.
+/// Nobody else who uses the store waits for it. This thread waits, and the code ends with it.
+///
+/// # Errors
+/// As they say; the client's pools are refused as before.
+pub fn complete(
+    host: &Arc<Host>,
+    of: Uuid,
+    code: &Code,
+    bounds: &Bounds,
+    limits: &Limits,
+) -> std::result::Result<(), NotCompleted> {
+    let (client, liveness) = host.client_elsewhere(user_of(host, of))?;
+    let id = client.id();
+    let mut session = Session {
+        client,
+        of,
+        space: limits.space,
+        has_said: false,
+        has_closed: false,
+    };
+    let ended = run(&mut session, &liveness, code, bounds, limits);
+    drop(liveness);
+    // It has no process any more. What it has left is replayed.
+    let left = match session.has_closed {
+        true => Ok(()),
+        false => host.recover_client(id).map(drop),
+    };
+    left.and_then(|()| host.forget_client(id))?;
+    match ended.map_err(NotCompleted::NotStarted)? {
+        _ if session.has_said => Ok(()),
+        Ended::Done => Err(NotCompleted::NotSaid),
+        ended => Err(NotCompleted::Ended(ended)),
+    }
+}
+
+/// Runs the code, and answers it, until it has ended.
+fn run(
+    session: &mut Session,
+    liveness: &MediaFile,
+    code: &Code,
+    bounds: &Bounds,
+    limits: &Limits,
+) -> io::Result<Ended> {
+    let (ours, its) = Socket::pair()?;
+    ours.wait_at_most(Some(SENDING_TIME), None)?;
+    let its_end = its.descriptor()?.try_clone_to_owned()?;
+    drop(its);
+    let running = Running::start(code, its_end, bounds, limits)?;
+    thread::scope(|scope| {
+        let answering = scope.spawn(|| session.answer(&ours, liveness));
+        let ended = running.wait();
+        // All that it has sent is there. Nothing comes any more.
+        let _ = answering.join();
+        ended
+    })
+}
+
+/// Who has left sections. Where the registry names no user, it was one who opened the directory, as this process does.
+fn user_of(host: &Host, client: Uuid) -> Caller {
+    match host.user_of(client) {
+        Some(uid) => users::caller(uid),
+        None => Caller::new(
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+            Vec::new(),
+        ),
+    }
+}
+
+/// What the code is answered.
+struct Session {
+    client: Embedded,
+    /// Whose sections it completes.
+    of: Uuid,
+    /// Bytes of puddles that it may make yet.
+    space: u64,
+    /// All sections have ended.
+    has_said: bool,
+    has_closed: bool,
+}
+
+impl Session {
+    /// Answers until the code has closed its end.
+    fn answer(&mut self, socket: &Socket, liveness: &MediaFile) -> io::Result<()> {
+        let Heard::Client(comer) = greeting::hear(socket)? else {
+            return Err(io::Error::other("it does not greet as a client does"));
+        };
+        let (_bell, its_bell) = Socket::pair()?;
+        let ready = comer.welcome(socket, self.client.info(), Some(liveness), its_bell)?;
+        ready.answer(socket, Ok(()))?;
+        while !self.has_closed {
+            let Some(received) = socket.receive(REQUEST_MAX, 0)? else {
+                break;
+            };
+            if received.frame.kind != Kind::Request {
+                return Err(io::Error::other("it sends what is no request"));
+            }
+            let request = message::decode(&received.bytes).map_err(io::Error::other)?;
+            let reply = self.reply(&request);
+            let reply = reply.unwrap_or_else(|error| alone(Answer::Failed(Failure::from(error))));
+            send(socket, received.frame, &reply)?;
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, request: &Request) -> Result<Reply> {
+        match request {
+            Request::Ping
+            | Request::OpenPuddles { .. }
+            | Request::ClosePool { .. }
+            | Request::ReopenPuddle { .. }
+            | Request::RemovePuddle { .. }
+            | Request::RegisterLogSpace { .. }
+            | Request::RegisterType { .. }
+            | Request::TypeText { .. } => answers::to_own(&self.client, request, false),
+            Request::CreatePuddle {
+                owner, kind, size, ..
+            } => {
+                self.ensure_may_make(*owner, *kind, *size)?;
+                let made = answers::to_own(&self.client, request, false)?;
+                self.space -= size;
+                Ok(made)
+            }
+            Request::Interrupted => {
+                let mut all = self.client.interrupted()?;
+                all.retain(|left| left.client == self.of);
+                Ok(alone(Answer::Interrupted(all)))
+            }
+            Request::TakeOver { client } if *client == self.of => {
+                answers::to_take_over(&self.client, self.of, false)
+            }
+            Request::SectionsDone { client } if *client == self.of => {
+                let done = answers::to_own(&self.client, request, false)?;
+                self.has_said = true;
+                Ok(done)
+            }
+            Request::Close => {
+                self.client.close()?;
+                self.has_closed = true;
+                Ok(alone(Answer::Done))
+            }
+            _ => Err(refused("code that completes sections is not answered that")),
+        }
+    }
+
+    /// A pool that it has taken over may grow, and it has logs. It makes no sections that somebody would have to
+    /// complete in turn.
+    fn ensure_may_make(&self, owner: Owner, kind: PuddleKind, size: u64) -> Result<()> {
+        if owner == Owner::Client && kind == PuddleKind::Sections {
+            return Err(refused("code that completes sections begins none"));
+        }
+        match size <= self.space {
+            true => Ok(()),
+            false => Err(refused(format!(
+                "{size} bytes more are asked for, and code that completes sections may have {} more",
+                self.space
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! What code is answered, by a client that asks for more. A section is a record here, and completing it another one.
+
+use durum_format::UNIT;
+use durum_format::puddle::heap_offset;
+use durum_format::section::{BANK_WORDS, Code as Region, Head, RecordWriter, bank_of};
+use durum_service::{CreateOptions, EngineKind, PoolSpec, PuddleGrant, PuddleOwner, TakenOver};
+
+use super::*;
+use crate::Remote;
+use crate::connection::{Waiting, Way};
+
+/// Writes the next record of a thread: that it is in a section, or in none.
+fn record(puddle: &PuddleGrant, client: Uuid, sequence: u64, is_in: bool) {
+    let head = Head {
+        client,
+        salt: 0x5a17,
+        slots: 4,
+        stack_size: 256,
+    };
+    let heap = heap_offset(puddle.size);
+    puddle.file.write_all_at(&head.encode(), heap).unwrap();
+    let (mut bank, salt) = ([0; BANK_WORDS], head.slot_salt(0));
+    let code = Region::new(0xaaaa_bbbb_cccc, 7).unwrap();
+    let written = match is_in {
+        true => RecordWriter::new(&mut bank, sequence, code)
+            .live_ins(&[5])
+            .finish(&salt),
+        false => RecordWriter::idle(&mut bank, sequence).finish(&salt),
+    };
+    let bytes: Vec<u8> = bank.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let place = heap + head.bank_offset(0, bank_of(sequence));
+    let bytes = bytes.get(..written.unwrap().bytes).unwrap();
+    puddle.file.write_all_at(bytes, place).unwrap();
+}
+
+/// A program has ended in a section, with this pool open.
+fn left(host: &Arc<Host>, pool: &str) -> Uuid {
+    let program = host.client().unwrap();
+    program
+        .create_pool(pool, &PoolSpec::new(EngineKind::Hybrid))
+        .unwrap();
+    let puddle = program.create_puddle(PuddleOwner::Client, PuddleKind::Sections, UNIT);
+    record(&puddle.unwrap(), program.id(), 1, true);
+    host.recover_client(program.id()).unwrap();
+    program.id()
+}
+
+struct Store {
+    _directory: tempfile::TempDir,
+    host: Arc<Host>,
+}
+
+impl Store {
+    fn new() -> Store {
+        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let host = Host::create(&directory.path().join("store"), &CreateOptions::default());
+        Store {
+            host: host.unwrap(),
+            _directory: directory,
+        }
+    }
+
+    /// What code of a client gets that asks as any client does. Whether it has said that all is done, and has closed.
+    fn answer(&self, of: Uuid, space: u64, code: impl FnOnce(&Remote)) -> (bool, bool) {
+        let (client, liveness) = self.host.client_elsewhere(user_of(&self.host, of)).unwrap();
+        let id = client.id();
+        let mut session = Session {
+            client,
+            of,
+            space,
+            has_said: false,
+            has_closed: false,
+        };
+        let (ours, its) = Socket::pair().unwrap();
+        thread::scope(|scope| {
+            let answering = scope.spawn(|| session.answer(&ours, &liveness));
+            let remote = Remote::by(Way::given(its), Waiting::default()).unwrap();
+            code(&remote);
+            drop(remote);
+            answering.join().unwrap().unwrap();
+        });
+        if !session.has_closed {
+            self.host.recover_client(id).unwrap();
+        }
+        (session.has_said, session.has_closed)
+    }
+}
+
+fn take_over(code: &Remote, of: Uuid) -> TakenOver {
+    let left = code.interrupted().unwrap();
+    assert_eq!(
+        left.iter().map(|left| left.client).collect::<Vec<_>>(),
+        [of]
+    );
+    code.take_over(of).unwrap()
+}
+
+#[test]
+fn code_completes_what_it_was_started_for() {
+    let store = Store::new();
+    let [of, other] = ["heap", "other"].map(|pool| left(&store.host, pool));
+    let ended = store.answer(of, 64 * UNIT, |code| {
+        let taken = take_over(code, of);
+        let pool = taken.pools[0].uuid;
+        // Its pool may grow, and it has logs.
+        code.create_puddle(PuddleOwner::Pool(pool), PuddleKind::Data, UNIT)
+            .unwrap();
+        let log = code
+            .create_puddle(PuddleOwner::Client, PuddleKind::LogSpace, UNIT)
+            .unwrap();
+        code.register_log_space(log.uuid).unwrap();
+        record(&taken.puddles[0], of, 2, false);
+        code.sections_done(of).unwrap();
+        code.close_pool(pool).unwrap();
+        code.close().unwrap();
+    });
+    assert_eq!(ended, (true, true));
+    let next = store.host.client().unwrap();
+    assert_eq!(next.interrupted().unwrap()[0].client, other);
+    next.open_pool("heap").unwrap();
+}
+
+#[test]
+fn what_code_leaves_undone_waits_for_the_next_one() {
+    let store = Store::new();
+    let of = left(&store.host, "heap");
+    let mut refused = false;
+    let ended = store.answer(of, 64 * UNIT, |code| {
+        take_over(code, of);
+        // It says that all is done, and that is not so.
+        refused = matches!(
+            code.sections_done(of),
+            Err(Error::PoolInterrupted { sections: 1, .. })
+        );
+    });
+    assert!(refused);
+    assert_eq!(ended, (false, false));
+    let completed = store.answer(of, 64 * UNIT, |code| {
+        let taken = take_over(code, of);
+        record(&taken.puddles[0], of, 2, false);
+        code.sections_done(of).unwrap();
+    });
+    // That it was killed then takes nothing back.
+    assert_eq!(completed, (true, false));
+    store.host.client().unwrap().open_pool("heap").unwrap();
+}
+
+/// Another pool, what others have left, what concerns the whole store, and more room than it may have.
+#[test]
+fn code_is_answered_nothing_else() {
+    let store = Store::new();
+    let [of, other] = ["heap", "other"].map(|pool| left(&store.host, pool));
+    let owner = store.host.client().unwrap();
+    let theirs = owner
+        .create_pool("theirs", &PoolSpec::new(EngineKind::Hybrid))
+        .unwrap();
+    let pages = owner
+        .create_puddle(PuddleOwner::Pool(theirs.uuid), PuddleKind::Data, UNIT)
+        .unwrap();
+    store.answer(of, 2 * UNIT, |code| {
+        let pool = take_over(code, of).pools[0].uuid;
+        let spec = PoolSpec::new(EngineKind::Hybrid);
+        let asked: Vec<(&str, Result<()>)> = vec![
+            ("open", code.open_pool("theirs").map(drop)),
+            ("open its own", code.open_pool("heap").map(drop)),
+            ("read", code.read_pool("theirs").map(drop)),
+            ("look", code.look_at_pool("theirs").map(drop)),
+            ("make", code.create_pool("new", &spec).map(drop)),
+            ("list", code.pools().map(drop)),
+            ("take over", code.take_over(other).map(drop)),
+            ("end others' sections", code.sections_done(other)),
+            ("abandon", code.abandon_sections("heap").map(drop)),
+            ("give up", code.give_up("theirs").map(drop)),
+            ("accept", code.accept_quarantined("theirs")),
+            ("try again", code.retry_quarantined("theirs").map(drop)),
+            ("registry", code.registry().map(drop)),
+            ("logs", code.logs().map(drop)),
+            ("types", code.types().map(drop)),
+            ("lost files", code.lost_files().map(drop)),
+            ("other files", code.stray_files().map(drop)),
+            ("whose", code.pool_at(theirs.root.address).map(drop)),
+            ("mode", code.set_mode("heap", 0o666)),
+            ("owner", code.set_owner("heap", Some(1), None)),
+            ("revoke", code.revoke_pool("theirs")),
+            ("move", code.make_way()),
+            ("clients", code.clients().map(drop)),
+            ("recovery", code.recovery().map(drop)),
+            (
+                "files",
+                code.open_puddles(theirs.uuid, &[pages.uuid]).map(drop),
+            ),
+            ("file", code.reopen_puddle(pages.uuid).map(drop)),
+            ("remove", code.remove_puddle(pages.uuid)),
+            ("close", code.close_pool(theirs.uuid)),
+            (
+                "grow",
+                code.create_puddle(PuddleOwner::Pool(theirs.uuid), PuddleKind::Data, UNIT)
+                    .map(drop),
+            ),
+            (
+                "sections",
+                code.create_puddle(PuddleOwner::Client, PuddleKind::Sections, UNIT)
+                    .map(drop),
+            ),
+            (
+                "room",
+                code.create_puddle(PuddleOwner::Pool(pool), PuddleKind::Data, 3 * UNIT)
+                    .map(drop),
+            ),
+        ];
+        for (what, answer) in asked {
+            assert!(answer.is_err(), "{what}");
+        }
+        let grow = || code.create_puddle(PuddleOwner::Pool(pool), PuddleKind::Data, UNIT);
+        let made = [grow().unwrap().uuid, grow().unwrap().uuid];
+        let error = grow().unwrap_err().to_string();
+        assert!(error.contains("may have 0 more"), "{error}");
+        for puddle in made {
+            code.remove_puddle(puddle).unwrap();
+        }
+    });
+    assert_eq!(owner.pools().unwrap().len(), 3);
+    assert_eq!(owner.interrupted().unwrap().len(), 2);
+    owner.open_puddles(theirs.uuid, &[pages.uuid]).unwrap();
+}
