@@ -26,15 +26,37 @@ pub(crate) struct HeldLock {
 }
 
 /// The locks of a thread, each once.
-#[derive(Debug, Default)]
-pub(crate) struct Held(Vec<HeldLock>);
+#[derive(Debug)]
+pub(crate) struct Held {
+    locks: [HeldLock; LOCKS_MAX],
+    count: usize,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        let none = HeldLock {
+            address: 0,
+            count: 0,
+            mode: Mode::Exclusive,
+            is_claimed: false,
+        };
+        Self {
+            locks: [none; LOCKS_MAX],
+            count: 0,
+        }
+    }
+}
 
 impl Held {
+    /// Those that are let go soon were taken last.
+    #[inline]
     pub(crate) fn find(&mut self, address: usize) -> Option<&mut HeldLock> {
-        self.0.iter_mut().rev().find(|lock| lock.address == address)
+        let mut locks = self.locks.iter_mut().take(self.count);
+        locks.rfind(|lock| lock.address == address)
     }
 
     /// One that was taken for the first time.
+    #[inline]
     pub(crate) fn add(&mut self, address: usize, mode: Mode) {
         self.insert(HeldLock {
             address,
@@ -54,21 +76,30 @@ impl Held {
         });
     }
 
+    #[inline]
     fn insert(&mut self, lock: HeldLock) {
-        if self.0.len() == LOCKS_MAX {
+        let Some(place) = self.locks.get_mut(self.count) else {
             let address = lock.address;
             fatal!(
                 "a thread takes the lock at {address:#x} and holds {LOCKS_MAX} others, more than a record has room for"
             );
-        }
-        self.0.push(lock);
+        };
+        *place = lock;
+        self.count += 1;
     }
 
+    /// The others stay in their order.
+    #[inline]
     pub(crate) fn remove(&mut self, address: usize) {
-        self.0.retain(|lock| lock.address != address);
+        let held = self.locks.iter().take(self.count);
+        if let Some(index) = held.rev().position(|lock| lock.address == address) {
+            let index = self.count - 1 - index;
+            self.locks.copy_within(index + 1..self.count, index);
+            self.count -= 1;
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &HeldLock> {
-        self.0.iter()
+        self.locks.iter().take(self.count)
     }
 }

@@ -124,6 +124,7 @@ impl Lines {
     }
 
     /// Writes back all lines and forgets them. Whether a fence has anything to complete.
+    #[inline]
     pub(crate) fn drain(&mut self) -> bool {
         self.repeats.clear();
         let mut used = std::mem::take(&mut self.used);

@@ -182,6 +182,7 @@ pub(crate) unsafe fn push_frame(thread: &mut Thread, region: &Region, words: *co
 }
 
 /// The section has ended: what it has stored is durable, and that it is over.
+#[inline]
 pub(crate) fn end(thread: &mut Thread) {
     if !thread.is_published {
         return end_word(thread);
@@ -229,6 +230,7 @@ pub(crate) fn begin_word(thread: &mut Thread) {
 }
 
 /// What a section has stored that has no record is durable when this returns: a word, or a lock that was made.
+#[inline]
 fn end_word(thread: &mut Thread) {
     thread.is_word = false;
     if thread.lines.drain() {

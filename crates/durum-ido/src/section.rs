@@ -17,6 +17,13 @@ pub(crate) enum Release {
     Unknown,
 }
 
+/// The thread has taken a lock that it did not hold.
+#[inline]
+pub(crate) fn taken_first(thread: &mut Thread, address: usize, mode: Mode) {
+    enter(thread);
+    thread.held.add(address, mode);
+}
+
 /// The thread has taken a lock.
 pub(crate) fn taken(thread: &mut Thread, address: usize, mode: Mode) {
     enter(thread);
@@ -32,6 +39,7 @@ pub(crate) fn begin(thread: &mut Thread) {
     thread.unguarded += 1;
 }
 
+#[inline]
 fn enter(thread: &mut Thread) {
     if thread.depth == 0 {
         thread.stack.begin_section();
@@ -60,6 +68,7 @@ pub(crate) fn end(thread: &mut Thread) {
 
 /// The thread lets a lock go. If that ends the section, it is over durably when this returns; the lock is not free
 /// yet.
+#[inline]
 pub(crate) fn release(thread: &mut Thread, address: usize) -> Release {
     let is_last = thread.depth == 1;
     let Some(lock) = thread.held.find(address) else {

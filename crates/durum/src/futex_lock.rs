@@ -80,6 +80,7 @@ impl FutexLock {
     }
 
     /// Lets it go. It bears this epoch.
+    #[inline(always)]
     pub fn unlock(&self, epoch: u32) {
         // ORDER (of threads): whoever locks it next sees what the owner did.
         if self.0.swap(word(epoch, FREE), Ordering::Release) & STATE == AWAITED {

@@ -6,6 +6,7 @@ use std::ptr;
 
 use libc::{pthread_mutex_t, pthread_mutexattr_t, timespec};
 
+use super::claims;
 use super::deadline::Deadline;
 use super::native;
 use super::taking::{self, Wish, is_ours, this_thread};
@@ -23,6 +24,7 @@ const ERRORCHECK: c_int = libc::PTHREAD_MUTEX_ERRORCHECK;
 const _: () = assert!(size_of::<pthread_mutex_t>() >= KIND + 4);
 
 /// The word of a lock in the heap.
+#[inline]
 fn word<'a>(lock: *mut pthread_mutex_t) -> &'a LockWord {
     let address = lock.expose_provenance();
     if !address.is_multiple_of(align_of::<LockWord>()) {
@@ -90,7 +92,22 @@ pub(crate) unsafe fn destroy(lock: *mut pthread_mutex_t) -> c_int {
 
 /// # Safety
 /// A lock in the heap.
+#[inline]
 unsafe fn take(lock: *mut pthread_mutex_t, wish: Wish<'_>) -> c_int {
+    // One that is free the thread does not hold.
+    let address = lock.addr();
+    if claims::is_free(address, Mode::Exclusive) && word(lock).try_lock() {
+        section::taken_first(this_thread(), address, Mode::Exclusive);
+        return 0;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { take_slowly(lock, wish) }
+}
+
+/// # Safety
+/// As for [`take`].
+#[cold]
+unsafe fn take_slowly(lock: *mut pthread_mutex_t, wish: Wish<'_>) -> c_int {
     let address = lock.addr();
     let word = word(lock);
     let thread = this_thread();

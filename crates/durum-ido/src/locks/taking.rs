@@ -94,6 +94,7 @@ pub(super) fn take_native(
 }
 
 /// Lets a lock go, whose word `free` makes free. 0, or `unknown` if the thread does not hold it.
+#[inline]
 pub(super) fn release(
     address: usize,
     unknown: impl FnOnce() -> c_int,
@@ -114,6 +115,7 @@ pub(super) fn release(
 }
 
 /// Makes a lock free.
+#[inline]
 pub(super) fn let_go(lock: &HeldLock, free: impl FnOnce(&HeldLock) -> c_int) -> c_int {
     if lock.is_claimed {
         claims::release(lock.address);

@@ -18,6 +18,7 @@ impl LockWord {
     }
 
     /// Takes it if it is free.
+    #[inline]
     pub(crate) fn try_lock(&self) -> bool {
         self.0.try_lock(reach::epoch())
     }
@@ -46,6 +47,7 @@ impl LockWord {
         }
     }
 
+    #[inline]
     pub(crate) fn unlock(&self) {
         self.0.unlock(reach::epoch());
     }
