@@ -5,7 +5,10 @@
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/Analysis/PostDominators.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 
 namespace durumcc::ido {
@@ -17,29 +20,80 @@ using namespace llvm;
 constexpr unsigned reads_max = 32;
 // Each looks for conflicts anew.
 constexpr unsigned rounds_max = 4;
+// Of the ways between two blocks.
+constexpr unsigned blocks_max = 8;
 
 class Mover {
   public:
-    Mover(IsInside is_inside, AAResults &aliases) : is_inside(is_inside), aliases(aliases) {}
+    Mover(Function &function, IsInside is_inside, FunctionAnalysisManager &analyses)
+        : is_inside(is_inside), aliases(analyses.getResult<AAManager>(function)),
+          dominators(analyses.getResult<DominatorTreeAnalysis>(function)),
+          post_dominators(analyses.getResult<PostDominatorTreeAnalysis>(function)),
+          in_loops(blocks_in_loops(function)) {}
 
-    // In front of the first store of its block that it can pass. What is between is done in any
-    // case. That it may pass a store is asked of everything that is known of aliases: the compiler
-    // itself might have put it there.
+    // In front of the first store that it can pass, in its block and in those in front from which
+    // each way leads to it. What is between is done in any case. That it may pass a store is asked
+    // of everything that is known of aliases: the compiler itself might have put it there.
     bool move(LoadInst &read) {
         Instruction *place = nullptr;
-        for (Instruction *one = read.getPrevNode(); one; one = one->getPrevNode()) {
-            if (!is_inside(*one) || !may_be_repeated(*one) || isa<PHINode>(one))
+        BasicBlock *block = read.getParent();
+        bool goes_on = pass(read, read.getPrevNode(), place);
+        while (goes_on) {
+            BasicBlock *before = block_before(*block);
+            if (!before || !pass_between(read, *before, *block, place))
                 break;
-            if (isModSet(aliases.getModRefInfo(one, MemoryLocation::get(&read))) &&
-                !(is_writer(*one) && are_apart(read.getPointerOperand(), written_by(*one).Ptr)))
-                break;
-            if (one->mayWriteToMemory())
-                place = one;
+            block = before;
+            goes_on = pass(read, block->getTerminator(), place);
         }
         return place && move_to(read, *place);
     }
 
   private:
+    // Whether the read can pass all up to the begin of the block. The first store that it passes.
+    bool pass(const LoadInst &read, Instruction *last, Instruction *&place) {
+        for (Instruction *one = last; one && !isa<PHINode>(one); one = one->getPrevNode()) {
+            if (!is_inside(*one) || !may_be_repeated(*one))
+                return false;
+            if (isModSet(aliases.getModRefInfo(one, MemoryLocation::get(&read))) &&
+                !(is_writer(*one) && are_apart(read.getPointerOperand(), written_by(*one).Ptr)))
+                return false;
+            if (one->mayWriteToMemory())
+                place = one;
+        }
+        return true;
+    }
+
+    // The last one that is on each way to this block, if each way from there leads here.
+    BasicBlock *block_before(const BasicBlock &block) const {
+        const DomTreeNode *node = dominators.getNode(&block);
+        BasicBlock *before = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+        return before && post_dominators.dominates(&block, before) ? before : nullptr;
+    }
+
+    // All ways from one block to the other.
+    bool pass_between(const LoadInst &read, BasicBlock &before, BasicBlock &block,
+                      Instruction *&place) {
+        SmallSetVector<BasicBlock *, blocks_max> between;
+        auto add = [&](BasicBlock &one) {
+            for (BasicBlock *other : predecessors(&one))
+                if (other != &before)
+                    between.insert(other);
+        };
+        Instruction *passed = nullptr;
+        add(block);
+        for (unsigned i = 0; i < between.size(); i++) {
+            BasicBlock &one = *between[i];
+            // A loop may have no end.
+            if (between.size() > blocks_max || in_loops.contains(&one) ||
+                !pass(read, one.getTerminator(), passed))
+                return false;
+            add(one);
+        }
+        if (passed)
+            place = before.getTerminator();
+        return true;
+    }
+
     bool move_to(LoadInst &read, Instruction &place) {
         SmallSetVector<Instruction *, 8> moved;
         if (!needs(read, place, moved))
@@ -57,7 +111,7 @@ class Mover {
                SmallSetVector<Instruction *, 8> &moved) {
         for (Value *operand : instruction.operands()) {
             auto *one = dyn_cast<Instruction>(operand);
-            if (!one || one->getParent() != place.getParent() || one->comesBefore(&place))
+            if (!one || dominators.dominates(one, &place))
                 continue;
             if (one == &place || one->mayReadOrWriteMemory() || isa<PHINode>(one) ||
                 !isSafeToSpeculativelyExecute(one))
@@ -73,12 +127,45 @@ class Mover {
 
     const IsInside is_inside;
     AAResults &aliases;
+    const DominatorTree &dominators;
+    const PostDominatorTree &post_dominators;
+    const SmallPtrSet<const BasicBlock *, 16> in_loops;
 };
+
+// What each way to a block computes in the same way is computed once, in front of these ways.
+void compute_once(Function &function, const DominatorTree &dominators) {
+    for (BasicBlock &block : function) {
+        const DomTreeNode *node = dominators.getNode(&block);
+        if (!node || !node->getIDom())
+            continue;
+        Instruction *place = node->getIDom()->getBlock()->getTerminator();
+        for (PHINode &phi : make_early_inc_range(block.phis())) {
+            auto *first = dyn_cast<Instruction>(phi.getIncomingValue(0));
+            auto is_same = [&](const Value *value) {
+                const auto *other = dyn_cast<Instruction>(value);
+                return other && other->isIdenticalTo(first);
+            };
+            auto is_there = [&](const Value *operand) {
+                const auto *one = dyn_cast<Instruction>(operand);
+                return !one || dominators.dominates(one, place);
+            };
+            if (!first || isa<PHINode>(first) || first->mayReadOrWriteMemory() ||
+                !isSafeToSpeculativelyExecute(first) || !all_of(phi.incoming_values(), is_same) ||
+                !all_of(first->operands(), is_there))
+                continue;
+            Instruction *once = first->clone();
+            once->insertBefore(place);
+            phi.replaceAllUsesWith(once);
+            phi.eraseFromParent();
+        }
+    }
+}
 
 } // namespace
 
 void read_early(Function &function, IsInside is_inside, FunctionAnalysisManager &analyses) {
-    Mover mover(is_inside, analyses.getResult<AAManager>(function));
+    compute_once(function, analyses.getResult<DominatorTreeAnalysis>(function));
+    Mover mover(function, is_inside, analyses);
     SmallSetVector<LoadInst *, 16> moved;
     // Of the conflicts of a store one is told that stands for all: others are seen when it is gone.
     bool has_moved = true;

@@ -12,11 +12,13 @@
 #include "ido/runtime.h"
 #include "ido/volatile_pointers.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/ReplaceConstant.h"
 #include "llvm/Support/Path.h"
@@ -153,6 +155,17 @@ const GlobalVariable *descriptor_of(const Value &object) {
     return dyn_cast<GlobalVariable>(call->getArgOperand(0));
 }
 
+void ask_where_used(Instruction &asked) {
+    for (Use &use : make_early_inc_range(asked.uses())) {
+        Instruction *place = before(use);
+        if (place->getParent() == asked.getParent())
+            continue;
+        Instruction *again = asked.clone();
+        again->insertBefore(place);
+        use.set(again);
+    }
+}
+
 // What comes from elsewhere is none of what stays.
 bool comes_from_elsewhere(const Value &object) {
     return isa<LoadInst, Argument, AllocaInst, GlobalValue>(object) ||
@@ -169,6 +182,28 @@ bool apart(const Value &one, const Value &other) {
 }
 
 } // namespace
+
+void ask_early(Function &function, BasicBlock::iterator place) {
+    BasicBlock &block = *place.getNodeParent();
+    const bool is_late = is_opener(function);
+    DenseMap<Value *, Instruction *> known;
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+        if (runtime::called_by(instruction) != runtime::global)
+            continue;
+        if (is_late) {
+            ask_where_used(instruction);
+            continue;
+        }
+        Instruction *&first = known[cast<CallBase>(instruction).getArgOperand(0)];
+        if (first) {
+            instruction.replaceAllUsesWith(first);
+            instruction.eraseFromParent();
+            continue;
+        }
+        first = &instruction;
+        instruction.moveBefore(block, place);
+    }
+}
 
 bool are_apart(const Value *one, const Value *other) {
     SmallVector<const Value *, 4> ones, others;

@@ -109,6 +109,7 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     analyses.invalidate(*function, PreservedAnalyses::none());
 
     const Inside inside(*function, held);
+    ask_early(*function, std::next(cast<Instruction>(thread)->getIterator()));
     read_early(*function, inside, analyses);
     auto sites = make_sites(*function, inside, held, analyses, omitted);
     if (sites.empty()) {

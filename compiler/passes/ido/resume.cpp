@@ -1,7 +1,7 @@
 #include "ido/resume.h"
 
+#include "ido/globals.h"
 #include "ido/instrument.h"
-#include "ido/openers.h"
 #include "ido/runtime.h"
 #include "locks/calls.h"
 
@@ -71,7 +71,7 @@ class Resumer {
         resumed = BasicBlock::Create(context, "resumed", &function);
         words.moveBefore(*entry, entry->end());
         thread->moveBefore(*entry, entry->end());
-        ask_early();
+        ask_early(function, entry->end());
         IRBuilder<> builder(entry);
         Value *region = runtime::region(builder, thread);
         MDNode *unlikely = MDBuilder(context).createBranchWeights(1, 1000);
@@ -82,39 +82,6 @@ class Resumer {
         BasicBlock *none = BasicBlock::Create(context, "none", &function);
         new UnreachableInst(context, none);
         ways = builder.CreateSwitch(region, none, sites.size());
-    }
-
-    // Where global variables are: once for each, or in each block where that has yet to be decided.
-    void ask_early() {
-        const bool is_late = is_opener(function);
-        DenseMap<Value *, Instruction *> known;
-        for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-            if (runtime::called_by(instruction) != runtime::global)
-                continue;
-            if (is_late) {
-                ask_where_used(instruction);
-                continue;
-            }
-            Instruction *&first = known[cast<CallBase>(instruction).getArgOperand(0)];
-            if (first) {
-                instruction.replaceAllUsesWith(first);
-                instruction.eraseFromParent();
-                continue;
-            }
-            first = &instruction;
-            instruction.moveBefore(*entry, entry->end());
-        }
-    }
-
-    static void ask_where_used(Instruction &asked) {
-        for (Use &use : make_early_inc_range(asked.uses())) {
-            Instruction *place = before(use);
-            if (place->getParent() == asked.getParent())
-                continue;
-            Instruction *again = asked.clone();
-            again->insertBefore(place);
-            use.set(again);
-        }
     }
 
     // An argument is a value like others, that a region may bring along.
