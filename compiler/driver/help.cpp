@@ -35,7 +35,7 @@ constexpr Option options[] = {
     {"-fdurable-globals=FILE", "with -fido: variables that last, by names in a file, one on a\n"
                                "line: count, server.c:count, function.count"},
     {"-fdurable-code=FILE", "with -fido: links the program twice, the second time as a file\n"
-                            "that only completes its sections (durum recover)"},
+                            "that only completes its sections; the program carries it"},
     {"--print-nvl-diagnostics", "list the errors of NVL-C: id, message, cure"},
     {"--print-ido-diagnostics", "list the errors of -fido: id, message, cure"},
     {"--version", "version of durumcc and of the Clang it uses"},

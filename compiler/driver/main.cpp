@@ -7,10 +7,11 @@
 //   PREFIX/lib/durumcc/include/nv.h           what programs may that are compiled with -fido
 //   PREFIX/lib/durumcc/include/durum_ido.h    what is included in front of sources with -fido
 //   PREFIX/lib/durumcc/code.ld                how code is linked that only completes sections
+//   PREFIX/lib/durumcc/carrier.c              how a program carries that code
 //   PREFIX/lib/libdurum.so                    the runtime, and libdurum.a
 //
 // It replaces itself by Clang, so that signals, exit codes and the process tree are those of a cc.
-// With -fdurable-code= it runs Clang before, for that code.
+// With -fdurable-code= it runs Clang three times, and waits.
 #include "arguments.h"
 #include "help.h"
 
@@ -156,6 +157,30 @@ int link_code(const std::string &clang, const Request &request, Words words,
     return run_first(clang, words);
 }
 
+// Makes the object by which the program carries that code, and tells the runtime of it.
+int make_carrier(const std::string &clang, const std::string &code_file, const std::string &parts,
+                 const std::string &object) {
+    return run_first(clang, {"-c", "-x", "c", "-O1", "-DCODE_FILE=\"" + code_file + "\"",
+                             parts + "/carrier.c", "-o", object});
+}
+
+// With the code that completes its sections, which the program carries.
+int link_with_code(const std::string &clang, const Request &request, Words arguments,
+                   const std::string &libraries) {
+    if (int failed = link_code(clang, request, arguments, libraries))
+        return failed;
+    const std::string carrier = request.code_file + ".carrier.o";
+    int failed = make_carrier(clang, request.code_file, libraries + "/durumcc", carrier);
+    if (!failed) {
+        // It is an object, whatever language the words before it have chosen.
+        insert(arguments, arguments.size(), {"-x", "none", carrier});
+        insert(arguments, arguments.size(), runtime_in(libraries));
+        failed = run_first(clang, arguments);
+    }
+    unlink(carrier.c_str());
+    return failed;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -198,8 +223,7 @@ int main(int argc, char **argv) {
     insert(arguments, 0, options_for(request, names, parts, exists(parts + "/durumcc-passes.so")));
     // Where it is installed with the runtime, programs are linked with it, if they use it.
     if (request.links && !request.code_file.empty())
-        if (int failed = link_code(clang, request, arguments, libraries))
-            return failed;
+        return link_with_code(clang, request, arguments, libraries);
     bool has_shared = exists(libraries + "/libdurum.so") && !request.links_statically;
     if (request.links && (has_shared || exists(libraries + "/libdurum.a")))
         insert(arguments, arguments.size(), runtime_in(libraries));

@@ -59,7 +59,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  durum recover /mnt/pmem/store\n  durum recover /mnt/pmem/store --give-up words\n  \
         durum recover /mnt/pmem/store --retry words\n  durum recover /mnt/pmem/store --accept-quarantined words\n  \
-        durum recover /mnt/pmem/store --complete-with server.code\n  durum recover /mnt/pmem/store --abandon-sections words\n\n\
+        durum recover /mnt/pmem/store --complete-sections\n  durum recover /mnt/pmem/store --abandon-sections words\n\n\
         Any program that opens the store does the same first; nobody has to run this. A pool of which a file is missing, damaged or unreadable waits \
         alone: what recovery would write to it is kept, and written when the file is back. --give-up says what will be lost, and drops it after a yes."
     )]
@@ -253,8 +253,11 @@ pub struct Recover {
     /// Open this pool again as it is, half done, although sections were interrupted in it: nobody completes them then
     #[arg(long, value_name = "POOL", groups = ["decision", "asked"])]
     pub abandon_sections: Option<String>,
-    /// Complete what programs were interrupted in, by code that `durumcc -fdurable-code` has made beside them: it runs
-    /// in a sandbox
+    /// Complete what programs were interrupted in, by the code that they have deposited (`durumcc -fdurable-code`): it
+    /// runs in a sandbox
+    #[arg(long, group = "decision")]
+    pub complete_sections: bool,
+    /// The same by code in a file
     #[arg(long, value_name = "CODE", group = "decision")]
     pub complete_with: Option<PathBuf>,
     /// Do not ask before something is given up

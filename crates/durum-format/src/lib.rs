@@ -33,6 +33,7 @@
 #![warn(clippy::unwrap_used)]
 
 pub mod catalog;
+pub mod code;
 pub mod consts;
 pub mod crc;
 mod engine;

@@ -31,13 +31,14 @@ const SIGNATURE: Signature = Signature {
     checksum_offset: offset_of!(Media, checksum),
 };
 const FLAG_ROOT: u32 = 1;
-const KINDS: [PuddleKind; 6] = [
+const KINDS: [PuddleKind; 7] = [
     PuddleKind::Data,
     PuddleKind::Log,
     PuddleKind::LogSpace,
     PuddleKind::Records,
     PuddleKind::Twin,
     PuddleKind::Sections,
+    PuddleKind::Code,
 ];
 
 /// What a puddle holds.
@@ -58,6 +59,8 @@ pub enum PuddleKind {
     Twin = 5,
     /// Records of a client's sections: what their code needs to go on after a crash.
     Sections = 6,
+    /// Code that completes a client's sections.
+    Code = 7,
 }
 
 impl PuddleKind {

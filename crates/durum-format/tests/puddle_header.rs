@@ -202,7 +202,7 @@ fn log_entries_may_write_everything_but_the_immutable_part() {
 proptest! {
     #[test]
     fn what_is_written_is_read(
-        random in any::<[u8; 16]>(), kind in 0..5usize, unit in 1..1u64 << 20, units in 1..1u64 << 20, root: bool,
+        random in any::<[u8; 16]>(), kind in 0..6usize, unit in 1..1u64 << 20, units in 1..1u64 << 20, root: bool,
     ) {
         let kinds = [
             PuddleKind::Data,
@@ -210,6 +210,7 @@ proptest! {
             PuddleKind::LogSpace,
             PuddleKind::Records,
             PuddleKind::Sections,
+            PuddleKind::Code,
         ];
         let kind = kinds[kind];
         let header = PuddleHeader {

@@ -14,7 +14,7 @@ pub use crate::refusals::Place;
 pub use crate::thread::Thread;
 
 use crate::alloc::{self, Contents};
-use crate::{code, globals, heap, names, open, record, refusals, section, thread};
+use crate::{code, deposit, globals, heap, names, open, record, refusals, section, thread};
 
 /// The connection of code that completes sections.
 const SERVICE: RawFd = 3;
@@ -39,6 +39,17 @@ pub extern "C" fn __durum_ido_complete() -> c_int {
             1
         }
     }
+}
+
+/// The program carries code of so many bytes that completes its sections (what `durumcc -fdurable-code` links). It is
+/// left with the heap before there is a record.
+///
+/// # Safety
+/// They are there as long as the program runs, and nobody writes them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_carry(code: *const c_void, size: u64) {
+    // SAFETY: as the caller promises.
+    deposit::carry(unsafe { std::slice::from_raw_parts(code.cast(), size as usize) });
 }
 
 /// Enters the functions of a module.

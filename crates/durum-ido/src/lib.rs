@@ -20,6 +20,7 @@
 //! | `fatal`, `open_error`, `sites` | how a program ends, why a heap was not opened, every write-back and fence |
 //! | `code`, `names`, `program`, `reach` | code that can go on, the program's locks and addresses, and the heap's |
 //! | `repeats`, `lines`, `memory` | stores that are not durable yet, memory that was taken and freed |
+//! | `deposit` | code that completes sections without the program |
 //! | `slots`, `stack`, `held` | places for records, stacks, locks |
 //! | `thread` | what is known of a thread: all of that |
 //! | `record`, `section` | records, and where sections begin and end |
@@ -36,6 +37,7 @@ pub mod abi_locks;
 pub mod abi_malloc;
 mod alloc;
 mod code;
+mod deposit;
 mod fatal;
 mod globals;
 mod heap;

@@ -13,6 +13,7 @@ use durum_format::section::{
 };
 use durum_persist::line;
 
+use crate::deposit;
 use crate::memory::Memory;
 use crate::sites::{HEAD_FENCE, HEAD_WRITE};
 
@@ -77,6 +78,8 @@ impl Slot {
 struct Slots {
     store: Store,
     opening: u64,
+    /// What completes the program's sections is in the store, if it carries that.
+    has_code: bool,
     /// Of threads that have ended.
     idle: Vec<Slot>,
     /// The puddle that was made last, and its first slot that nobody has had.
@@ -92,6 +95,7 @@ pub(crate) fn open(store: Store, opening: u64) {
     *locked(&SLOTS) = Some(Slots {
         store,
         opening,
+        has_code: false,
         idle: Vec::new(),
         fresh: None,
         full: Vec::new(),
@@ -132,6 +136,12 @@ impl Slots {
         }
         let is_full = |(_, head, next): &(_, Head, u32)| *next == head.slots;
         if self.fresh.as_ref().is_none_or(is_full) {
+            if !self.has_code {
+                // ORDER: there is no record of a section before the code for it is durable; else nobody but the
+                // program could complete it.
+                deposit::leave(&self.store)?;
+                self.has_code = true;
+            }
             let (puddle, head) = make(&self.store)?;
             let before = self.fresh.replace((puddle, head, 0));
             self.full.extend(before.map(|(puddle, ..)| puddle));

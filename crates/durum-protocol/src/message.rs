@@ -48,8 +48,11 @@ pub const SHOW: u64 = 16;
 /// [`Request::SectionsDone`]; puddles of sections, and the failure that names them.
 pub const SECTIONS: u64 = 32;
 
+/// The service keeps code that completes sections: puddles of code.
+pub const CODE: u64 = 64;
+
 /// All features of this version that there are.
-pub const FEATURES: u64 = LOOK | MOVE | IMPORT | FOLLOW | SHOW | SECTIONS;
+pub const FEATURES: u64 = LOOK | MOVE | IMPORT | FOLLOW | SHOW | SECTIONS | CODE;
 
 /// The words with which a client begins.
 pub const GREETING: [u8; 8] = *b"durum-cl";
@@ -262,6 +265,10 @@ impl Request {
                 kind: PuddleKind::Sections,
                 ..
             } => SECTIONS,
+            Request::CreatePuddle {
+                kind: PuddleKind::Code,
+                ..
+            } => CODE,
             _ => 0,
         }
     }

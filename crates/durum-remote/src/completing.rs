@@ -17,7 +17,6 @@ use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
 use durum_protocol::frame::{Kind, REQUEST_MAX};
-use durum_protocol::message::Owner;
 use durum_protocol::{Answer, Failure, Request, message};
 use durum_runner::{Bounds, Code, Ended, Limits, Running};
 use durum_service::{Caller, Embedded, Error, Host, Result, Service as _};
@@ -179,10 +178,8 @@ impl Session {
             | Request::RegisterLogSpace { .. }
             | Request::RegisterType { .. }
             | Request::TypeText { .. } => answers::to_own(&self.client, request, false),
-            Request::CreatePuddle {
-                owner, kind, size, ..
-            } => {
-                self.ensure_may_make(*owner, *kind, *size)?;
+            Request::CreatePuddle { kind, size, .. } => {
+                self.ensure_may_make(*kind, *size)?;
                 let made = answers::to_own(&self.client, request, false)?;
                 self.space -= size;
                 Ok(made)
@@ -211,8 +208,8 @@ impl Session {
 
     /// A pool that it has taken over may grow, and it has logs. It makes no sections that somebody would have to
     /// complete in turn.
-    fn ensure_may_make(&self, owner: Owner, kind: PuddleKind, size: u64) -> Result<()> {
-        if owner == Owner::Client && kind == PuddleKind::Sections {
+    fn ensure_may_make(&self, kind: PuddleKind, size: u64) -> Result<()> {
+        if matches!(kind, PuddleKind::Sections | PuddleKind::Code) {
             return Err(refused("code that completes sections begins none"));
         }
         match size <= self.space {

@@ -462,6 +462,7 @@ pub(crate) fn kind_name(kind: PuddleKind) -> &'static str {
         PuddleKind::LogSpace => "a log space puddle",
         PuddleKind::Records => "a puddle of redo records",
         PuddleKind::Sections => "a puddle of sections",
+        PuddleKind::Code => "a puddle of code",
     }
 }
 

@@ -28,6 +28,7 @@ mod archive;
 mod check;
 mod clone;
 mod copying;
+mod deposited;
 mod descriptors;
 mod directory;
 mod error;

@@ -4,14 +4,15 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use durum_format::Uuid;
 use durum_format::puddle::{PuddleKind, heap_offset, heap_size};
+use durum_format::{Uuid, code};
+use durum_persist::Site;
 
 use std::os::fd::OwnedFd;
 
 use durum_remote::socket::Socket;
 use durum_remote::{Given, Waiting};
-use durum_service::InterruptedClient;
+use durum_service::{InterruptedClient, PuddleOwner, Service};
 
 use crate::alloc::Puddle;
 use crate::demand::Follow;
@@ -21,6 +22,8 @@ use crate::opened::{Pool, PoolInner, Store, StoreInner, tie};
 use crate::options::{PoolOptions, StoreOptions};
 use crate::primitive::locked;
 use crate::store::enter;
+
+const DEPOSIT: Site = Site("code that completes sections");
 
 /// A puddle of sections of an open store, mapped at its address: as long as any of these is there, and the store is
 /// open.
@@ -41,6 +44,32 @@ impl Store {
         let inner = StoreInner::new(service, None, options)?;
         let tie = tie(&inner, follow_nowhere);
         Ok(Self { inner, tie })
+    }
+
+    /// Deposits code that completes this client's sections if it is interrupted in some. It is durable when this
+    /// returns, and goes with the client.
+    ///
+    /// # Errors
+    /// `StorageFull`, `QuotaExceeded` and others of the store; nothing is left behind.
+    #[doc(hidden)]
+    pub fn deposit(&self, code: &[u8]) -> Result<()> {
+        self.check()?;
+        let service = &self.inner.service;
+        let size = code::size_for(code.len() as u64);
+        let place = |service: &dyn Service| {
+            service.create_puddle(PuddleOwner::Client, PuddleKind::Code, size)
+        };
+        let puddle = self.inner.neighbours.place(place)?;
+        let base = heap_offset(size);
+        let (file, head) = (&puddle.file, code::Head::of(code).encode());
+        // ORDER: it is durable before anybody records a section; else a crash leaves a section, and code that is torn.
+        let written = (file.write_all_at(&head, base))
+            .and_then(|()| file.write_all_at(code, base + head.len() as u64))
+            .and_then(|()| file.sync(DEPOSIT));
+        written.map_err(|error| {
+            let _ = service.remove_puddle(puddle.uuid);
+            Error::system("depositing code that completes sections", error)
+        })
     }
 
     /// Makes a puddle of sections of 2 MiB: its heap is zero. It is this client's, and is durable when this returns; it

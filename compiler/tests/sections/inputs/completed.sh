@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills a program in its sections, and has its code complete them without it, again and again. Other code does not, and
-# changes nothing.
+# Kills a program in its sections, and has its code complete them without it, again and again: what the program has
+# deposited, or what is in the file. Other code does not, and changes nothing.
 #
 #   completed.sh DURUM PROGRAM CODE KILLS OTHERS...
 set -eu
@@ -22,7 +22,10 @@ for ((kill = 0; kill < kills; kill++)); do
     for other in "$@"; do
         if "$durum" recover "$heap" --complete-with "$other" 2>&1; then exit 1; fi
     done
-    "$durum" recover "$heap" --complete-with "$code" | grep '^completed  "heap"'
+    case $((kill % 2)) in
+    0) "$durum" recover "$heap" --complete-sections ;;
+    1) "$durum" recover "$heap" --complete-with "$code" ;;
+    esac | grep '^completed  "heap"'
     completed=$((completed + 1))
     # The program finds nothing to complete.
     "$durum" recover "$heap" >"$heap.told" || { cat "$heap.told" && exit 1; }

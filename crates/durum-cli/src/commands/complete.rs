@@ -1,8 +1,10 @@
-//! `durum recover --complete-with`: what programs have left in sections is completed by their code, without them.
+//! `durum recover --complete-sections` and `--complete-with`: what programs have left in sections is completed by their
+//! code, without them.
 
+use std::fmt::Display;
 use std::path::Path;
 
-use durum_remote::completing::{self, NotCompleted};
+use durum_remote::completing;
 use durum_runner::{Bounds, Code, Hash, Limits};
 use durum_service::{Embedded, InterruptedClient, Service};
 
@@ -12,25 +14,44 @@ use crate::output::{count, list};
 /// The most bytes that code has.
 const CODE_MAX: u64 = 64 << 20;
 
-/// Completes what all clients have left that are gone. Whom it has completed; the first that it could not ends it.
-pub(crate) fn all(store: &Embedded, file: &Path) -> Result<Vec<InterruptedClient>, Failure> {
-    let code = read(file)?;
+/// Completes what all clients have left that are gone, by the code in this file, or by what each one has deposited.
+/// Whom it has completed; the first that it could not ends it.
+pub(crate) fn all(
+    store: &Embedded,
+    file: Option<&Path>,
+) -> Result<Vec<InterruptedClient>, Failure> {
+    let given = file.map(read).transpose()?;
     let bounds =
         Bounds::of_this_kernel().map_err(|missing| Failure::Refused(missing.to_string()))?;
     let left = store.interrupted()?;
     for client in &left {
+        let deposited = match given {
+            Some(_) => None,
+            None => Some(deposited(store, client)?),
+        };
+        let code = given.as_ref().or(deposited.as_ref());
         let (host, limits) = (store.host(), Limits::default());
-        let completed = completing::complete(host, client.client, &code, &bounds, &limits);
-        completed.map_err(|error| not_completed(client, file, error))?;
+        let completed = code.map_or(Ok(()), |code| {
+            completing::complete(host, client.client, code, &bounds, &limits)
+        });
+        completed.map_err(|error| not_completed(client, &error))?;
     }
     Ok(left)
+}
+
+fn deposited(store: &Embedded, client: &InterruptedClient) -> Result<Code, Failure> {
+    let Some(bytes) = store.host().code_of(client.client)? else {
+        return Err(not_completed(client, &"its program has deposited no code"));
+    };
+    let code = Code::copied(&bytes, Hash::of(&bytes));
+    code.map_err(|error| not_completed(client, &error))
 }
 
 /// In words.
 pub(crate) fn told(client: &InterruptedClient) -> String {
     format!(
         "completed  {}: {}",
-        list(client.pools.iter().map(|pool| format!("\"{pool}\""))),
+        pools(client),
         count(client.sections, "section")
     )
 }
@@ -50,13 +71,14 @@ fn read(file: &Path) -> Result<Code, Failure> {
     Code::copied(&bytes, Hash::of(&bytes)).map_err(|error| unreadable(&error))
 }
 
-fn not_completed(client: &InterruptedClient, file: &Path, error: NotCompleted) -> Failure {
-    match error {
-        NotCompleted::Store(error) => error.into(),
-        error => Failure::Damaged(format!(
-            "what sections have left in {} is as it was: {error}; {} has to be of the program that was interrupted, or run that",
-            list(client.pools.iter().map(|pool| format!("\"{pool}\""))),
-            file.display()
-        )),
-    }
+fn not_completed(client: &InterruptedClient, reason: &dyn Display) -> Failure {
+    Failure::Damaged(format!(
+        "what sections have left in {} is as it was: {reason}; run the program that was interrupted, or have code that was linked beside \
+         it complete it: `--complete-with`",
+        pools(client)
+    ))
+}
+
+fn pools(client: &InterruptedClient) -> String {
+    list(client.pools.iter().map(|pool| format!("\"{pool}\"")))
 }

@@ -30,8 +30,9 @@ pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure>
         &options.retry,
         &options.abandon_sections,
     ];
-    let is_decided =
-        decisions.iter().any(|decision| decision.is_some()) || options.complete_with.is_some();
+    let is_decided = decisions.iter().any(|decision| decision.is_some())
+        || options.complete_with.is_some()
+        || options.complete_sections;
     if is_clean
         && !is_decided
         && let Some(damage) = damage
@@ -75,9 +76,10 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         progress: Some(progress::stages()),
         ..OpenOptions::default()
     };
-    let (store, completed) = match &options.complete_with {
-        None => (place.open(open)?, Vec::new()),
-        Some(code) => open_and_complete(place, open, code)?,
+    let file = options.complete_with.as_deref();
+    let (store, completed) = match file.is_some() || options.complete_sections {
+        false => (place.open(open)?, Vec::new()),
+        true => open_and_complete(place, open, file)?,
     };
     // Of a service what it did at its start.
     let mut report = store.recovery()?;
@@ -151,12 +153,9 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
 fn open_and_complete(
     place: &Place,
     open: OpenOptions,
-    code: &Path,
+    code: Option<&Path>,
 ) -> Result<(Arc<dyn Service>, Vec<InterruptedClient>), Failure> {
-    let store = Embedded::open(
-        place.directory("have code of yours complete sections")?,
-        open,
-    )?;
+    let store = Embedded::open(place.directory("have a person complete sections")?, open)?;
     match complete::all(&store, code) {
         Ok(completed) => Ok((Arc::new(store), completed)),
         Err(error) => {

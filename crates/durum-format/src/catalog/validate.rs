@@ -162,7 +162,8 @@ impl Catalog {
                 PuddleKind::Log
                 | PuddleKind::LogSpace
                 | PuddleKind::Records
-                | PuddleKind::Sections => {
+                | PuddleKind::Sections
+                | PuddleKind::Code => {
                     clients.contains(&puddle.owner) || quarantined.contains(&puddle.uuid)
                 }
             };

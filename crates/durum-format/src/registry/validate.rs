@@ -92,7 +92,8 @@ impl State {
                 PuddleKind::Log
                 | PuddleKind::LogSpace
                 | PuddleKind::Records
-                | PuddleKind::Sections => {
+                | PuddleKind::Sections
+                | PuddleKind::Code => {
                     self.clients.contains(&record.owner) || quarantined.contains(uuid)
                 }
             };

@@ -20,6 +20,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::deposited;
 use crate::directory::absolute;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
@@ -370,6 +371,10 @@ impl Seen {
             report.add(Severity::Damage, &path.join(&note.log), None, text);
         }
         report.tell_refused(&reader);
+        for client in &reader.contents().clients {
+            let code = deposited::code_of(&path, reader.contents(), *client);
+            keep(code, &path, report)?;
+        }
         for (name, part) in reader.ready() {
             // Whether its files can be written, too, only an opener can tell.
             let what = match part.transactions + part.undecided {

@@ -16,6 +16,7 @@ use super::commit::Commit;
 use super::holders::Wish;
 use super::puddles::{Registered, Removal, grant, place};
 use super::{Embedded, Host, Open, recover};
+use crate::deposited;
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
 use crate::model::{EngineKind, InterruptedClient, PoolGrant, PuddleGrant, TakenOver};
@@ -60,6 +61,20 @@ impl Host {
             self.settle(open)?;
             Ok(others)
         })
+    }
+}
+
+impl Host {
+    /// The code that a client has deposited which is gone, to complete its sections; `None` where it has deposited
+    /// none. It is whole, and whoever could write it then is nobody to believe.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`; `FileMissing`, `Format`, `Damaged`; `Io`.
+    pub fn code_of(&self, client: Uuid) -> Result<Option<Vec<u8>>> {
+        let mut state = self.state();
+        let contents = state.open(&self.path)?.contents.concerning(client);
+        drop(state);
+        deposited::code_of(&self.path, &contents, client)
     }
 }
 

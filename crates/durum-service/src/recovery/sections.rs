@@ -335,8 +335,8 @@ pub(crate) fn being_completed(
     completed.collect()
 }
 
-/// Whether a puddle holds sections of a client.
+/// Whether a puddle holds sections of a client, or the code that completes them.
 pub(crate) fn is_of_sections(contents: &Contents, puddle: Uuid) -> bool {
     let record = contents.puddles.get(&puddle);
-    record.is_some_and(|record| record.kind == PuddleKind::Sections)
+    record.is_some_and(|record| matches!(record.kind, PuddleKind::Sections | PuddleKind::Code))
 }

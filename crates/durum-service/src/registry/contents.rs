@@ -532,6 +532,13 @@ impl Contents {
         sections.map(|(uuid, record)| (uuid, *record))
     }
 
+    /// The puddle with the code that completes a client's sections.
+    pub(crate) fn code_of(&self, client: Uuid) -> Option<(Uuid, PuddleRecord)> {
+        let mut owned = self.owned_by(client);
+        let code = owned.find(|(_, record)| record.kind == PuddleKind::Code);
+        code.map(|(uuid, record)| (uuid, *record))
+    }
+
     /// The pools in which a client may have been in a section: who completes it follows pointers that nobody else
     /// knows.
     pub(crate) fn pools_of_sections(&self) -> BTreeSet<Uuid> {

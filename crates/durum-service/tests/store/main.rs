@@ -7,6 +7,7 @@ mod clone;
 mod costs;
 mod crash;
 mod damage;
+mod deposited;
 mod disk_full;
 mod forged;
 mod garbage;

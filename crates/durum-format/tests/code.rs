@@ -1,0 +1,54 @@
+//! The head of code that completes sections: what is written is read, and nothing else.
+
+use durum_format::code::{HEAD_SIZE, Head, room, size_for};
+use durum_format::puddle::{PuddleHeader, PuddleKind};
+use durum_format::{DEFAULT_BASE, FormatError, UNIT, Uuid};
+use proptest::prelude::*;
+
+fn puddle(kind: PuddleKind, size: u64) -> PuddleHeader {
+    PuddleHeader {
+        kind,
+        uuid: Uuid([1; 16]),
+        owner: Uuid([2; 16]),
+        address: DEFAULT_BASE,
+        size,
+        is_root: false,
+    }
+}
+
+fn parse(bytes: &[u8], size: u64) -> Result<Head, FormatError> {
+    Head::parse(&puddle(PuddleKind::Code, size), bytes)
+}
+
+#[test]
+fn a_changed_bit_is_noticed_anywhere() {
+    let code = b"no executable";
+    let head = Head::of(code);
+    let bytes = head.encode();
+    assert_eq!(parse(&bytes, UNIT).unwrap(), head);
+    assert!(head.is_of(code) && !head.is_of(b"no executablf"));
+    for bit in 0..HEAD_SIZE * 8 {
+        let mut changed = bytes;
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert!(parse(&changed, UNIT).is_err(), "bit {bit}");
+    }
+    assert!(parse(&bytes[..HEAD_SIZE - 1], UNIT).is_err());
+    assert!(Head::parse(&puddle(PuddleKind::Log, UNIT), &bytes).is_err());
+}
+
+proptest! {
+    #[test]
+    fn code_is_as_long_as_there_is_room(length in 0..20 * UNIT, more in 1..UNIT) {
+        let size = size_for(length);
+        let head = Head { length, sum: 7 };
+        prop_assert_eq!(parse(&head.encode(), size).unwrap(), head);
+        prop_assert!(size == UNIT || room(size - UNIT) < length);
+        let longer = Head { length: room(size) + more, sum: 7 };
+        prop_assert!(parse(&longer.encode(), size).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_code_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse(&bytes, UNIT);
+    }
+}

@@ -1,0 +1,112 @@
+//! Code that a client has deposited, to complete its sections: it is there as long as they are.
+
+use std::path::Path;
+
+use durum_format::code::{HEAD_SIZE, Head, size_for};
+use durum_service::{Embedded, Error, PuddleGrant, PuddleKind, PuddleOwner, Service, Uuid, check};
+
+use crate::sections::{files, record, sections_of};
+use crate::support::{create, heap, open, put, scratch, spec};
+
+fn code() -> Vec<u8> {
+    (0..3_000_000u32).map(|at| (at / 7) as u8).collect()
+}
+
+/// A client of which a pool is open, which is in a section if it says so, and its code.
+fn left(path: &Path, is_in: bool) -> (Uuid, PuddleGrant) {
+    let store = create(path);
+    store.create_pool("heap", &spec()).unwrap();
+    let code = code();
+    let size = size_for(code.len() as u64);
+    let deposit = store.create_puddle(PuddleOwner::Client, PuddleKind::Code, size);
+    let deposit = deposit.unwrap();
+    put(&deposit, heap(&deposit), &Head::of(&code).encode());
+    put(&deposit, heap(&deposit) + HEAD_SIZE as u64, &code);
+    let sections = sections_of(&store);
+    record(&sections, store.id(), 0, 1, is_in);
+    (store.id(), deposit)
+}
+
+fn code_of(store: &Embedded, client: Uuid) -> durum_service::Result<Option<Vec<u8>>> {
+    store.host().code_of(client)
+}
+
+#[test]
+fn code_is_there_until_the_sections_have_ended() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let (client, _) = left(&path, true);
+    let store = open(&path);
+    assert_eq!(code_of(&store, client).unwrap(), Some(code()));
+    // The pool's root, sections, code.
+    assert_eq!(files(&path), 3);
+    drop(store);
+    let store = open(&path);
+    let taken = store.take_over(client).unwrap();
+    assert_eq!(code_of(&store, client).unwrap(), Some(code()));
+    record(&taken.puddles[0], client, 0, 2, false);
+    store.sections_done(client).unwrap();
+    assert_eq!(code_of(&store, client).unwrap(), None);
+    assert_eq!(files(&path), 1);
+}
+
+#[test]
+fn code_of_a_client_in_no_section_goes_with_it() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let (client, _) = left(&path, false);
+    let store = open(&path);
+    assert_eq!(code_of(&store, client).unwrap(), None);
+    assert_eq!(files(&path), 1);
+}
+
+#[test]
+fn code_that_is_not_whole_is_not_given() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let (client, deposit) = left(&path, true);
+    let store = open(&path);
+    let (base, head) = (heap(&deposit), Head::of(&code()));
+    let changed = base + HEAD_SIZE as u64 + 2_345_678;
+    put(&deposit, changed, &[0xff]);
+    let error = code_of(&store, client).unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    assert!(
+        error.to_string().contains("run the program itself"),
+        "{error}"
+    );
+    drop(store);
+    let report = check(&path, &Default::default()).unwrap();
+    let mut texts = report.findings.iter().map(|finding| finding.text.as_str());
+    assert!(
+        texts.any(|text| text.contains("code that completes sections")),
+        "{report:?}"
+    );
+    let store = open(&path);
+    let longer = Head {
+        length: deposit.size,
+        ..head
+    };
+    for forged in [longer.encode(), [0; HEAD_SIZE]] {
+        put(&deposit, base, &forged);
+        let error = code_of(&store, client).unwrap_err();
+        assert!(matches!(error, Error::Format { .. }), "{error}");
+    }
+    // Shorter code has another sum.
+    let shorter = Head {
+        length: head.length - 1,
+        ..head
+    };
+    put(&deposit, base, &shorter.encode());
+    assert!(code_of(&store, client).is_err());
+    // What it is needed for waits as ever.
+    assert_eq!(store.interrupted().unwrap().len(), 1);
+    let file = path.join("puddles").join(deposit.uuid.to_string());
+    std::fs::remove_file(file).unwrap();
+    let error = code_of(&store, client).unwrap_err();
+    assert!(matches!(error, Error::FileMissing { .. }), "{error}");
+    drop(store);
+    let report = check(&path, &Default::default()).unwrap();
+    let mut texts = report.findings.iter().map(|finding| finding.text.as_str());
+    assert!(texts.any(|text| text.contains("missing")), "{report:?}");
+}
