@@ -163,7 +163,7 @@ fn give_back(thread: &mut Thread) {
         .is_some_and(|slot| slot.memory.is_untold())
     {
         // A section that has recorded nothing else.
-        record::idle(thread);
+        record::idle(thread, 0);
     }
     let heap = heap::current();
     if let Some(slot) = &mut thread.slot {

@@ -88,15 +88,40 @@ impl Held {
         self.count += 1;
     }
 
-    /// The others stay in their order.
     #[inline]
     pub(crate) fn remove(&mut self, address: usize) {
-        let held = self.locks.iter().take(self.count);
-        if let Some(index) = held.rev().position(|lock| lock.address == address) {
-            let index = self.count - 1 - index;
-            self.locks.copy_within(index + 1..self.count, index);
-            self.count -= 1;
+        if let Some(index) = self.index(address) {
+            self.remove_at(index);
         }
+    }
+
+    /// Removes one that was taken once, by this thread. Whether it is such a one.
+    #[inline]
+    pub(crate) fn remove_plain(&mut self, address: usize) -> bool {
+        let found = self.index(address);
+        let found = found.filter(|index| {
+            let lock = &self.locks[*index];
+            lock.count == 1 && !lock.is_claimed
+        });
+        if let Some(index) = found {
+            self.remove_at(index);
+        }
+        found.is_some()
+    }
+
+    #[inline]
+    fn index(&self, address: usize) -> Option<usize> {
+        let locks = self.locks.get(..self.count).unwrap_or_default();
+        locks.iter().rposition(|lock| lock.address == address)
+    }
+
+    /// The others stay in their order.
+    #[inline]
+    fn remove_at(&mut self, index: usize) {
+        for later in index + 1..self.count {
+            self.locks[later - 1] = self.locks[later];
+        }
+        self.count -= 1;
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &HeldLock> {

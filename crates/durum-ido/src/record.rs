@@ -15,6 +15,7 @@ use durum::Freed;
 use durum_format::section::{
     BANK_WORDS, Code, Lock, RECORD_HEAD_WORDS, RecordWriter, SlotSalt, Written,
 };
+use durum_persist::line::{LINE, prefetch_to_write};
 use durum_persist::{Site, line};
 
 use crate::code::Region;
@@ -126,6 +127,12 @@ fn add_word(lines: &mut Lines, word: usize) {
     unsafe { lines.add(word, 8) };
 }
 
+/// Whether the thread has taken anything that no record tells of.
+#[inline]
+pub(crate) fn has_taken(thread: &Thread) -> bool {
+    (thread.slot.as_ref()).is_some_and(|slot| slot.memory.has_taken())
+}
+
 /// What the thread has taken, and no record tells of, is so durably when this returns.
 #[inline]
 pub(crate) fn settle(thread: &mut Thread) {
@@ -183,15 +190,16 @@ pub(crate) unsafe fn push_frame(thread: &mut Thread, region: &Region, words: *co
 
 /// The section has ended: what it has stored is durable, and that it is over.
 #[inline]
-pub(crate) fn end(thread: &mut Thread) {
+pub(crate) fn end(thread: &mut Thread, lock: usize) {
     if !thread.is_published {
         return end_word(thread);
     }
-    idle(thread);
+    idle(thread, lock);
 }
 
-/// A record that the thread is in no section, and what it has freed: durable when this returns.
-pub(crate) fn idle(thread: &mut Thread) {
+/// A record that the thread is in no section, and what it has freed: durable when this returns. The lock at this address
+/// is let go next.
+pub(crate) fn idle(thread: &mut Thread, lock: usize) {
     if let Some(slot) = &mut thread.slot
         && slot.memory.has_freed()
     {
@@ -201,6 +209,8 @@ pub(crate) fn idle(thread: &mut Thread) {
             .clear_bits(oldest, |word| add_word(&mut thread.lines, word));
     }
     make_stores_durable(&mut thread.lines);
+    // It lies beside what was stored.
+    prefetch_to_write(lock);
     let Some(slot) = &thread.slot else {
         no_slot(thread);
     };
@@ -255,6 +265,10 @@ fn publish(thread: &mut Thread, written: Written, write: Site, fence: Site) {
     // SAFETY: inside the bank.
     // ORDER: as the callers say, both.
     unsafe { line::write_back(next_bank(slot).cast().as_ptr(), written.bytes, write) };
+    // Written back, a line is not at hand any more. That of the next record comes while this one is waited for.
+    let after = slot.bank(slot.sequence + 2).cast::<u8>().addr().get();
+    prefetch_to_write(after);
+    prefetch_to_write(after + LINE);
     // ORDER: the record is durable before the next one is begun, which overwrites the one before; else a crash finds
     // none.
     line::fence(fence);

@@ -59,11 +59,26 @@ pub(crate) fn end(thread: &mut Thread) {
     }
     if thread.depth == 1 {
         record::settle(thread);
-        record::end(thread);
+        record::end(thread, 0);
     }
     thread.unguarded -= 1;
     thread.depth -= 1;
     thread.is_stale = true;
+}
+
+/// The thread lets a lock go, and nothing has to be done for that: it has taken the lock once, holds others, and its
+/// section has neither recorded nor taken anything. Whether that is so.
+#[inline]
+pub(crate) fn release_at_once(thread: &mut Thread, address: usize) -> bool {
+    if thread.depth < 2 || thread.is_published || record::has_taken(thread) {
+        return false;
+    }
+    let is_let_go = thread.held.remove_plain(address);
+    if is_let_go {
+        thread.depth -= 1;
+        thread.is_stale = true;
+    }
+    is_let_go
 }
 
 /// The thread lets a lock go. If that ends the section, it is over durably when this returns; the lock is not free
@@ -84,7 +99,7 @@ pub(crate) fn release(thread: &mut Thread, address: usize) -> Release {
     // Whoever takes the lock next may be told of what was taken, and record that something leads there.
     record::settle(thread);
     if is_last {
-        record::end(thread);
+        record::end(thread, address);
     } else if thread.is_published && thread.releasing != address {
         fatal!(
             "the lock at {address:#x} is let go, and no record says so: its code was not compiled by durumcc"

@@ -190,6 +190,18 @@ pub(crate) unsafe fn lock_until(
 /// As there.
 pub(crate) unsafe fn unlock(lock: *mut pthread_mutex_t) -> c_int {
     let address = lock.addr();
+    if is_ours(lock) && section::release_at_once(this_thread(), address) {
+        word(lock).unlock();
+        return 0;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { unlock_slowly(lock) }
+}
+
+/// # Safety
+/// As for [`unlock`].
+unsafe fn unlock_slowly(lock: *mut pthread_mutex_t) -> c_int {
+    let address = lock.addr();
     if !is_ours(lock) {
         return taking::release(
             address,
