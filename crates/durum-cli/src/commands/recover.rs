@@ -329,12 +329,12 @@ fn not_interrupted(store: &Path, clients: &[InterruptedClient]) -> Result<(), Fa
         return Ok(());
     };
     Err(Failure::Damaged(format!(
-        "{} interrupted: {}; {}; run the program that left that, which completes it, or accept a pool as it is, half done: \
-         `durum recover {} --abandon-sections {first}`",
+        "{} interrupted: {}; {}; run the program that left that, which completes it, have the code do so that it has deposited: \
+         `durum recover {store} --complete-sections`, or accept a pool as it is, half done: `durum recover {store} --abandon-sections {first}`",
         count(pools.len() as u64, "pool"),
         list(&pools),
         client.reason(),
-        store.display(),
+        store = store.display(),
     )))
 }
 
