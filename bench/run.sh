@@ -52,12 +52,17 @@ kernels() { # kernels SUITE ARGUMENTS...
     "$target/bench-build/release/durum-bench-kernels" --suite "$suite" --prefix "$target/bench-build/durumcc" \
         --out "$target/bench" "$@"
 }
+# Programs that others could have written, and their patches.
+programs() {
+    bench/locks/programs/compare.py "$target/bench-build/durumcc/bin/durumcc" | tee "$target/bench/programs.txt"
+}
 case "${SUITE:-}" in
 nvlc | locks)
     kernels "$SUITE" "$@"
+    [ "$SUITE" != locks ] || [ $# -gt 0 ] || programs
     exit
     ;;
-"") [ $# -gt 0 ] || { kernels nvlc && kernels locks; } ;;
+"") [ $# -gt 0 ] || { kernels nvlc && kernels locks && programs; } ;;
 esac
 # The programs of examples/rust belong to the suite typed as well.
 case "${SUITE:-}" in typed) set -- --suite programs "$@" ;; esac

@@ -19,5 +19,6 @@ for suite in nvlc locks; do
     [ "$failed" != 0 ] || check "kernels of the suite $suite" "$CARGO_TARGET_DIR/debug/durum-bench-kernels" \
         --suite "$suite" --prefix "$work/prefix" --out "$CARGO_TARGET_DIR/ci/bench" --quick
 done
+[ "$failed" != 0 ] || check "programs of the suite locks" bench/locks/programs/compare.py "$work/prefix/bin/durumcc" --quick
 say "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

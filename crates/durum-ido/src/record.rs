@@ -197,8 +197,8 @@ pub(crate) fn end(thread: &mut Thread, lock: usize) {
     idle(thread, lock);
 }
 
-/// A record that the thread is in no section, and what it has freed: durable when this returns. The lock at this address
-/// is let go next.
+/// A record that the thread is in no section, and what it has freed: durable when this returns. The lock at this
+/// address is let go next.
 pub(crate) fn idle(thread: &mut Thread, lock: usize) {
     if let Some(slot) = &mut thread.slot
         && slot.memory.has_freed()
