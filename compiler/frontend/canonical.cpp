@@ -59,6 +59,7 @@ class Text {
     virtual void write_record(const RecordDecl *record, const std::string &outer) = 0;
     virtual void write_enum(const EnumType *type, const std::string &outer) = 0;
     virtual void write_scalar(QualType type) = 0;
+    virtual bool is_named(QualType) const { return true; }
 
     // `outer` names a struct without a name of its own. `is_weak`: what the member says.
     void write_type(QualType type, const std::string &outer, bool is_weak = false) {
@@ -124,7 +125,7 @@ class Text {
 
     void write_pointer(QualType target, const std::string &outer, bool is_weak) {
         out << (is_weak ? '~' : '*');
-        if (target->isVoidType() || target->isFunctionType())
+        if (target->isVoidType() || target->isFunctionType() || !is_named(target))
             out << "any";
         else
             out << line_of(target, outer);
@@ -141,9 +142,12 @@ std::string path(const std::string &outer, const FieldDecl *member) {
 // it has no pointers, and the other text tells programs apart that disagree about it.
 class Canonical : public Text {
   public:
-    using Text::Text;
+    Canonical(ASTContext &context, llvm::function_ref<bool(QualType)> named)
+        : Text(context), named(named) {}
 
   private:
+    bool is_named(QualType type) const override { return named(type); }
+
     void write_record(const RecordDecl *record, const std::string &outer) override {
         QualType type = context.getRecordType(record);
         if (record->isUnion()) {
@@ -260,6 +264,8 @@ class Canonical : public Text {
     uint64_t alignment(QualType type) const {
         return context.getTypeAlignInChars(context.getBaseElementType(type)).getQuantity();
     }
+
+    llvm::function_ref<bool(QualType)> named;
 };
 
 // Everything that programs must agree on.
@@ -314,8 +320,9 @@ class Checked : public Text {
 
 } // namespace
 
-std::string canonical_text(ASTContext &context, QualType type) {
-    return Canonical(context).write(type);
+std::string canonical_text(ASTContext &context, QualType type,
+                           llvm::function_ref<bool(QualType)> is_named) {
+    return Canonical(context, is_named).write(type);
 }
 
 std::string checked_text(ASTContext &context, QualType type) {

@@ -9,7 +9,10 @@
 namespace nvl {
 
 // What the store keeps about a type: layout and pointers (docs/format/types.md).
-std::string canonical_text(clang::ASTContext &context, clang::QualType type);
+// Pointers to what `is_named` does not say lead to anything.
+std::string canonical_text(
+    clang::ASTContext &context, clang::QualType type,
+    llvm::function_ref<bool(clang::QualType)> is_named = [](clang::QualType) { return true; });
 
 // What a program must agree on to use a heap (docs/reference/nvl-ir.md): beyond the layout also
 // bit-fields, members of unions, enumerators, and the kinds of floating-point numbers.

@@ -4,6 +4,7 @@
 // comparison per declaration, and Clang's rules and messages for it are untouched.
 #include "consumer.h"
 
+#include "allocated.h"
 #include "checks.h"
 #include "lasting.h"
 #include "sections.h"
@@ -180,6 +181,7 @@ class Consumer : public ASTConsumer {
             return;
         sections.begin_behind_header(context);
         lasting.begin_behind_header(context);
+        allocated.begin_behind_header(context);
         DeclarationName name(&context.Idents.get(header_type));
         for (const Decl *declaration : context.getTranslationUnitDecl()->lookup(name))
             if (begins(declaration))
@@ -191,8 +193,11 @@ class Consumer : public ASTConsumer {
         for (Decl *declaration : group) {
             sections.look_at(declaration);
             lasting.read_list(declaration);
-            if (sections.are_here())
+            allocated.read_options(declaration);
+            if (sections.are_here()) {
                 lasting.look_at(declaration);
+                allocated.look_at(declaration);
+            }
             if (!is_active && !begins(declaration))
                 continue;
             // Again and again, because a user's `#pragma clang diagnostic pop` would undo it.
@@ -239,6 +244,7 @@ class Consumer : public ASTConsumer {
     bool may_compile;
     Sections sections;
     Lasting lasting;
+    Allocated allocated;
     bool has_precompiled_header;
     bool is_active = false;
     std::unique_ptr<State> state;

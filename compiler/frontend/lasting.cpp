@@ -111,7 +111,7 @@ void Lasting::annotate(VarDecl &variable) const {
         report(diagnostics, variable.getLocation(), Diag::IdoDurableCode) << &variable;
     if (has_annotation(variable, type_of) || type->isIncompleteType())
         return;
-    if (std::optional<std::string> text = layout_text(context, type))
+    if (std::optional<std::string> text = layout_text(context, type, Hidden::Refused))
         add_annotation(variable, type_of + *text);
 }
 

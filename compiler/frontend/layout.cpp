@@ -1,10 +1,11 @@
 #include "layout.h"
 
 #include "canonical.h"
+#include "types.h"
 
 #include "clang/AST/DeclCXX.h"
 #include "clang/AST/RecordLayout.h"
-#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace nvl {
@@ -12,7 +13,7 @@ namespace {
 
 using namespace clang;
 
-// Whether a text says all of a type, and of those that its pointers lead to.
+// Whether a text says all of the bytes of a type.
 class Walk {
   public:
     explicit Walk(ASTContext &context) : context(context) {}
@@ -25,48 +26,62 @@ class Walk {
         return true;
     }
 
+    // Why not.
+    std::string reason;
+    // What its pointers lead to.
+    SmallVector<QualType, 8> targets;
+
   private:
+    bool hides(QualType type, const char *what) {
+        reason = spelled(context, type) + what;
+        return false;
+    }
+
     bool look_at(QualType type) {
         type = context.getBaseElementType(type).getCanonicalType();
         if (const auto *atomic = type->getAs<AtomicType>())
             type = atomic->getValueType().getCanonicalType();
         if (type->isDependentType() || type->isVariablyModifiedType())
-            return false;
+            return hides(type, " has another size each time");
         if (type->isPointerType()) {
             QualType target = type->getPointeeType();
             if (!target->isVoidType() && !target->isFunctionType())
-                open.push_back(target);
+                targets.push_back(target);
             return true;
         }
         if (type->isRecordType())
             return look_at(*type->castAs<RecordType>()->getDecl());
-        return (type->isArithmeticType() || type->isEnumeralType() || type->isAnyComplexType() ||
-                type->isVectorType()) &&
-               !type->isIncompleteType();
+        const bool is_number = type->isArithmeticType() || type->isEnumeralType() ||
+                               type->isAnyComplexType() || type->isVectorType();
+        return (is_number && !type->isIncompleteType()) ||
+               hides(type, " is no type of C whose pointers are known");
     }
 
     bool look_at(const RecordDecl &declared) {
         const RecordDecl *record = declared.getDefinition();
+        const QualType type = context.getRecordType(&declared);
         if (!record || record->isInvalidDecl())
-            return false;
-        if (!seen.insert(record).second || is_lock(*record))
+            return hides(type, " is not defined in this file");
+        if (is_lock(*record))
             return true;
         const auto *one = dyn_cast<CXXRecordDecl>(record);
-        if (one && (one->isDynamicClass() || one->getNumBases() > 0))
-            return false;
+        if (one && one->isDynamicClass())
+            return hides(type, " has virtual functions");
+        if (one && one->getNumBases() > 0)
+            return hides(type, " has a base class");
         if (record->isUnion())
-            return !has_pointer(*record);
+            return !has_pointer(*record) || hides(type, " is a union with a pointer");
         const ASTRecordLayout &layout = context.getASTRecordLayout(record);
         for (const FieldDecl *member : record->fields()) {
             if (member->isBitField())
                 continue;
-            QualType type = member->getType();
+            QualType inner = member->getType();
             const uint64_t align =
-                context.toBits(context.getTypeAlignInChars(context.getBaseElementType(type)));
+                context.toBits(context.getTypeAlignInChars(context.getBaseElementType(inner)));
             // What does not lie where its type would have it is told as bytes.
             if (layout.getFieldOffset(member->getFieldIndex()) % align != 0)
-                return false;
-            open.push_back(type);
+                return hides(type, " is packed");
+            open.push_back(inner);
         }
         return true;
     }
@@ -93,15 +108,57 @@ class Walk {
 
     ASTContext &context;
     SmallVector<QualType, 16> open;
-    llvm::SmallPtrSet<const RecordDecl *, 16> seen;
+};
+
+// What it leads to, and what that leads to. Each type is looked at once.
+class Reached {
+  public:
+    explicit Reached(ASTContext &context) : context(context) {}
+
+    // Whether a file could tell more of something than this one does.
+    bool finds_undefined(QualType type) {
+        is_told(type);
+        while (!open.empty()) {
+            QualType next = open.pop_back_val();
+            if (element(next)->isRecordType() && !record_of(next))
+                return true;
+            is_told(next);
+        }
+        return false;
+    }
+
+    bool is_told(QualType type) {
+        auto [known, is_new] = seen.insert({context.getCanonicalType(type).getTypePtr(), false});
+        if (!is_new)
+            return known->second;
+        Walk walk(context);
+        const bool found = walk.is_told(type);
+        if (found)
+            open.append(walk.targets);
+        known->second = found;
+        return found;
+    }
+
+  private:
+    ASTContext &context;
+    SmallVector<QualType, 16> open;
+    llvm::DenseMap<const Type *, bool> seen;
 };
 
 } // namespace
 
-std::optional<std::string> layout_text(ASTContext &context, QualType type) {
-    if (!Walk(context).is_told(type))
+std::optional<std::string> layout_text(ASTContext &context, QualType type, Hidden hidden,
+                                       std::string *reason) {
+    Walk walk(context);
+    if (!walk.is_told(type)) {
+        if (reason)
+            *reason = walk.reason;
         return std::nullopt;
-    return canonical_text(context, type);
+    }
+    Reached reached(context);
+    if (hidden == Hidden::Refused && reached.finds_undefined(type))
+        return std::nullopt;
+    return canonical_text(context, type, [&](QualType target) { return reached.is_told(target); });
 }
 
 } // namespace nvl

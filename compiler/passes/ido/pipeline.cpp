@@ -200,6 +200,7 @@ bool is_compiled(const Module &module) {
 }
 
 void begin(Module &module, ModuleAnalysisManager &) {
+    type_allocations(module);
     if (options_of(module).durable_malloc)
         move_allocations(module);
     move_globals(module);

@@ -28,6 +28,7 @@ StringRef called_by(const Value &value) {
 bool is_in_heap(const Value &object) {
     return StringSwitch<bool>(called_by(object))
         .Cases("nv_malloc", "nv_calloc", "nv_realloc", "nv_strdup", "nv_root", true)
+        .StartsWith("__durum_ido_typed_", true)
         .Case(runtime::global, true)
         .Default(false);
 }

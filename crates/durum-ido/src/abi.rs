@@ -6,15 +6,21 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::sync::atomic::AtomicPtr;
 
 pub use crate::code::{Function, Region};
 pub use crate::globals::Global;
 pub use crate::names::GlobalLock;
 pub use crate::refusals::Place;
 pub use crate::thread::Thread;
+pub use crate::types::AllocatedType;
 
+use crate::abi_typed::{
+    __durum_ido_typed_calloc, __durum_ido_typed_malloc, __durum_ido_typed_nv_realloc,
+    __durum_ido_typed_root,
+};
 use crate::alloc::{self, Contents};
-use crate::{code, deposit, globals, heap, names, open, record, refusals, section, thread};
+use crate::{code, deposit, globals, names, open, record, refusals, section, thread};
 
 /// The connection of code that completes sections.
 const SERVICE: RawFd = 3;
@@ -389,8 +395,8 @@ pub unsafe extern "C" fn __durum_ido_written_elsewhere(
 /// The program's root: `size` bytes, of zeros when it is first called for. It is there durably when this returns.
 #[unsafe(no_mangle)]
 pub extern "C" fn nv_root(size: usize) -> *mut c_void {
-    open::open_of_environment();
-    heap::root(size).cast()
+    // SAFETY: no type.
+    unsafe { __durum_ido_typed_root(size, ptr::null()) }
 }
 
 /// `size` bytes of the heap, whatever they hold. NULL, and ENOMEM, where there is no room. In a section they are taken
@@ -398,17 +404,15 @@ pub extern "C" fn nv_root(size: usize) -> *mut c_void {
 /// they are when this returns, and a crash before anything leads to them leaves them taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn nv_malloc(size: usize) -> *mut c_void {
-    open::open_of_environment();
-    alloc::allocate(size, Contents::Any).cast()
+    // SAFETY: no type.
+    unsafe { __durum_ido_typed_malloc(size, ptr::null()) }
 }
 
 /// The same for `count` elements, of zeros.
 #[unsafe(no_mangle)]
 pub extern "C" fn nv_calloc(count: usize, size: usize) -> *mut c_void {
-    // What is too large has no room.
-    let size = count.checked_mul(size).unwrap_or(usize::MAX >> 1);
-    open::open_of_environment();
-    alloc::allocate(size, Contents::Zeros).cast()
+    // SAFETY: no type.
+    unsafe { __durum_ido_typed_calloc(count, size, ptr::null()) }
 }
 
 /// The same, with the contents of an object, which is freed as by [`nv_free`].
@@ -417,9 +421,8 @@ pub extern "C" fn nv_calloc(count: usize, size: usize) -> *mut c_void {
 /// NULL, or an object of the heap that nobody else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nv_realloc(object: *mut c_void, size: usize) -> *mut c_void {
-    open::open_of_environment();
     // SAFETY: as the caller promises.
-    unsafe { alloc::reallocate(object.cast(), size) }.cast()
+    unsafe { __durum_ido_typed_nv_realloc(object, size, ptr::null()) }
 }
 
 /// The same, with a copy of a string.
@@ -428,10 +431,16 @@ pub unsafe extern "C" fn nv_realloc(object: *mut c_void, size: usize) -> *mut c_
 /// A string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nv_strdup(text: *const c_char) -> *mut c_char {
+    static CHAR: AllocatedType = AllocatedType {
+        text: c"i8\n".as_ptr(),
+        known: AtomicPtr::new(ptr::null_mut()),
+    };
     open::open_of_environment();
     // SAFETY: as the caller promises.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes_with_nul();
-    alloc::allocate(bytes.len(), Contents::Copy(bytes.as_ptr(), bytes.len())).cast()
+    let copy = Contents::Copy(bytes.as_ptr(), bytes.len());
+    // SAFETY: a type of this file.
+    unsafe { alloc::allocate(bytes.len(), copy, &raw const CHAR) }.cast()
 }
 
 /// Frees an object; NULL is allowed. Durable when this returns; in a section, when that has ended. Nobody gets its

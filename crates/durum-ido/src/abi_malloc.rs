@@ -3,11 +3,14 @@
 //! What is given back may be of either: files without that option, and the C library, allocate as ever.
 
 use std::ffi::c_void;
+use std::ptr;
 
-use crate::abi::{nv_free, nv_malloc, nv_realloc};
+use crate::abi::{nv_free, nv_malloc};
+use crate::abi_typed::{__durum_ido_typed_malloc, __durum_ido_typed_nv_realloc};
 use crate::fatal::fatal;
 use crate::reach;
 use crate::thread;
+use crate::types::AllocatedType;
 
 /// Where memory lies, which tells who gave it.
 enum From {
@@ -69,10 +72,25 @@ pub unsafe extern "C" fn __durum_ido_free_nothrow(object: *mut c_void, _tag: *co
 /// As there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __durum_ido_realloc(object: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { __durum_ido_typed_realloc(object, size, ptr::null()) }
+}
+
+/// The same for an object of this type; null: nobody knows.
+///
+/// # Safety
+/// As there; a type that stays as long as the program runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_typed_realloc(
+    object: *mut c_void,
+    size: usize,
+    ty: *const AllocatedType,
+) -> *mut c_void {
     match (object.is_null(), from(object)) {
-        (true, _) => nv_malloc(size),
         // SAFETY: as the caller promises.
-        (_, From::Heap) => unsafe { nv_realloc(object, size) },
+        (true, _) => unsafe { __durum_ido_typed_malloc(size, ty) },
+        // SAFETY: as the caller promises.
+        (_, From::Heap) => unsafe { __durum_ido_typed_nv_realloc(object, size, ty) },
         // SAFETY: as the caller promises.
         (_, From::System) => unsafe { libc::realloc(object, size) },
         (_, From::Gone) => fatal!(
@@ -84,7 +102,21 @@ pub unsafe extern "C" fn __durum_ido_realloc(object: *mut c_void, size: usize) -
 /// As `operator new`; the program ends where there is no room, as no exception comes from here.
 #[unsafe(no_mangle)]
 pub extern "C" fn __durum_ido_new(size: usize) -> *mut c_void {
-    let made = nv_malloc(size);
+    // SAFETY: no type.
+    unsafe { __durum_ido_typed_new(size, ptr::null()) }
+}
+
+/// The same for an object of this type; null: nobody knows.
+///
+/// # Safety
+/// A type that stays as long as the program runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_typed_new(
+    size: usize,
+    ty: *const AllocatedType,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let made = unsafe { __durum_ido_typed_malloc(size, ty) };
     if made.is_null() {
         fatal!("operator new: the heap has no room for {size} bytes");
     }
@@ -95,4 +127,18 @@ pub extern "C" fn __durum_ido_new(size: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn __durum_ido_new_nothrow(size: usize, _tag: *const c_void) -> *mut c_void {
     nv_malloc(size)
+}
+
+/// The same for an object of this type; null: nobody knows.
+///
+/// # Safety
+/// As for [`__durum_ido_typed_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_typed_new_nothrow(
+    size: usize,
+    _tag: *const c_void,
+    ty: *const AllocatedType,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { __durum_ido_typed_malloc(size, ty) }
 }

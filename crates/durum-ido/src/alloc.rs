@@ -8,13 +8,14 @@ use durum::{Freed, Pool, StoreError};
 use durum_persist::line;
 
 use crate::fatal::{OrFatal, fatal};
-use crate::heap;
+use crate::heap::{self, Heap};
 use crate::lines::Lines;
 use crate::memory::{Memory, TAKEN_MAX};
 use crate::reach;
 use crate::record;
 use crate::slots;
 use crate::thread::{self, Thread};
+use crate::types::{AllocatedType, ObjectType};
 
 /// As of `malloc`.
 const ALIGN: usize = 16;
@@ -31,14 +32,27 @@ pub(crate) enum Contents {
 
 /// `size` bytes, filled. Null, and `ENOMEM`, where there is no room. Durably taken with the next record of the thread's
 /// section, or when this returns.
-pub(crate) fn allocate(size: usize, contents: Contents) -> *mut u8 {
+///
+/// # Safety
+/// As for [`ObjectType::of`].
+pub(crate) unsafe fn allocate(
+    size: usize,
+    contents: Contents,
+    ty: *const AllocatedType,
+) -> *mut u8 {
     let size = size.max(1);
     let heap = heap::current();
+    // SAFETY: as the caller promises.
+    let ty = unsafe { ObjectType::of(&heap.pool, ty, size) };
+    allocate_in(&heap, size, contents, ty)
+}
+
+fn allocate_in(heap: &Heap, size: usize, contents: Contents, ty: ObjectType) -> *mut u8 {
     let made = with_thread(|thread| {
         thread.is_stale = true;
         let is_in_section = thread.depth > 0;
         let (memory, lines) = memory_of(thread);
-        take(&heap.pool, memory, lines, size, contents, is_in_section)
+        take(&heap.pool, memory, lines, size, contents, ty, is_in_section)
     });
     match made {
         Ok(made) => made,
@@ -57,25 +71,41 @@ fn take(
     lines: &mut Lines,
     size: usize,
     contents: Contents,
+    ty: ObjectType,
     is_told: bool,
 ) -> durum::Result<*mut u8> {
     let taking = memory.taking.get_or_insert_with(|| pool.taking());
-    let made = pool.take(taking, 0, size, ALIGN, |start, size| {
+    let made = pool.take(taking, ty.id, size, ALIGN, |start, size| {
         // SAFETY: in a puddle of the heap that is open.
         unsafe { lines.add(start, size) };
     })?;
+    let is_full = taking.bits().len() > TAKEN_MAX;
+    // Small objects lie side by side, so there may be something behind.
+    let whole = match ty.has_pointers {
+        true => size.next_multiple_of(ALIGN),
+        false => size,
+    };
     // SAFETY: was just taken; the source is the caller's.
     unsafe {
         match contents {
+            Contents::Any if ty.has_pointers => {
+                memory.blank.push((made.expose_provenance(), whole))
+            }
             Contents::Any => {}
-            Contents::Zeros => line::zero(made, size),
-            Contents::Copy(source, len) => line::copy(made, source, len.min(size)),
+            Contents::Zeros => line::zero(made, whole),
+            Contents::Copy(source, len) => {
+                let len = len.min(size);
+                line::copy(made, source, len);
+                if ty.has_pointers {
+                    line::zero(made.add(len), whole - len);
+                }
+            }
         }
         if !matches!(contents, Contents::Any) {
-            lines.add(made.expose_provenance(), size);
+            lines.add(made.expose_provenance(), whole);
         }
     }
-    if !is_told || taking.bits().len() > TAKEN_MAX {
+    if !is_told || is_full {
         record::settle_taken(memory, lines);
     }
     Ok(made)
@@ -117,11 +147,14 @@ fn free_now(freed: Vec<Freed>, thread: &mut Thread) {
 /// The same contents in `size` bytes elsewhere; the old object is freed. Null, and `ENOMEM`, where there is no room:
 /// the old one is as it was.
 ///
+/// Its type is the old one, where nobody tells another.
+///
 /// # Safety
-/// Null, or an object that nobody else uses.
-pub(crate) unsafe fn reallocate(object: *mut u8, size: usize) -> *mut u8 {
+/// Null, or an object that nobody else uses; as for [`ObjectType::of`].
+pub(crate) unsafe fn reallocate(object: *mut u8, size: usize, ty: *const AllocatedType) -> *mut u8 {
     if object.is_null() {
-        return allocate(size, Contents::Any);
+        // SAFETY: as the caller promises.
+        return unsafe { allocate(size, Contents::Any, ty) };
     }
     check(object, "nv_realloc");
     // SAFETY: as the caller promises.
@@ -129,7 +162,14 @@ pub(crate) unsafe fn reallocate(object: *mut u8, size: usize) -> *mut u8 {
     let Some(extent) = found.or_fatal("nv_realloc") else {
         fatal!("nv_realloc({object:p}): no object begins there");
     };
-    let made = allocate(size, Contents::Copy(object, extent.len));
+    let contents = Contents::Copy(object, extent.len);
+    let heap = heap::current();
+    // SAFETY: as the caller promises.
+    let mut ty = unsafe { ObjectType::of(&heap.pool, ty, size) };
+    if ty == ObjectType::UNKNOWN && size >= extent.len {
+        ty = ObjectType::of_object(extent.type_id);
+    }
+    let made = allocate_in(&heap, size, contents, ty);
     if !made.is_null() {
         free(object);
     }

@@ -5,11 +5,13 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use durum::Described;
 use durum::primitive::locked;
 use durum_persist::line;
 
 use crate::fatal::{OrFatal, fatal};
 use crate::heap::{self, Heap};
+use crate::layout::Variable;
 use crate::types::{self, UNKNOWN};
 
 /// A variable (docs/reference/ido-ir.md).
@@ -32,15 +34,6 @@ pub struct Global {
 
 // SAFETY: constants but for the place, which is atomic.
 unsafe impl Sync for Global {}
-
-/// How a variable is found: followed by its name.
-#[repr(C)]
-struct Entry {
-    next: u64,
-    place: u64,
-    size: u64,
-    name_size: u64,
-}
 
 /// The variables that modules define.
 static DEFINED: Mutex<Vec<&'static Global>> = Mutex::new(Vec::new());
@@ -108,8 +101,8 @@ fn check_name(global: &Global, name: &[u8]) {
 fn find(heap: &Heap, global: &Global, name: &[u8]) -> Option<*mut c_void> {
     // SAFETY: the root object; entries are only added, by one thread at a time.
     let mut next = unsafe { (*heap.root).globals };
-    while next != 0 {
-        let entry: *const Entry = ptr::with_exposed_provenance(next as usize);
+    while !next.is_null() {
+        let entry: *const Variable = ptr::with_exposed_provenance(next.addr());
         // SAFETY: an entry of the heap, behind which its name lies.
         let (entry, found) = unsafe {
             let bytes = entry.add(1).cast::<u8>();
@@ -127,7 +120,7 @@ fn find(heap: &Heap, global: &Global, name: &[u8]) -> Option<*mut c_void> {
                     global.size
                 );
             }
-            let place = ptr::with_exposed_provenance_mut(entry.place as usize);
+            let place = ptr::with_exposed_provenance_mut(entry.place.addr());
             check_type(heap, global, place, name);
             return Some(place.cast());
         }
@@ -139,7 +132,12 @@ fn find(heap: &Heap, global: &Global, name: &[u8]) -> Option<*mut c_void> {
 /// Ends the program if the variable has had another type.
 fn check_type(heap: &Heap, global: &Global, place: *mut u8, name: &[u8]) {
     // SAFETY: an entry leads to an object of the heap; the type's text is the program's.
-    let (found, id) = unsafe { (heap.pool.object_at(place), types::id_of(heap, global.ty)) };
+    let (found, id) = unsafe {
+        (
+            heap.pool.object_at(place),
+            types::id_of(&heap.pool, global.ty),
+        )
+    };
     let Some(found) = found.or_fatal("looking at a variable that lasts") else {
         fatal!(
             "the heap has no object for the variable {}: it is damaged",
@@ -167,23 +165,27 @@ fn make(heap: &Heap, global: &Global, name: &[u8]) -> *mut c_void {
     }
     let (root, size) = (heap.root, global.size as usize);
     // SAFETY: the type's text is the program's.
-    let type_id = unsafe { types::id_of(heap, global.ty) };
+    let type_id = unsafe { types::id_of(&heap.pool, global.ty) };
     let made = heap.pool.transaction(|tx| {
         let align = (global.align as usize).clamp(16, 4096);
         let place = tx.alloc_bytes(&heap.pool, type_id, size.max(1), align)?;
-        let entry_size = size_of::<Entry>() + name.len();
-        let entry = tx.alloc_bytes(&heap.pool, 0, entry_size, 16)?;
+        let entry_size = size_of::<Variable>() + name.len();
+        let entry_type = heap.pool.ensure_described(Variable::description())?;
+        let entry = tx.alloc_bytes(&heap.pool, entry_type, entry_size, 16)?;
         // SAFETY: just allocated; the root object is changed by one thread at a time.
         unsafe {
             line::copy(place, initial, size);
-            entry.cast::<Entry>().write(Entry {
+            let written = entry.cast::<Variable>();
+            written.write(Variable {
                 next: (*root).globals,
-                place: place.expose_provenance() as u64,
+                place,
                 size: global.size,
                 name_size: name.len() as u64,
             });
-            line::copy(entry.add(size_of::<Entry>()), name.as_ptr(), name.len());
-            tx.set(&raw mut (*root).globals, entry.expose_provenance() as u64)?;
+            line::copy(entry.add(size_of::<Variable>()), name.as_ptr(), name.len());
+            place.expose_provenance();
+            entry.expose_provenance();
+            tx.set(&raw mut (*root).globals, written)?;
         }
         Ok::<_, durum::Error>(place)
     });

@@ -8,28 +8,13 @@ use durum::primitive::locked;
 use durum::{Pool, Store};
 use durum_persist::line::LINE;
 
-use crate::fatal::fatal;
+use crate::fatal::{OrFatal, fatal};
+use crate::layout::HeapRoot;
+use crate::types::{AllocatedType, ObjectType, UNKNOWN};
 use crate::{reach, thread};
 
 /// What this version makes and opens.
 pub(crate) const VERSION: u64 = 1;
-
-/// The root object of the pool.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct HeapRoot {
-    pub(crate) version: u64,
-    /// One more with each opening: what else locks have in their words is from before (docs/internals/locks.md).
-    pub(crate) epoch: u64,
-    /// The program's root, or 0.
-    pub(crate) root: u64,
-    /// How many bytes it has.
-    pub(crate) size: u64,
-    /// The first of the variables that last, or 0 ([`crate::globals`]).
-    pub(crate) globals: u64,
-}
-
-durum::describe!(HeapRoot as "durum.ido.heap" { version, epoch, root, size, globals });
 
 /// An open heap.
 #[derive(Debug)]
@@ -95,29 +80,36 @@ pub(crate) fn current() -> OpenHeap {
     OpenHeap(HEAP.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The program's root: `size` bytes from the begin of a line on, made now, of zeros, if there is none.
-pub(crate) fn root(size: usize) -> *mut u8 {
+/// The program's root: `size` bytes from the begin of a line on, made now, of zeros, if there is none. The program ends
+/// if the heap has one of another size, or of another type where both are known.
+///
+/// # Safety
+/// As for [`ObjectType::of`].
+pub(crate) unsafe fn root(size: usize, ty: *const AllocatedType) -> *mut u8 {
     static MAKING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = locked(&MAKING);
     let heap = current();
     let place = heap.root;
     // SAFETY: the root object, which is changed here only.
     let (root, found) = unsafe { ((*place).root, (*place).size) };
-    if root != 0 {
+    // SAFETY: as the caller promises.
+    let ty = unsafe { ObjectType::of(&heap.pool, ty, size) };
+    if !root.is_null() {
         if found != size as u64 {
             fatal!(
                 "the root of the heap has {found} bytes, and the program wants {size}: it is another program's, or an earlier one's"
             );
         }
-        return ptr::with_exposed_provenance_mut(root as usize);
+        check_type(&heap, root, ty);
+        return ptr::with_exposed_provenance_mut(root.addr());
     }
     let made = heap.pool.transaction(|tx| {
-        let made = tx.alloc_bytes(&heap.pool, 0, size.max(1), LINE)?;
+        let made = tx.alloc_bytes(&heap.pool, ty.id, size.max(1), LINE)?;
         // SAFETY: was just allocated.
         unsafe { durum_persist::line::zero(made, size.max(1)) };
         // SAFETY: the root object.
         unsafe {
-            tx.set(&raw mut (*place).root, made.expose_provenance() as u64)?;
+            tx.set(&raw mut (*place).root, made)?;
             tx.set(&raw mut (*place).size, size as u64)?;
         }
         Ok::<_, durum::Error>(made)
@@ -125,5 +117,18 @@ pub(crate) fn root(size: usize) -> *mut u8 {
     match made {
         Ok(made) => made,
         Err(error) => fatal!("making the root of the heap: {error}"),
+    }
+}
+
+fn check_type(heap: &Heap, root: *mut u8, wanted: ObjectType) {
+    // SAFETY: the root object leads to an object of the heap.
+    let found = unsafe { heap.pool.object_at(root) };
+    let Some(found) = found.or_fatal("looking at the root of the heap") else {
+        fatal!("the root of the heap leads to no object: the heap is damaged");
+    };
+    if wanted.id != UNKNOWN && found.type_id != UNKNOWN && wanted.id != found.type_id {
+        fatal!(
+            "the root of the heap has another type than in this program: run the one that has made it, or make a new heap"
+        );
     }
 }

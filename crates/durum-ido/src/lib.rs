@@ -25,16 +25,18 @@
 //! | `thread` | what is known of a thread: all of that |
 //! | `record`, `section` | records, and where sections begin and end |
 //! | `refusals` | what sections may not do |
-//! | `heap`, `types`, `alloc`, `globals` | the heap that is open, types, memory of it, and variables in it |
+//! | `layout`, `types` | what the runtime has in the heap, and types |
+//! | `heap`, `globals`, `alloc` | the heap that is open, variables in it, and memory of it |
 //! | `locks` | locks that know nothing of a crash, one file for each kind |
 //! | `resume`, `open` | what was interrupted goes on, when a heap is opened |
-//! | [`abi`], [`abi_locks`], [`abi_malloc`] | the functions that compiled code calls |
+//! | [`abi`], [`abi_locks`], [`abi_typed`], [`abi_malloc`] | the functions that compiled code calls |
 
 #![warn(clippy::unwrap_used)]
 
 pub mod abi;
 pub mod abi_locks;
 pub mod abi_malloc;
+pub mod abi_typed;
 mod alloc;
 mod code;
 mod deposit;
@@ -42,6 +44,7 @@ mod fatal;
 mod globals;
 mod heap;
 mod held;
+mod layout;
 mod lines;
 mod locks;
 mod memory;

@@ -9,11 +9,12 @@
 //! not tell of it any more is durable, others may have the place: what a record says of it would be wrong from then
 //! on.
 
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use durum::{Freed, Taking};
 use durum_format::section::{BITS_MAX, Bits, RecordWriter};
-use durum_persist::line::prefetch_to_write;
+use durum_persist::line::{self, prefetch_to_write};
 use durum_persist::record;
 
 use crate::sites::{TELL_FREED, TELL_TAKEN, WAIT_FOR_SECTIONS};
@@ -41,6 +42,9 @@ pub(crate) fn epoch() -> u64 {
 pub(crate) struct Memory {
     /// Once something was taken.
     pub(crate) taking: Option<Taking>,
+    /// What was taken that has to be of zeros, from where on and how many bytes: its type has pointers, and what lay
+    /// there before could look like some. Nobody has stored there since, as there was no record.
+    pub(crate) blank: Vec<(usize, usize)>,
     /// With the epoch in which the section ended that has freed it.
     freed: Vec<(u64, Freed)>,
     /// Its bits are cleared, durably with the record that comes next.
@@ -117,6 +121,17 @@ impl Memory {
             }
         }
         told.into_iter().fold(record, RecordWriter::bits)
+    }
+
+    /// A record is durable that tells what was taken, or nobody can tell yet: it is made of zeros where it has to be.
+    /// What changes is given to `wrote`, as addresses and sizes.
+    #[inline]
+    pub(crate) fn fill_blank(&mut self, mut wrote: impl FnMut(usize, usize)) {
+        for (start, size) in self.blank.drain(..) {
+            // SAFETY: was taken, and is not anybody's yet.
+            unsafe { line::zero(ptr::with_exposed_provenance_mut(start), size) };
+            wrote(start, size);
+        }
     }
 
     /// A record is durable that tells what was taken: its bits are set. Each word that changes is given to `wrote`.

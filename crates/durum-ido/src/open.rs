@@ -15,7 +15,8 @@ use durum::{
 use crate::alloc;
 use crate::fatal::fatal;
 use crate::globals;
-use crate::heap::{self, Heap, HeapRoot, VERSION};
+use crate::heap::{self, Heap, VERSION};
+use crate::layout::HeapRoot;
 use crate::open_error::{OpenError, refuse};
 use crate::reach::{self, EPOCH_END};
 use crate::{resume, slots, thread};

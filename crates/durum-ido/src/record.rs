@@ -116,15 +116,22 @@ pub(crate) unsafe fn make(
     if let Some(slot) = &mut thread.slot {
         // ORDER: behind the record, which tells of them; durable with the region's stores, before another record does
         // not.
+        let lines = &mut thread.lines;
         slot.memory
-            .set_bits(|word| add_word(&mut thread.lines, word));
+            .fill_blank(|start, size| add(lines, start, size));
+        slot.memory.set_bits(|word| add_word(lines, word));
     }
+}
+
+/// Bytes have changed.
+fn add(lines: &mut Lines, start: usize, size: usize) {
+    // SAFETY: in a puddle of the heap that is open.
+    unsafe { lines.add(start, size) };
 }
 
 /// A word of a bitmap has changed.
 fn add_word(lines: &mut Lines, word: usize) {
-    // SAFETY: in a puddle of the heap that is open.
-    unsafe { lines.add(word, 8) };
+    add(lines, word, 8);
 }
 
 /// Whether the thread has taken anything that no record tells of.
@@ -145,6 +152,7 @@ pub(crate) fn settle(thread: &mut Thread) {
 
 /// What was taken is so durably when this returns, by its bits alone: a crash leaves it taken, whatever leads there.
 pub(crate) fn settle_taken(memory: &mut Memory, lines: &mut Lines) {
+    memory.fill_blank(|start, size| add(lines, start, size));
     if lines.drain() {
         // ORDER: headers, and what was written there, are durable before the bits are; else a crash finds an extent
         // without a header.

@@ -55,7 +55,7 @@ impl<'d> Translator<'d> {
                 offset,
                 problem: format!(
                     "it does not fit its type {}: {error}",
-                    self.descriptor.name().unwrap_or("without a name")
+                    self.descriptor.title()
                 ),
                 cure: "`durum check` tells more; restore a copy of the store".into(),
             })?;

@@ -549,6 +549,11 @@ void *nv_malloc(size_t size) {
     thread->is_stale = 1;
     return made;
 }
+/* Blocks have no types. */
+void *__durum_ido_typed_malloc(size_t size, const void *type) {
+    (void)type;
+    return nv_malloc(size);
+}
 void nv_free(void *object) {
     struct thread *thread = __durum_ido_thread();
     if (!object)

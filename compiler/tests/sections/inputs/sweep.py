@@ -49,7 +49,7 @@ def compile_source(arguments, level, directory):
         # What has been cut on purpose is cut in the code that the optimizer leaves.
         code, compiled = directory / "code.ll", directory / "sections.o"
         make(front_end, *options, "-fido", "-S", "-emit-llvm", arguments.source, "-o", code)
-        make(arguments.llvm / "opt", f"-load-pass-plugin={arguments.passes}", f"-passes=ido-end<{arguments.omit}>,verify", code, "-o", code)
+        make(arguments.llvm / "opt", f"-load-pass-plugin={arguments.passes}", f"-passes=ido-begin,ido-end<{arguments.omit}>,verify", code, "-o", code)
         make(arguments.llvm / "clang", level.split()[0], "-x", "ir", "-c", code, "-o", compiled)
         make(durumcc, compiled, "-o", sections)
     else:

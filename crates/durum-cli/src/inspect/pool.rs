@@ -179,10 +179,7 @@ impl<'a> PoolView<'a> {
     /// The name of a type.
     pub(super) fn type_name(&self, id: u64) -> String {
         match self.types.by_id(id) {
-            Some(descriptor) => match descriptor.name() {
-                Some(name) => name.to_owned(),
-                None => descriptor.text().trim_end().to_owned(),
-            },
+            Some(descriptor) => descriptor.title().to_owned(),
             None if id == extent::UNTYPED => "(untyped)".into(),
             None => format!("(unknown type {id:#x})"),
         }

@@ -148,6 +148,12 @@ impl Descriptor {
         self.root().name()
     }
 
+    /// What to call the type: its name, or what it is.
+    pub fn title(&self) -> &str {
+        let line = || self.text().lines().next().unwrap_or_default();
+        self.name().unwrap_or_else(line)
+    }
+
     /// Size and alignment.
     pub fn layout(&self) -> Layout {
         self.layout

@@ -74,7 +74,7 @@ pub(super) fn check(graph: &Graph<'_>, report: &mut CheckReport) {
             told += 1;
             let text = format!(
                 "the object of type {} counts {count} {kind} pointers, and {pointers} lead to it: {consequence}",
-                graph.type_name(object).unwrap_or("without a name")
+                graph.type_name(object).unwrap_or("unknown")
             );
             let offset = object.address - puddle.view.header().address;
             report.add(severity, &puddle.file, Some(offset), text);

@@ -176,7 +176,7 @@ impl<'a> Graph<'a> {
         match self.pointers_in(descriptor, role, &bytes) {
             Ok(pointers) => Ok(pointers),
             Err(problem) => {
-                let name = descriptor.name().unwrap_or("without a name");
+                let name = descriptor.title();
                 let text = format!("the object of type {name} does not fit its type: {problem}");
                 report.add(Severity::Damage, &puddle.file, Some(offset), text);
                 self.opaque
@@ -232,7 +232,7 @@ impl<'a> Graph<'a> {
         if self.dangling > FINDINGS_MAX {
             return;
         }
-        let name = self.type_name(object).unwrap_or("without a name");
+        let name = self.type_name(object).unwrap_or("unknown");
         let offset = object.address - puddle.view.header().address + pointer.offset;
         let there = match is_inside {
             true => "where no object lives",
@@ -253,9 +253,9 @@ impl<'a> Graph<'a> {
         descriptor.is_some_and(|descriptor| matches!(Role::of(descriptor), Role::Lost { .. }))
     }
 
-    /// The name of an object's type, if that is known and has one.
+    /// What an object's type is called, if that is known.
     pub(super) fn type_name(&self, object: &LiveObject) -> Option<&str> {
-        self.types.by_id(object.type_id)?.name()
+        Some(self.types.by_id(object.type_id)?.title())
     }
 
     /// Whether a pointer keeps what it leads to: all do, except for weak ones to counted objects.
