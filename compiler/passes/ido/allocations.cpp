@@ -10,8 +10,9 @@
 // Before the optimizer, which knows of these functions that nobody else sees what they give.
 #include "ido/allocations.h"
 
+#include "ido/language.h"
 #include "ido/refused.h"
-#include "ido/runtime.h"
+#include "ido/report.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Constants.h"
@@ -155,8 +156,12 @@ void type_allocations(Module &module) {
             continue;
         const FunctionCallee callee = declare_typed(function, found->to);
         Constant *type = type_object(module, found->type);
-        for (User *user : make_early_inc_range(function.users()))
-            call_with_type(*cast<CallBase>(user), callee, type);
+        for (User *user : make_early_inc_range(function.users())) {
+            auto &call = *cast<CallBase>(user);
+            if (found->type.empty() && options_of(module).reports)
+                report_untyped(call, found->reason);
+            call_with_type(call, callee, type);
+        }
         function.eraseFromParent();
     }
 }

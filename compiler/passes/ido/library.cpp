@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InstIterator.h"
@@ -17,7 +18,7 @@ using namespace llvm;
 
 constexpr unsigned None = ~0U;
 
-enum class Size { Bytes, Argument, Text };
+enum class Size { Bytes, Argument, Text, String };
 
 struct Fills {
     unsigned place;
@@ -34,6 +35,7 @@ const Fills *fills_named(StringRef name) {
     static const StringMap<Fills> all = {
 #define DURUMCC_FILLS(name, place, size, number) {name, {place, Size::size, number}},
 #define DURUMCC_ASKS(name, place, size)
+#define DURUMCC_TABLE(name)
 #include "ido/library.def"
     };
     const auto found = all.find(name);
@@ -44,6 +46,7 @@ const Asks *asks_named(StringRef name) {
     static const StringMap<Asks> all = {
 #define DURUMCC_FILLS(name, place, size, number)
 #define DURUMCC_ASKS(name, place, size) {name, {place, size}},
+#define DURUMCC_TABLE(name)
 #include "ido/library.def"
     };
     const auto found = all.find(name);
@@ -97,7 +100,8 @@ const Fills *fills_of(const CallBase &call) {
     const Fills *fills = fills_named(call.getCalledFunction()->getName());
     if (!fills || !has_pointer(call, fills->place))
         return nullptr;
-    if (fills->size != Size::Bytes && !has_number(call, fills->number))
+    const bool counts = fills->size == Size::Argument || fills->size == Size::Text;
+    if (counts && !has_number(call, fills->number))
         return nullptr;
     if (fills->size == Size::Text && !call.getType()->isIntegerTy())
         return nullptr;
@@ -113,6 +117,30 @@ const Asks *asks_of(const CallBase &call) {
                call.getArgOperandNo(&argument) == asks->place;
     });
     return tells_no_more ? asks : nullptr;
+}
+
+Value *length_of(Value &string, IRBuilderBase &builder) {
+    Module &module = *builder.GetInsertBlock()->getModule();
+    FunctionCallee strlen =
+        module.getOrInsertFunction("strlen", builder.getInt64Ty(), builder.getPtrTy());
+    auto *function = dyn_cast<Function>(strlen.getCallee());
+    if (function && function->isDeclaration()) {
+        function->setOnlyReadsMemory();
+        function->setOnlyAccessesArgMemory();
+        function->setDoesNotThrow();
+        function->setWillReturn();
+    }
+    return builder.CreateCall(strlen, &string);
+}
+
+bool is_table(StringRef name) {
+    static const StringSet<> all = {
+#define DURUMCC_FILLS(name, place, size, number)
+#define DURUMCC_ASKS(name, place, size)
+#define DURUMCC_TABLE(name) name,
+#include "ido/library.def"
+    };
+    return all.contains(name);
 }
 
 void store_answer(CallInst &call, const Asks &asks) {
@@ -168,6 +196,9 @@ Value *size_filled(CallBase &call, IRBuilderBase &builder) {
     Type *word = builder.getInt64Ty();
     if (fills.size == Size::Bytes)
         return builder.getInt64(fills.number);
+    if (fills.size == Size::String)
+        return builder.CreateAdd(length_of(*call.getArgOperand(fills.place), builder),
+                                 builder.getInt64(1));
     Value *room = fills.number == None
                       ? nullptr
                       : builder.CreateZExtOrTrunc(call.getArgOperand(fills.number), word);
@@ -191,10 +222,18 @@ SmallVector<Value *, 2> read_by(const CallBase &call) {
 }
 
 void tell_readers(Module &module, FunctionAnalysisManager &analyses) {
-    for (Function &function : module)
-        if (function.isDeclaration() && !function.isIntrinsic())
+    for (Function &function : module) {
+        if (!function.isDeclaration() || function.isIntrinsic())
+            continue;
+        if (is_table(function.getName()) && function.getReturnType()->isIntegerTy()) {
+            function.setDoesNotAccessMemory();
+            function.setDoesNotThrow();
+            function.setWillReturn();
+        } else {
             inferNonMandatoryLibFuncAttrs(function,
                                           analyses.getResult<TargetLibraryAnalysis>(function));
+        }
+    }
 }
 
 bool store_answers(Function &function, const Inside &inside) {

@@ -18,6 +18,7 @@
 #include "ido/moves.h"
 #include "ido/openers.h"
 #include "ido/refused.h"
+#include "ido/report.h"
 #include "ido/resume.h"
 #include "ido/runtime.h"
 #include "ido/volatile_pointers.h"
@@ -120,6 +121,8 @@ std::optional<Code> make_code(const Prepared &prepared, const locks::Held &held,
     ask_for_memory(*function, sites, inside, thread);
     add_live_ins(*function, sites, held);
     refuse_live_ins(sites, reported);
+    if (options_of(*function->getParent()).reports)
+        report_regions(*function, sites, Inside(*function, held));
     if (none_of(sites, [](const Site &site) { return site.needs_locals; }))
         forget_locals(*function);
     GlobalVariable *regions = declare_regions(*function, sites.size());

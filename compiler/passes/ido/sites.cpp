@@ -2,6 +2,7 @@
 
 #include "ido/library.h"
 #include "ido/locals.h"
+#include "ido/report.h"
 #include "ido/counters.h"
 #include "ido/runtime.h"
 #include "ido/sanitizers.h"
@@ -26,8 +27,10 @@ class Maker {
 
     SmallVector<Site, 16> make(FunctionAnalysisManager &analyses, Omitted &omitted) {
         const auto conflicts = conflicts_in(function, inside, analyses, omitted);
-        for (const Cut &cut : cuts_for(conflicts, function, analyses))
+        for (const Cut &cut : cuts_for(conflicts, function, analyses)) {
             add(is_last_word(*cut.place, omitted) ? Site::Word : Site::Store, *cut.place);
+            sites.back().reason = reason_in_report(cut.conflict);
+        }
         for (BasicBlock &block : function)
             for (Instruction &instruction : block)
                 if (auto *call = dyn_cast<CallBase>(&instruction))

@@ -4,6 +4,8 @@
 #include "ido/regions.h"
 #include "ido/sections.h"
 
+#include <string>
+
 namespace durumcc::ido {
 
 struct Site {
@@ -28,6 +30,8 @@ struct Site {
     llvm::Instruction *place;
     // On every way here a lock is held.
     bool is_inside;
+    // Why there is a record in front of a store (-fdurable-report).
+    std::string reason = {};
     // It needs locals of the function.
     bool needs_locals = false;
     // A call that may come back with more locks, and so begin a section that goes on behind it.

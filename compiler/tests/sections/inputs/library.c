@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "simulated.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -92,6 +93,19 @@ __attribute__((noinline)) static void tell_time(struct root *root, int days) {
     pthread_mutex_unlock(&root->lock);
 }
 
+/* Texts that have no length, and what their characters are. */
+__attribute__((noinline)) static void copy(struct root *root, int number) {
+    pthread_mutex_lock(&root->lock);
+    strcpy(root->other, root->text + number % 3);
+    char *end = stpcpy(root->text, isdigit((unsigned char)root->other[0]) ? root->other : root->other + 1);
+    for (char *at = root->text; at < end; at++)
+        if (isalpha((unsigned char)*at))
+            *at = isupper((unsigned char)*at) ? tolower(*at) : toupper(*at);
+        else
+            root->sum += isspace((unsigned char)*at) != 0;
+    pthread_mutex_unlock(&root->lock);
+}
+
 /* What others read without the lock. */
 __attribute__((noinline)) static void publish(struct root *root) {
     pthread_mutex_lock(&root->lock);
@@ -124,7 +138,7 @@ void operate(struct root *root, int number) {
     case 4:
         return write_elsewhere(root, text, sizeof text);
     case 6:
-        return tell_time(root, number);
+        return number % 16 == 6 ? copy(root, number) : tell_time(root, number);
     case 7:
         return publish(root);
     }
