@@ -7,6 +7,7 @@
 #include "allocated.h"
 #include "checks.h"
 #include "lasting.h"
+#include "lock_changes.h"
 #include "sections.h"
 #include "types.h"
 #include "wording.h"
@@ -195,6 +196,7 @@ class Consumer : public ASTConsumer {
             lasting.read_list(declaration);
             allocated.read_options(declaration);
             if (sections.are_here()) {
+                name_lock_changes(declaration);
                 lasting.look_at(declaration);
                 allocated.look_at(declaration);
             }

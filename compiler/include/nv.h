@@ -33,6 +33,11 @@ const char *nv_error(void);
 void durum_durable_begin(void);
 void durum_durable_end(void);
 
+/* The function returns with so many locks more than it was called with, or fewer: `durum_locks(+1)
+ * void lock_cache(void);`. For files that call it; the one that defines it is checked, and what does
+ * not agree does not link. */
+#define durum_locks(change) __attribute__((annotate("durum_locks " #change)))
+
 /* `size` bytes at `start` were written outside of sections, by `read` or by code that durumcc has
  * not compiled, and a later section of this thread links them: they are durable before it stores
  * anything. What does not lie in the heap is left as it is. */

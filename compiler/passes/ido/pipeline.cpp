@@ -22,6 +22,7 @@
 #include "ido/resume.h"
 #include "ido/runtime.h"
 #include "ido/volatile_pointers.h"
+#include "locks/changes.h"
 #include "locks/outside.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -245,6 +246,8 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
         // As the program has them.
         const locks::Held held(module);
         refuse_locks(module, held, reported);
+        for (const Function *function : locks::tell_changes(module, held))
+            refuse_declaration(*function);
         make_two_versions(module, held);
     }
     const locks::Held held(module);

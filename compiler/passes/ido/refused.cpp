@@ -327,6 +327,12 @@ void refuse_locks(const Module &module, const locks::Held &held, Reported &repor
     }
 }
 
+void refuse_declaration(const Function &function) {
+    for (const Instruction &instruction : instructions(function))
+        if (isa<ReturnInst>(instruction))
+            return report(instruction, Refusal::Declaration, name_of(function));
+}
+
 bool refuse(Function &function, const Inside &inside, Value *thread, Reported &reported) {
     Refuser refuser(function, inside, thread, reported);
     if (auto obstacle = obstacle_in(function)) {

@@ -53,6 +53,9 @@ void tell_callers(llvm::Module &module);
 // A function that is called in a module where it cannot be.
 void refuse_calls(const llvm::Function &function, Refusal refusal);
 
+// A function that returns with other locks than its declaration says.
+void refuse_declaration(const llvm::Function &function);
+
 // A durable variable whose address is in the initializer of another one.
 void refuse_address(const llvm::GlobalVariable &variable);
 

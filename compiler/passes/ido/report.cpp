@@ -72,8 +72,11 @@ std::string reason_of(const Site &site) {
     return site.reason;
 }
 
-uint64_t sections_in(Function &function, const Inside &inside) {
-    uint64_t begins = 0;
+// By a lock that is taken, or by a call that comes back with one.
+uint64_t sections_in(Function &function, ArrayRef<Site> sites, const Inside &inside) {
+    uint64_t begins = count_if(sites, [&](const Site &site) {
+        return site.begins_section && !inside.depth(*site.place).is_inside();
+    });
     for (Instruction &instruction : instructions(function)) {
         const auto action = locks::action_of(instruction);
         const bool takes = action && (*action == locks::Action::Take ||
@@ -107,7 +110,7 @@ void report_regions(Function &function, ArrayRef<Site> sites, const Inside &insi
     for (const Site &site : sites)
         counts[site.kind]++;
     print(function.getParent()->getSourceFileName() + ": " + name_of(function) + ": " +
-          counted(sections_in(function, inside), "section") + "; records before " +
+          counted(sections_in(function, sites, inside), "section") + "; records before " +
           counted(counts[Site::Store] + counts[Site::Word], "store") + ", " +
           counted(counts[Site::Release], "release") + ", " +
           counted(counts[Site::Call], "call"));

@@ -1,6 +1,7 @@
 #include "locks/held.h"
 
 #include "locks/calls.h"
+#include "locks/changes.h"
 #include "locks/results.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -16,6 +17,12 @@ using namespace llvm;
 
 // What is known of a function that nobody sees: it leaves its caller's locks as they are.
 const Summary unseen{Depth{}, Depth{}, 0};
+
+// A declaration may tell more.
+Summary seen_elsewhere(const Function &function) {
+    const std::optional<Depth> change = told_change(function);
+    return change ? Summary{change, Depth{}, std::min(change->min, 0)} : unseen;
+}
 
 // setjmp comes back for the second time with whatever was held where longjmp was called.
 constexpr Depth any{-Depth::many, Depth::many};
@@ -92,7 +99,7 @@ Summary Held::effect_of_callee(const CallBase &call) const {
     if (!callee)
         return unseen | by_address.lookup(call.arg_size()) | by_address.lookup(any_number);
     if (callee->isDeclaration())
-        return unseen;
+        return seen_elsewhere(*callee);
     const Summary summary = summaries.lookup(callee);
     // What may take the place of a definition is not seen.
     return called->isInterposable() ? unseen | summary : summary;
@@ -177,8 +184,11 @@ void Held::summarize(const Module &module) {
         std::optional<Action> action = action_of(function);
         if (action && has_address_taken(function))
             add_by_address(arguments_of(function), unseen | effect_of(*action, function));
-        if (function.isDeclaration())
+        if (function.isDeclaration()) {
+            if (told_change(function) && has_address_taken(function))
+                add_by_address(arguments_of(function), seen_elsewhere(function));
             continue;
+        }
         to_do.insert(&function);
         for (const Instruction &instruction : instructions(function))
             if (const auto *call = dyn_cast<CallBase>(&instruction)) {
