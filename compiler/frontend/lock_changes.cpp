@@ -62,8 +62,7 @@ class Visitor : public RecursiveASTVisitor<Visitor> {
 
   private:
     static void name(FunctionDecl &function, int change) {
-        const std::string label =
-            symbol_of(function) + ".durum_locks." + std::to_string(change);
+        const std::string label = symbol_of(function) + ".durum_locks." + std::to_string(change);
         function.addAttr(AsmLabelAttr::CreateImplicit(function.getASTContext(), label,
                                                       /*IsLiteralLabel=*/true));
     }

@@ -25,8 +25,8 @@ extern
     const char __durum_ido_code_was_not_compiled_by_durumcc;
 static const char *const __durum_ido_needs_passes __attribute__((__used__, __retain__)) =
     &__durum_ido_code_was_not_compiled_by_durumcc;
-/* isdigit and its like are functions that sections may call, instead of a table of the thread's that
- * the next run has elsewhere. */
+/* isdigit and its like are functions that sections may call, instead of a table of the thread's
+ * that the next run has elsewhere. */
 #define __NO_CTYPE 1
 #ifdef __DURUM_IDO_VARIABLES__
 /* Names of variables that last, from a list: a semicolon between them. */

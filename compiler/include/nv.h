@@ -34,8 +34,8 @@ void durum_durable_begin(void);
 void durum_durable_end(void);
 
 /* The function returns with so many locks more than it was called with, or fewer: `durum_locks(+1)
- * void lock_cache(void);`. For files that call it; the one that defines it is checked, and what does
- * not agree does not link. */
+ * void lock_cache(void);`. For files that call it; the one that defines it is checked, and what
+ * does not agree does not link. */
 #define durum_locks(change) __attribute__((annotate("durum_locks " #change)))
 
 /* `size` bytes at `start` were written outside of sections, by `read` or by code that durumcc has

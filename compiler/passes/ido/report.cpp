@@ -79,10 +79,9 @@ uint64_t sections_in(Function &function, ArrayRef<Site> sites, const Inside &ins
     });
     for (Instruction &instruction : instructions(function)) {
         const auto action = locks::action_of(instruction);
-        const bool takes = action && (*action == locks::Action::Take ||
-                                      *action == locks::Action::Try ||
-                                      *action == locks::Action::TakeAll ||
-                                      *action == locks::Action::Begin);
+        const bool takes =
+            action && (*action == locks::Action::Take || *action == locks::Action::Try ||
+                       *action == locks::Action::TakeAll || *action == locks::Action::Begin);
         begins += takes && !inside.depth(instruction).is_inside();
     }
     return begins;
@@ -112,8 +111,7 @@ void report_regions(Function &function, ArrayRef<Site> sites, const Inside &insi
     print(function.getParent()->getSourceFileName() + ": " + name_of(function) + ": " +
           counted(sections_in(function, sites, inside), "section") + "; records before " +
           counted(counts[Site::Store] + counts[Site::Word], "store") + ", " +
-          counted(counts[Site::Release], "release") + ", " +
-          counted(counts[Site::Call], "call"));
+          counted(counts[Site::Release], "release") + ", " + counted(counts[Site::Call], "call"));
     for (const Site &site : sites) {
         uint64_t words = 0;
         for (uint64_t size : site.sizes)

@@ -1,5 +1,5 @@
-// What -fdurable-report tells of a file: the sections of each function, the places where a record may be made, with what
-// it has and what follows, and memory whose contents nobody knows.
+// What -fdurable-report tells of a file: the sections of each function, the places where a record may be made, with
+// what it has and what follows, and memory whose contents nobody knows.
 //
 // RUN: %durumcc -fido -fdurable-report -O2 -Wall -Wextra -Werror -c %s -o %t.o 2>&1 | %filecheck
 // RUN: %durumcc -fido -O2 -c %s -o %t.o 2>&1 | count 0
