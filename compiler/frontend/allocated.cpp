@@ -44,10 +44,12 @@ class AllocatedVisitor : public RecursiveASTVisitor<AllocatedVisitor> {
     AllocatedVisitor(Allocated &allocated, ASTContext &context)
         : allocated(allocated), context(context) {}
 
-    // What templates say is said of each of their instances.
+    // What templates say is said of each of their instances. And Clang itself may have to run what
+    // is constexpr.
     bool TraverseDecl(Decl *declaration) {
         const auto *scope = dyn_cast_or_null<DeclContext>(declaration);
-        if (scope && scope->isDependentContext())
+        const auto *function = dyn_cast_or_null<FunctionDecl>(declaration);
+        if ((scope && scope->isDependentContext()) || (function && function->isConstexpr()))
             return true;
         return RecursiveASTVisitor::TraverseDecl(declaration);
     }

@@ -3,6 +3,7 @@
 #include "canonical.h"
 #include "types.h"
 
+#include "clang/AST/Attr.h"
 #include "clang/AST/DeclCXX.h"
 #include "clang/AST/RecordLayout.h"
 #include "llvm/ADT/DenseMap.h"
@@ -69,6 +70,9 @@ class Walk {
             return hides(type, " has virtual functions");
         if (one && one->getNumBases() > 0)
             return hides(type, " has a base class");
+        // `alignas(T) unsigned char place[sizeof(T)]`, and std::aligned_storage.
+        if (llvm::any_of(record->fields(), is_place))
+            return hides(type, " has aligned bytes, in which an object may lie");
         if (record->isUnion())
             return !has_pointer(*record) || hides(type, " is a union with a pointer");
         const ASTRecordLayout &layout = context.getASTRecordLayout(record);
@@ -84,6 +88,16 @@ class Walk {
             open.push_back(inner);
         }
         return true;
+    }
+
+    static bool is_place(const FieldDecl *member) {
+        const QualType type = element(member->getType());
+        const RecordDecl *inner = record_of(type);
+        const bool is_bytes = type->isStdByteType() ||
+                              type->isSpecificBuiltinType(BuiltinType::UChar) ||
+                              (inner && inner->field_empty());
+        return is_bytes &&
+               (member->hasAttr<AlignedAttr>() || (inner && inner->hasAttr<AlignedAttr>()));
     }
 
     // The threads' library's, whose state after a crash is nobody's.

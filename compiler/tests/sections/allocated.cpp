@@ -2,10 +2,12 @@
 //
 // RUN: %front-end -fido -fdurable-malloc -Wall -Wextra -Werror -O1 -S -emit-llvm -o - %s | %filecheck
 // RUN: %durumcc -fido -fdurable-malloc -S -emit-llvm -o - %s | %filecheck --check-prefix=LOWERED
+// RUN: %durumcc -fido -fdurable-malloc -std=c++20 -O2 -g -Wall -Wextra -Werror -c -o %t.o %s
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <type_traits>
 
 struct node {
     node *next;
@@ -18,6 +20,9 @@ struct guarded {
 struct derived : node {
     node *more;
 };
+struct place {
+    alignas(node) unsigned char bytes[sizeof(node)];
+};
 struct dynamic {
     virtual void call();
     node *first;
@@ -28,6 +33,17 @@ void use(void *);
 template <class T> T *make(std::size_t count) {
     return static_cast<T *>(std::malloc(count * sizeof(T)));
 }
+
+#if __cplusplus >= 202002
+// What runs when it is compiled.
+constexpr int sum() {
+    node *one = new node{nullptr, 1};
+    const int value = one->value;
+    delete one;
+    return value;
+}
+static_assert(sum() == 1);
+#endif
 
 // CHECK-LABEL: define {{.*}}@_Z7objectsm(
 // LOWERED-LABEL: define {{.*}}@_Z7objectsm(
@@ -49,6 +65,10 @@ void objects(std::size_t n) {
     use(new derived);
     // CHECK: @"__durum_ido_untyped _Znwm\0A'dynamic' has virtual functions"
     use(new dynamic);
+    // CHECK: @"__durum_ido_untyped _Znwm\0A'place' has aligned bytes, in which an object may lie"
+    use(new place);
+    // CHECK: @"__durum_ido_untyped _Znwm\0A{{.*}} has aligned bytes, in which an object may lie"
+    use(new std::aligned_storage<sizeof(node), alignof(node)>::type);
     // CHECK: @"__durum_ido_typed _Znam\0Ai8\0A"
     use(new char[n]);
     // CHECK: @"__durum_ido_untyped _Znam\0Abytes may hold anything"

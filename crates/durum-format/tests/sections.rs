@@ -464,7 +464,11 @@ fn contents() -> impl Strategy<Value = Contents> {
         any::<u64>().prop_map(Lock::named),
     ];
     let locks = prop::collection::hash_set(lock, 0..=LOCKS_MAX);
-    let change = prop_oneof![Just(BitsChange::Taken), Just(BitsChange::Freed)];
+    let change = prop_oneof![
+        Just(BitsChange::Taken),
+        Just(BitsChange::TakenBlank),
+        Just(BitsChange::Freed)
+    ];
     let bits = (address.clone(), any::<u64>(), change).prop_map(|(address, mask, change)| Bits {
         address,
         mask,

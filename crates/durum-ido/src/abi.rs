@@ -155,7 +155,7 @@ pub unsafe extern "C" fn __durum_ido_record_word(
     let is_untold = (thread.slot.as_ref()).is_some_and(|slot| slot.memory.is_untold());
     match (thread.depth, thread.is_published || is_untold) {
         (0, _) => {}
-        (1, false) => record::begin_word(thread),
+        (1, false) => record::begin_word(thread, region),
         // SAFETY: as the caller promises.
         _ => unsafe { record::make(thread, region, words.cast(), 0) },
     }

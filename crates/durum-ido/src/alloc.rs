@@ -75,11 +75,12 @@ fn take(
     is_told: bool,
 ) -> durum::Result<*mut u8> {
     let taking = memory.taking.get_or_insert_with(|| pool.taking());
-    let made = pool.take(taking, ty.id, size, ALIGN, |start, size| {
+    let is_blank = ty.has_pointers && matches!(contents, Contents::Any);
+    let made = pool.take(taking, ty.id, (size, ALIGN), is_blank, |start, size| {
         // SAFETY: in a puddle of the heap that is open.
         unsafe { lines.add(start, size) };
     })?;
-    let is_full = taking.bits().len() > TAKEN_MAX;
+    let is_full = taking.words() > TAKEN_MAX;
     // Small objects lie side by side, so there may be something behind.
     let whole = match ty.has_pointers {
         true => size.next_multiple_of(ALIGN),
@@ -88,9 +89,7 @@ fn take(
     // SAFETY: was just taken; the source is the caller's.
     unsafe {
         match contents {
-            Contents::Any if ty.has_pointers => {
-                memory.blank.push((made.expose_provenance(), whole))
-            }
+            Contents::Any if is_blank => memory.blank.push((made.expose_provenance(), whole)),
             Contents::Any => {}
             Contents::Zeros => line::zero(made, whole),
             Contents::Copy(source, len) => {

@@ -21,7 +21,7 @@
 //! | `code`, `names`, `program`, `reach` | code that can go on, the program's locks and addresses, and the heap's |
 //! | `repeats`, `lines`, `memory` | stores that are not durable yet, memory that was taken and freed |
 //! | `deposit` | code that completes sections without the program |
-//! | `slots`, `stack`, `held` | places for records, stacks, locks |
+//! | `slots`, `stack`, `held`, `stats` | places for records, stacks, locks, what is counted |
 //! | `thread` | what is known of a thread: all of that |
 //! | `record`, `section` | records, and where sections begin and end |
 //! | `refusals` | what sections may not do |
@@ -61,6 +61,7 @@ mod section;
 mod sites;
 mod slots;
 mod stack;
+mod stats;
 mod thread;
 mod types;
 

@@ -17,7 +17,7 @@ use durum_format::section::{BITS_MAX, Bits, RecordWriter};
 use durum_persist::line::{self, prefetch_to_write};
 use durum_persist::record;
 
-use crate::sites::{TELL_FREED, TELL_TAKEN, WAIT_FOR_SECTIONS};
+use crate::sites::{FILL_BLANK, TELL_FREED, TELL_TAKEN, WAIT_FOR_SECTIONS};
 
 /// Words of bitmaps that a thread may have taken between two records. The rest of a record is for what was freed.
 pub(crate) const TAKEN_MAX: usize = 8;
@@ -128,6 +128,9 @@ impl Memory {
     #[inline]
     pub(crate) fn fill_blank(&mut self, mut wrote: impl FnMut(usize, usize)) {
         for (start, size) in self.blank.drain(..) {
+            if record::leaves_out(FILL_BLANK) {
+                continue;
+            }
             // SAFETY: was taken, and is not anybody's yet.
             unsafe { line::zero(ptr::with_exposed_provenance_mut(start), size) };
             wrote(start, size);

@@ -19,7 +19,7 @@ use crate::heap::{self, Heap, VERSION};
 use crate::layout::HeapRoot;
 use crate::open_error::{OpenError, refuse};
 use crate::reach::{self, EPOCH_END};
-use crate::{resume, slots, thread};
+use crate::{resume, slots, stats, thread};
 
 /// A heap is open, and its sections are completed.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
@@ -36,6 +36,7 @@ const POOL: &str = "heap";
 /// what the store says. No heap is open then.
 pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
     static OPENING: Mutex<()> = Mutex::new(());
+    stats::begin_if_wanted();
     let _one_at_a_time = locked(&OPENING);
     if let Some(open) = heap::path() {
         let open = open.display();

@@ -112,6 +112,7 @@ pub(crate) unsafe fn make(
         thread.note_published(memory::epoch());
     }
     thread.is_stale = false;
+    thread.region.begin(region.words);
     thread.stack.note_recorded();
     if let Some(slot) = &mut thread.slot {
         // ORDER: behind the record, which tells of them; durable with the region's stores, before another record does
@@ -232,14 +233,16 @@ pub(crate) fn idle(thread: &mut Thread, lock: usize) {
     // ORDER: durable before the lock is free; else a crash finds a claim to a lock that another section has taken
     // since, and does again what that one builds upon.
     publish(thread, written, IDLE_WRITE, IDLE_FENCE);
+    thread.region.end();
     thread.stack.note_idle();
     thread.note_ended();
 }
 
 /// In front of a word that needs no record: what it may link is durable when this returns.
 #[inline]
-pub(crate) fn begin_word(thread: &mut Thread) {
+pub(crate) fn begin_word(thread: &mut Thread, region: &Region) {
     thread.is_word = true;
+    thread.region.begin(region.words);
     if thread.lines.drain() {
         // ORDER: what was written before is durable before the word that leads there; else a crash finds the word, and
         // not what it leads to.
@@ -251,6 +254,7 @@ pub(crate) fn begin_word(thread: &mut Thread) {
 #[inline]
 fn end_word(thread: &mut Thread) {
     thread.is_word = false;
+    thread.region.end();
     if thread.lines.drain() {
         // ORDER: durable before the lock is free; else whoever takes it next builds on what a crash takes back.
         line::fence(STORES_FENCE);

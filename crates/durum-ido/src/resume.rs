@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ops::Range;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::{Barrier, Mutex, PoisonError};
 
 use durum::primitive::locked;
@@ -15,17 +15,20 @@ use durum::{Freed, InterruptedSections, Pool, SectionPuddle, Store};
 use durum_format::section::{
     Bits, BitsChange, Code, FrameLink, Head, LockKind, Record, Slot as Recorded, State,
 };
+use durum_persist::line;
 
 use crate::alloc;
 use crate::code::{self, Function};
 use crate::fatal::fatal;
 use crate::heap;
+use crate::lines::Lines;
 use crate::locks::claims;
 use crate::memory;
 use crate::names;
 use crate::open_error::{OpenError, refuse};
 use crate::program;
 use crate::reach;
+use crate::sites::TAKEN_FENCE;
 use crate::slots::Slot;
 use crate::stack::Stack;
 use crate::thread;
@@ -138,8 +141,29 @@ fn freed(pool: &Pool, bits: impl Iterator<Item = Bits>) -> durum::Result<Vec<Fre
     freed.collect()
 }
 
+/// What a record says is taken and to be of zeros is so, durably when this returns: the region that it begins has
+/// stored there already, in part, and does so again.
+fn fill_blank(pool: &Pool, bits: impl Iterator<Item = Bits>) -> durum::Result<()> {
+    let mut lines = Lines::default();
+    for bits in bits.filter(|bits| bits.change == BitsChange::TakenBlank) {
+        for (start, size) in pool.taken_by_record(bits)? {
+            // SAFETY: an object of the pool, which only the section knows.
+            unsafe {
+                line::zero(ptr::with_exposed_provenance_mut(start), size);
+                lines.add(start, size);
+            }
+        }
+    }
+    if lines.drain() {
+        // ORDER: durable before the section makes another record, which does not tell of it.
+        line::fence(TAKEN_FENCE);
+    }
+    Ok(())
+}
+
 fn section(mut slot: Slot, record: &Record<'_>, pool: &Pool) -> Result<Section, OpenError> {
     slot.sequence = record.sequence;
+    fill_blank(pool, record.bits())?;
     for freed in freed(pool, record.bits())? {
         slot.memory.free(freed);
     }

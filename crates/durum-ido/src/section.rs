@@ -134,6 +134,7 @@ pub(crate) fn wrote(thread: &mut Thread, start: usize, size: usize) {
     if cfg!(debug_assertions) && !has_record {
         fatal!("a store to {start:#x} has no record");
     }
+    thread.region.note_store();
     // SAFETY: compiled code has just stored there.
     unsafe {
         match thread.stack.holds(start) {

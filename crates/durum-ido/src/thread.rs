@@ -18,6 +18,7 @@ use crate::memory;
 use crate::reach;
 use crate::slots::{self, Slot};
 use crate::stack::Stack;
+use crate::stats::OpenRegion;
 
 /// A thread. Compiled code reads the first members (docs/reference/ido-ir.md), and passes its address on.
 #[derive(Debug, Default)]
@@ -47,6 +48,8 @@ pub struct Thread {
     /// How many regions of `durum_durable_begin` are open.
     pub(crate) unguarded: u32,
     pub(crate) lines: Lines,
+    /// The region in which it is.
+    pub(crate) region: OpenRegion,
     pub(crate) stack: Stack,
     /// Where it records; none while it has recorded nothing.
     pub(crate) slot: Option<Slot>,

@@ -3,7 +3,7 @@
 
 use durum_format::section::Bits;
 
-use crate::alloc::{Freed, Taking, puddle_needed_at};
+use crate::alloc::{Freed, Taking, objects_of, puddle_needed_at};
 use crate::error::{Error, Result};
 use crate::opened::{Durability, Pool};
 use crate::tx::Transaction;
@@ -17,6 +17,7 @@ impl Pool {
 
     /// Reserves `size` bytes, aligned to `align`, for objects of type `type_id`, as [`Tx::alloc_bytes`] does. Nothing
     /// of it is durable; what has to be before a record tells of it is given to `fresh`, as addresses and sizes.
+    /// `is_blank`: records tell that it is to be zeros.
     ///
     /// # Errors
     /// `ObjectSize`; store errors when the pool has to grow (a full disk).
@@ -27,13 +28,13 @@ impl Pool {
         &self,
         taking: &mut Taking,
         type_id: u64,
-        size: usize,
-        align: usize,
+        (size, align): (usize, usize),
+        is_blank: bool,
         fresh: impl FnMut(usize, usize),
     ) -> Result<*mut u8> {
         // Of one that changes nothing: who needs the store at rest waits for it.
         let passing = Transaction::begin(self, Durability::Durable)?;
-        let taken = taking.take(&*self.inner, type_id, size, align, fresh);
+        let taken = taking.take(&*self.inner, type_id, (size, align), is_blank, fresh);
         passing.commit()?;
         Ok(std::ptr::with_exposed_provenance_mut(taken?))
     }
@@ -75,6 +76,23 @@ impl Pool {
         match unsafe { puddle.as_ref() }.pool_key == self.inner.key {
             true => Freed::recorded(&*self.inner, puddle, bits),
             false => Ok(None),
+        }
+    }
+
+    /// The objects of which a record of an interrupted section tells that they are taken, by their addresses and sizes;
+    /// those that lie in memory of this pool.
+    ///
+    /// # Errors
+    /// `DamagedHeap`, and those of mapping a puddle.
+    #[doc(hidden)]
+    pub fn taken_by_record(&self, bits: Bits) -> Result<Vec<(usize, usize)>> {
+        let Some(puddle) = puddle_needed_at(bits.address as usize)? else {
+            return Ok(Vec::new());
+        };
+        // SAFETY: puddles live while their store is open, which the pool keeps open.
+        match unsafe { puddle.as_ref() }.pool_key == self.inner.key {
+            true => objects_of(&*self.inner, puddle, bits),
+            false => Ok(Vec::new()),
         }
     }
 

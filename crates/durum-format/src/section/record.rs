@@ -207,7 +207,8 @@ impl<'a> Bank<'a> {
             }
             at += 2;
         }
-        self.check_bits(at, parts.bits, &[BitsChange::Taken, BitsChange::Freed])?;
+        let any = [BitsChange::Taken, BitsChange::TakenBlank, BitsChange::Freed];
+        self.check_bits(at, parts.bits, &any)?;
         Ok(Found::Section(Record {
             sequence,
             code,

@@ -237,12 +237,16 @@ pub struct Bits {
 pub enum BitsChange {
     /// The section has taken what they stand for: they are 1 before it goes on.
     Taken,
+    /// The same, and the bytes of what they stand for are zeros before it goes on.
+    TakenBlank,
     /// A section has freed it: they are 0 when all sections have ended that were under way.
     Freed,
 }
 
 /// The bit of an address that says [`BitsChange::Freed`].
 const FREED: u64 = 1;
+/// The one that says [`BitsChange::TakenBlank`].
+const BLANK: u64 = 2;
 
 impl Bits {
     /// The words on the media. `None` for an address that is none of a word.
@@ -250,6 +254,7 @@ impl Bits {
     pub(super) fn to_words(self) -> Option<[u64; 2]> {
         let flag = match self.change {
             BitsChange::Taken => 0,
+            BitsChange::TakenBlank => BLANK,
             BitsChange::Freed => FREED,
         };
         let is_word = self.address.is_multiple_of(8);
@@ -258,12 +263,14 @@ impl Bits {
 
     /// The bits of two words on the media, whatever the address is.
     pub(super) fn from_words([address, mask]: [u64; 2]) -> Self {
-        let change = match address & FREED {
-            0 => BitsChange::Taken,
-            _ => BitsChange::Freed,
+        let (flag, change) = match address & (FREED | BLANK) {
+            0 => (0, BitsChange::Taken),
+            BLANK => (BLANK, BitsChange::TakenBlank),
+            // With both it is no address.
+            _ => (FREED, BitsChange::Freed),
         };
         Self {
-            address: address & !FREED,
+            address: address & !flag,
             mask,
             change,
         }

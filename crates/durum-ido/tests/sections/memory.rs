@@ -2,11 +2,13 @@
 
 use std::ffi::c_void;
 use std::path::Path;
+use std::sync::atomic::AtomicPtr;
 use std::sync::{Barrier, Once};
 
 use durum_format::extent;
 use durum_ido::abi::*;
 use durum_ido::abi_locks::*;
+use durum_ido::abi_typed::__durum_ido_typed_malloc;
 use durum_persist::record::{self, Trace};
 use durum_persist::simulate::{Plan, Report, Rules, explore_with_recovery};
 use durum_persist::{Site, count};
@@ -21,23 +23,26 @@ use crate::support::{alone, on_a_thread, open, recorded, with_heap};
 const REPLACE: u64 = 0x1010_1010_1010;
 const EXCHANGE: u64 = 0x2020_2020_2020;
 const TOUCH: u64 = 0x3030_3030_3030;
+const BLANK: u64 = 0x4040_4040_4040;
 
 static REPLACE_REGIONS: [Region; 1] = [region(REPLACE, 1, 6)];
 static EXCHANGE_REGIONS: [Region; 2] = [region(EXCHANGE, 1, 4), region(EXCHANGE, 2, 5)];
 static TOUCH_REGIONS: [Region; 1] = [region(TOUCH, 1, 3)];
+static BLANK_REGIONS: [Region; 1] = [region(BLANK, 1, 5)];
 
-struct Functions([Function; 3]);
+struct Functions([Function; 4]);
 unsafe impl Sync for Functions {}
 
 static FUNCTIONS: Functions = Functions([
     function(REPLACE, c"replace", resume_replace, &REPLACE_REGIONS),
     function(EXCHANGE, c"exchange", resume_exchange, &EXCHANGE_REGIONS),
     function(TOUCH, c"touch", resume_touch, &TOUCH_REGIONS),
+    function(BLANK, c"blank", resume_blank, &BLANK_REGIONS),
 ]);
 
 pub fn register() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 3) });
+    ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 4) });
 }
 
 /// What the root has in the place of a box: where it lies.
@@ -121,8 +126,53 @@ unsafe fn put_in([root, index, fresh, size, old]: [u64; 5]) {
 
 resumes!(resume_exchange: 1 => take_out, _ => put_in);
 
+/// Of boxes with three pointers, which nobody stores.
+const BLANK_SIZE: u64 = 48;
+
+static BLANK_TYPE: AllocatedType = AllocatedType {
+    text: c"struct \"blank\"(48,8){16:\"unset\":[*any;3];}\n".as_ptr(),
+    known: AtomicPtr::new(std::ptr::null_mut()),
+};
+
+/// Such a box takes the place of another one, in which something is left that is no pointer.
+unsafe fn blank(root: *mut Root, index: u64, value: u64) {
+    unsafe {
+        lock(root);
+        let fresh = __durum_ido_typed_malloc(BLANK_SIZE as usize, &raw const BLANK_TYPE);
+        let old = place(root, index).read();
+        let words = [
+            address(root),
+            index,
+            address(fresh.cast::<u64>()),
+            old,
+            value,
+        ];
+        record(__durum_ido_thread(), &BLANK_REGIONS[0], words);
+        blank_one(words);
+    }
+}
+
+unsafe fn blank_one([root, index, fresh, old, value]: [u64; 5]) {
+    unsafe {
+        let (thread, root) = (__durum_ido_thread(), at(root));
+        fill(fresh, BLANK_SIZE, value);
+        store(thread, place(root, index), fresh);
+        if old != 0 {
+            for unset in 2..5 {
+                store(thread, at::<u64>(old).add(unset), 0x5a5a_5a5a_5a5a_5a5a);
+            }
+        }
+        nv_free(at::<c_void>(old));
+        unlock(root);
+    }
+}
+
+resumes!(resume_blank: _ => blank_one);
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
+    /// One whose type has pointers takes the place of one of that type.
+    Blank(u64, u64),
     Replace(u64, u64, u64),
     Exchange(u64, u64),
     /// Taken outside of sections, and what was there is freed outside.
@@ -137,6 +187,7 @@ unsafe fn run(root: *mut Root, step: Step) {
         match step {
             Step::Replace(index, size, value) => replace(root, index, size, value),
             Step::Exchange(index, size) => exchange(root, index, size),
+            Step::Blank(index, value) => blank(root, index, value),
             Step::Outside(index, size, value) => {
                 let (fresh, old) = (nv_malloc(size as usize), place(root, index).read());
                 lock(root);
@@ -155,6 +206,7 @@ fn after(mut state: State, step: Step) -> State {
             state[index as usize] = (size, value);
         }
         Step::Exchange(index, size) => state[index as usize] = (size, 0),
+        Step::Blank(index, value) => state[index as usize] = (BLANK_SIZE, value),
     }
     state
 }
@@ -290,6 +342,27 @@ const OUTSIDE: [Step; 4] = [
     Step::Outside(1, 24, 3),
     Step::Outside(1, 1000, 4),
 ];
+
+const BLANKS: [Step; 6] = [
+    Step::Blank(0, 1),
+    Step::Blank(0, 2),
+    Step::Blank(1, 3),
+    Step::Blank(0, 4),
+    Step::Blank(1, 5),
+    Step::Blank(0, 6),
+];
+
+#[test]
+fn what_was_there_before_looks_like_no_pointer() {
+    let _alone = alone();
+    let report = explore(&BLANKS, None, 0).unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{} points, {} images", report.points, report.images);
+}
+
+#[test]
+fn zeros_in_what_was_taken_are_needed() {
+    canary(&BLANKS, "zeros where something was taken", 0);
+}
 
 #[test]
 fn what_sections_take_and_free_is_theirs_and_nothing_is_lost() {

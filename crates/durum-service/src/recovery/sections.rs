@@ -157,7 +157,7 @@ impl Found {
     fn note_bits(&mut self, bits: impl Iterator<Item = Bits>) {
         for bits in bits {
             match bits.change {
-                BitsChange::Taken => self.before.push(Word {
+                BitsChange::Taken | BitsChange::TakenBlank => self.before.push(Word {
                     address: bits.address,
                     kind: WriteKind::bits(bits.mask, 0),
                 }),

@@ -30,6 +30,7 @@ pub(crate) use growth::{FILLED_MIN, Grow};
 pub(crate) use heap::PuddleHeap;
 pub(crate) use pool::ThreadCache;
 pub(crate) use pool_heap::{PoolHeap, Puddles};
+pub(crate) use recorded::objects_of;
 pub use recorded::{Freed, Taking};
 
 pub(crate) use puddle::{Puddle, puddle_at, puddle_followed_at, puddle_near_at, puddle_needed_at};

@@ -97,6 +97,23 @@ impl Places {
         })
     }
 
+    /// Where the objects begin.
+    pub(super) fn addresses(&self) -> Vec<usize> {
+        match self.slab() {
+            Some(slab) => (0..64)
+                .filter(|bit| self.mask >> bit & 1 != 0)
+                .map(|bit| slab.element_address(64 * self.word + bit))
+                .collect(),
+            None => {
+                let base = self.puddle().address;
+                self.fold_objects(Vec::new(), |mut found, position, object| {
+                    found.push(base + position * GRANULE_SIZE + object.data_offset());
+                    found
+                })
+            }
+        }
+    }
+
     /// The address of the word on the media.
     pub(super) fn media_word(&self) -> usize {
         match self.slab() {

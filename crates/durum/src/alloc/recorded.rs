@@ -41,6 +41,8 @@ pub struct Taking {
     cache: ThreadCache,
     /// What no durable record tells of.
     taken: Vec<Places>,
+    /// The same, whose bytes are to be zeros.
+    blank: Vec<Places>,
     /// Slabs of which nobody else knows yet.
     new_slabs: Vec<Arc<Slab>>,
 }
@@ -50,18 +52,19 @@ impl Taking {
         Self {
             cache: ThreadCache::new(pool_key),
             taken: Vec::new(),
+            blank: Vec::new(),
             new_slabs: Vec::new(),
         }
     }
 
     /// Reserves an object: its address. What has to be durable before a record tells of it is given to `fresh`, as
-    /// addresses and sizes.
+    /// addresses and sizes. `is_blank`: it is to be zeros when the section goes on that takes it.
     pub(crate) fn take(
         &mut self,
         pool: &impl Allocate,
         type_id: u64,
-        size: usize,
-        align: usize,
+        (size, align): (usize, usize),
+        is_blank: bool,
         mut fresh: impl FnMut(usize, usize),
     ) -> Result<usize> {
         let (data_offset, granules) = object_extent(size, align)?;
@@ -72,13 +75,13 @@ impl Taking {
                 type_id,
                 element_size,
             };
-            return self.take_element(pool, class, fresh);
+            return self.take_element(pool, class, is_blank, fresh);
         }
         let (puddle, position) = pool.place(granules, |puddle, heap| {
             heap.reserve_object(puddle, granules, data_offset)
         })?;
         let place = Places::extent(puddle, position);
-        note(&mut self.taken, 0, place);
+        self.note(place, is_blank);
         let start = write_object_header(place.puddle(), position, type_id, size, data_offset);
         fresh(start, 16);
         Ok(start + data_offset)
@@ -88,6 +91,7 @@ impl Taking {
         &mut self,
         pool: &impl Allocate,
         class: Class,
+        is_blank: bool,
         mut fresh: impl FnMut(usize, usize),
     ) -> Result<usize> {
         let element = pool.reserve_element(&mut self.cache, class)?;
@@ -114,25 +118,40 @@ impl Taking {
             self.new_slabs.push(shared);
         }
         before_store(place.puddle(), address, class.element_size as usize, KEEP);
-        note(&mut self.taken, 0, place);
+        self.note(place, is_blank);
         Ok(address)
     }
 
+    fn note(&mut self, place: Places, is_blank: bool) {
+        match is_blank {
+            true => note(&mut self.blank, 0, place),
+            false => note(&mut self.taken, 0, place),
+        }
+    }
+
     /// The bits of what was taken, one for each word: what a record tells.
-    pub fn bits(&self) -> impl ExactSizeIterator<Item = Bits> {
+    pub fn bits(&self) -> impl Iterator<Item = Bits> {
         let taken = self.taken.iter();
-        taken.map(|places| bits(places, BitsChange::Taken))
+        let blank = self.blank.iter();
+        taken
+            .map(|places| bits(places, BitsChange::Taken))
+            .chain(blank.map(|places| bits(places, BitsChange::TakenBlank)))
+    }
+
+    /// How many words these are in.
+    pub fn words(&self) -> usize {
+        self.taken.len() + self.blank.len()
     }
 
     /// Whether something was taken that no durable record tells of.
     #[inline]
     pub fn is_any(&self) -> bool {
-        !self.taken.is_empty()
+        self.words() > 0
     }
 
     /// Sets the bits, in memory; each word is given to `wrote`, by its address. From now on nobody tells of them.
     pub fn set(&mut self, mut wrote: impl FnMut(usize)) {
-        for places in self.taken.drain(..) {
+        for places in self.taken.drain(..).chain(self.blank.drain(..)) {
             wrote(change(&places, BitsChange::Taken));
         }
         for slab in self.new_slabs.drain(..) {
@@ -181,33 +200,7 @@ impl Freed {
         puddle: NonNull<Puddle>,
         bits: Bits,
     ) -> Result<Option<Self>> {
-        // SAFETY: puddles live while their store is open, and the caller keeps it open.
-        let owner = unsafe { puddle.as_ref() };
-        let heap = pool.heap_of(owner)?;
-        let (first, words) = (
-            owner.address + BITMAP_OFFSET as usize,
-            bitmap_words(owner.size as u64) as usize,
-        );
-        let address = bits.address as usize;
-        let word = |first: usize, words: usize| {
-            let word = address.checked_sub(first)? / 8;
-            (word < words).then_some(word)
-        };
-        let found = match word(first, words) {
-            Some(word) => Some(Places::extents(puddle, word, bits.mask)),
-            None => heap.slab_at(owner, address).and_then(|slab| {
-                let words = slab.geometry.bitmap_words as usize;
-                let word = word(slab.media_word(0), words)?;
-                Some(Places::elements(
-                    puddle,
-                    NonNull::from(slab),
-                    word,
-                    bits.mask,
-                ))
-            }),
-        };
-        let live = found.map(|places| places.that_are(true));
-        let live = live.filter(|places| places.mask != 0);
+        let live = live_places(pool, puddle, bits)?;
         Ok(live.map(|places| {
             places.begin_free();
             Self { places, slab: None }
@@ -263,6 +256,59 @@ impl Freed {
     }
 }
 
+/// The places that bits stand for of which a record tells, without those that are free.
+fn live_places(pool: &impl Grow, puddle: NonNull<Puddle>, bits: Bits) -> Result<Option<Places>> {
+    // SAFETY: puddles live while their store is open, and the caller keeps it open.
+    let owner = unsafe { puddle.as_ref() };
+    let heap = pool.heap_of(owner)?;
+    let (first, words) = (
+        owner.address + BITMAP_OFFSET as usize,
+        bitmap_words(owner.size as u64) as usize,
+    );
+    let address = bits.address as usize;
+    let word = |first: usize, words: usize| {
+        let word = address.checked_sub(first)? / 8;
+        (word < words).then_some(word)
+    };
+    let found = match word(first, words) {
+        Some(word) => Some(Places::extents(puddle, word, bits.mask)),
+        None => heap.slab_at(owner, address).and_then(|slab| {
+            let words = slab.geometry.bitmap_words as usize;
+            let word = word(slab.media_word(0), words)?;
+            Some(Places::elements(
+                puddle,
+                NonNull::from(slab),
+                word,
+                bits.mask,
+            ))
+        }),
+    };
+    let live = found.map(|places| places.that_are(true));
+    Ok(live.filter(|places| places.mask != 0))
+}
+
+/// The objects that bits stand for of which a record tells, by their addresses and sizes.
+///
+/// # Errors
+/// Those of reading the puddle for the first time.
+pub(crate) fn objects_of(
+    pool: &impl Grow,
+    puddle: NonNull<Puddle>,
+    bits: Bits,
+) -> Result<Vec<(usize, usize)>> {
+    let Some(places) = live_places(pool, puddle, bits)? else {
+        return Ok(Vec::new());
+    };
+    // SAFETY: puddles live while their store is open, and the caller keeps it open.
+    let owner = unsafe { puddle.as_ref() };
+    let heap = pool.heap_of(owner)?;
+    let found = places.addresses().into_iter().filter_map(|address| {
+        let object = heap.object_at(owner, address)?;
+        Some((object.address, object.len))
+    });
+    Ok(found.collect())
+}
+
 fn bits(places: &Places, change: BitsChange) -> Bits {
     Bits {
         address: places.media_word() as u64,
@@ -279,7 +325,7 @@ fn change(places: &Places, change: BitsChange) -> usize {
     // SAFETY: a bitmap word in a mapped puddle, which all threads change by atomic operations.
     unsafe {
         match change {
-            BitsChange::Taken => line::fetch_or_u64(target, places.mask),
+            BitsChange::Taken | BitsChange::TakenBlank => line::fetch_or_u64(target, places.mask),
             BitsChange::Freed => line::fetch_and_u64(target, !places.mask),
         };
     }
