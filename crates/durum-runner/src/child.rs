@@ -1,5 +1,8 @@
 //! What happens between the fork and the code's first instruction. The program that forks may have any number of
 //! threads, of which the child has one: so it allocates nothing and takes no lock, and makes system calls only.
+//!
+//! There are two processes. The first is made without a signal at its end, so that the program notices no child, and
+//! executes nothing, as that would give it the signal back. Its child becomes the code.
 
 use std::ffi::CStr;
 use std::io;
@@ -23,6 +26,7 @@ pub(crate) const ABOVE: RawFd = 16;
 pub(crate) enum Step {
     Session = 1,
     Parent,
+    Process,
     Descriptors,
     Limits,
     Privileges,
@@ -32,9 +36,10 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    const ALL: [Step; 8] = [
+    const ALL: [Step; 9] = [
         Step::Session,
         Step::Parent,
+        Step::Process,
         Step::Descriptors,
         Step::Limits,
         Step::Privileges,
@@ -47,6 +52,7 @@ impl Step {
         match self {
             Step::Session => "a session of its own",
             Step::Parent => "to end with its parent",
+            Step::Process => "a process",
             Step::Descriptors => "its descriptors",
             Step::Limits => "its limits",
             Step::Privileges => "no new privileges",
@@ -76,19 +82,65 @@ pub(crate) struct Prepared<'p> {
     pub(crate) socket: BorrowedFd<'p>,
     pub(crate) code: BorrowedFd<'p>,
     pub(crate) status: BorrowedFd<'p>,
+    /// Tells the code's number, and then how it has ended: three numbers of 4 bytes.
+    pub(crate) ended: BorrowedFd<'p>,
     pub(crate) files: BorrowedFd<'p>,
     pub(crate) limits: &'p [Limit],
     pub(crate) bounds: &'p Bounds,
 }
 
 impl Prepared<'_> {
-    /// Becomes the code, or tells why not.
+    /// Starts the code, tells its number, waits for its end, and tells how that was.
     ///
     /// # Safety
     /// In a child that was just forked, which nothing else runs in.
-    pub(crate) unsafe fn become_code(&self) -> ! {
-        // SAFETY: as the caller promises.
-        let Err((step, number)) = unsafe { self.narrow() };
+    pub(crate) unsafe fn be_between(&self) -> ! {
+        // SAFETY: as the caller promises; system calls only.
+        unsafe {
+            if let Err(failed) = self.start_between() {
+                self.fail(failed);
+            }
+            let between = libc::getpid();
+            let code = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
+            if code == 0 {
+                self.become_code(between);
+            }
+            if let Err(failed) = check(Step::Process, code) {
+                self.fail(failed);
+            }
+            tell(self.ended, code as i32);
+            // Nobody's files stay open because of this process.
+            libc::dup3(self.ended.as_raw_fd(), 0, 0);
+            libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let flags = libc::WEXITED | libc::__WALL;
+            while libc::waitid(libc::P_PID, code as libc::id_t, &raw mut info, flags) != 0 {}
+            let ended = BorrowedFd::borrow_raw(0);
+            tell(ended, info.si_code);
+            tell(ended, info.si_status());
+            libc::_exit(0)
+        }
+    }
+
+    /// # Safety
+    /// As of [`Prepared::be_between`].
+    unsafe fn start_between(&self) -> Result<(), (Step, i32)> {
+        // SAFETY: of the process itself. Handlers of the program's never run here.
+        let signals = unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const all, ptr::null_mut())
+        };
+        check(Step::Session, signals.into())?;
+        // SAFETY: a new process, which has no terminal and hears of no signal of its parent's from here on.
+        unsafe { end_with(self.parent) }
+    }
+
+    /// Tells what failed, and ends this process.
+    ///
+    /// # Safety
+    /// As of [`Prepared::be_between`].
+    unsafe fn fail(&self, (step, number): (Step, i32)) -> ! {
         let [a, b, c, d] = number.to_ne_bytes();
         let message = [step as u8, a, b, c, d];
         // Where it was prepared, until all but those in their places are closed. Before, another file has that number.
@@ -104,18 +156,23 @@ impl Prepared<'_> {
         unsafe { libc::_exit(127) }
     }
 
+    /// Becomes the code, or tells why not.
+    ///
+    /// # Safety
+    /// As of [`Prepared::be_between`], in the child of this process.
+    unsafe fn become_code(&self, between: libc::pid_t) -> ! {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let Err(failed) = self.narrow(between);
+            self.fail(failed)
+        }
+    }
+
     /// # Safety
     /// As of [`Prepared::become_code`].
-    unsafe fn narrow(&self) -> Result<std::convert::Infallible, (Step, i32)> {
-        // SAFETY: a new process, which has no terminal and hears of no signal of its parent's from here on.
-        check(Step::Session, unsafe { libc::setsid() }.into())?;
-        // SAFETY: of the process itself.
-        let with_parent = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        check(Step::Parent, with_parent.into())?;
-        // SAFETY: asks only.
-        if unsafe { libc::getppid() } != self.parent {
-            return Err((Step::Parent, libc::ESRCH));
-        }
+    unsafe fn narrow(&self, between: libc::pid_t) -> Result<std::convert::Infallible, (Step, i32)> {
+        // SAFETY: the same.
+        unsafe { end_with(between) }?;
         // SAFETY: the signals' handlers are the parent's, and go with its memory; the mask would stay.
         let signals = unsafe {
             let mut none: libc::sigset_t = std::mem::zeroed();
@@ -182,6 +239,30 @@ impl Prepared<'_> {
         check(Step::Execution, executed)?;
         Err((Step::Execution, 0))
     }
+}
+
+/// A session of its own, and the end of this process with its parent.
+///
+/// # Safety
+/// In a process that was just forked.
+unsafe fn end_with(parent: libc::pid_t) -> Result<(), (Step, i32)> {
+    // SAFETY: of the process itself.
+    check(Step::Session, unsafe { libc::setsid() }.into())?;
+    // SAFETY: the same.
+    let with_parent = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    check(Step::Parent, with_parent.into())?;
+    // SAFETY: asks only.
+    match unsafe { libc::getppid() } == parent {
+        true => Ok(()),
+        false => Err((Step::Parent, libc::ESRCH)),
+    }
+}
+
+/// Writes a number. Who reads it may be gone; so is this process soon then.
+fn tell(to: BorrowedFd<'_>, number: i32) {
+    let bytes = number.to_ne_bytes();
+    // SAFETY: as long as it says.
+    let _ = unsafe { libc::write(to.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
 }
 
 fn check(step: Step, result: i64) -> Result<(), (Step, i32)> {

@@ -68,16 +68,19 @@ impl fmt::Display for Ended {
 /// The code ends with the thread that has started it, too.
 #[derive(Debug)]
 pub struct Running {
-    /// Absent once its end was seen.
+    /// The code. Absent once its end was seen.
     process: Option<OwnedFd>,
+    /// The process between: a child of this one, which nobody else finds.
+    between: OwnedFd,
+    ended: File,
     told: File,
     until: Instant,
     time: Duration,
 }
 
 impl Running {
-    /// Starts code, which has its end of `socket` as descriptor 3. Who waits for any child of this process finds it,
-    /// and its end is a signal (`SIGCHLD`), as of all that execute something: nobody else may wait for it.
+    /// Starts code, which has its end of `socket` as descriptor 3. Who waits for any child of this process finds none,
+    /// and no signal tells of its end.
     ///
     /// # Errors
     /// Of the system, with the step that failed. Nothing runs then.
@@ -90,6 +93,7 @@ impl Running {
         let above = |descriptor: &dyn AsFd| fcntl_dupfd_cloexec(descriptor.as_fd(), ABOVE);
         let nothing = above(&File::open("/dev/null")?)?;
         let ((told, tells), (status, says)) = (pipe()?, pipe()?);
+        let (ended, tells_end) = pipe()?;
         let (code, files) = (above(code)?, above(&bounds.files)?);
         let its_socket = above(&socket)?;
         drop(socket);
@@ -101,20 +105,24 @@ impl Running {
             socket: its_socket.as_fd(),
             code: code.as_fd(),
             status: says.as_fd(),
+            ended: tells_end.as_fd(),
             files: files.as_fd(),
             limits: &of_process,
             bounds,
         };
         let until = Instant::now() + limits.time;
-        let process = fork(&prepared)?;
-        let running = Running {
-            process: Some(process),
+        let between = fork(&prepared)?;
+        // Only the children have them from here on: their end says that one has executed the code, or has ended.
+        drop((tells, says, tells_end, its_socket));
+        let mut running = Running {
+            process: None,
+            between,
+            ended: File::from(ended),
             told: File::from(told),
             until,
             time: limits.time,
         };
-        // Only the child has them from here on: their end says that it has executed the code, or has ended.
-        drop((tells, says, its_socket));
+        running.process = running.hear_number().and_then(open_process);
         let mut failed = [0; 5];
         match File::from(status).read_exact(&mut failed) {
             Ok(()) => Err(Step::failed(failed)),
@@ -123,13 +131,21 @@ impl Running {
         }
     }
 
+    /// The next number that the process between tells.
+    fn hear_number(&mut self) -> Option<i32> {
+        let mut number = [0; 4];
+        self.ended.read_exact(&mut number).ok()?;
+        Some(i32::from_ne_bytes(number))
+    }
+
     /// Waits for the end of the code.
     ///
     /// # Errors
     /// Of the system; the code is killed.
     pub fn wait(mut self) -> io::Result<Ended> {
         let Some(process) = &self.process else {
-            return Err(io::Error::other("its end was seen before"));
+            // It has ended before it could be held.
+            return self.reap(String::new());
         };
         let mut told = Vec::new();
         let mut is_telling = true;
@@ -164,14 +180,18 @@ impl Running {
     }
 
     fn reap(&mut self, told: String) -> io::Result<Ended> {
-        let Some(process) = self.process.take() else {
-            return Err(io::Error::other("its end was seen before"));
-        };
-        let end = wait_for(&process)?;
+        self.process = None;
+        let end = (self.hear_number(), self.hear_number());
+        wait_for(&self.between)?;
         Ok(match end {
-            (libc::CLD_EXITED, 0) => Ended::Done,
-            (libc::CLD_EXITED, code) => Ended::Failed { code, told },
-            (_, signal) => Ended::Signalled { signal, told },
+            (Some(libc::CLD_EXITED), Some(0)) => Ended::Done,
+            (Some(libc::CLD_EXITED), Some(code)) => Ended::Failed { code, told },
+            (Some(_), Some(signal)) => Ended::Signalled { signal, told },
+            // The process between was killed, and the code with it.
+            _ => Ended::Signalled {
+                signal: libc::SIGKILL,
+                told,
+            },
         })
     }
 }
@@ -180,9 +200,17 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(process) = self.process.take() {
             let _ = rustix::process::pidfd_send_signal(&process, rustix::process::Signal::KILL);
-            let _ = wait_for(&process);
+            // Whatever it has mapped, it writes no more.
+            while let Err(Errno::INTR) = poll(&mut [PollFd::new(&process, PollFlags::IN)], None) {}
         }
+        let _ = wait_for(&self.between);
     }
+}
+
+/// Holds a process that the process between has not waited for yet; `None` where it has.
+fn open_process(number: i32) -> Option<OwnedFd> {
+    let number = rustix::process::Pid::from_raw(number)?;
+    rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()).ok()
 }
 
 /// The ends of a pipe: to read, and to write, which is for the child.
@@ -200,12 +228,12 @@ fn hear(from: &mut File, told: &mut Vec<u8>) -> io::Result<bool> {
     Ok(count > 0)
 }
 
-/// How a process ended: the kind of its end, and its code or signal.
-fn wait_for(process: &OwnedFd) -> io::Result<(i32, i32)> {
+/// Waits for the end of the process between. Nothing happens where that was seen before.
+fn wait_for(process: &OwnedFd) -> io::Result<()> {
     loop {
         // SAFETY: a row of numbers.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the process is a child of ours. If it executed nothing it has no signal.
+        // SAFETY: the process is a child of ours, without a signal at its end.
         let waited = unsafe {
             let number = process.as_raw_fd() as libc::id_t;
             libc::waitid(
@@ -215,18 +243,16 @@ fn wait_for(process: &OwnedFd) -> io::Result<(i32, i32)> {
                 libc::WEXITED | libc::__WALL,
             )
         };
-        if waited == 0 {
-            // SAFETY: it is there after a wait.
-            return Ok((info.si_code, unsafe { info.si_status() }));
-        }
         let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        match (waited, error.raw_os_error()) {
+            (0, _) | (_, Some(libc::ECHILD)) => return Ok(()),
+            (_, Some(libc::EINTR)) => {}
+            _ => return Err(error),
         }
     }
 }
 
-/// A child that is told of by a descriptor. It sends no signal at its end, if that is before the code is executed.
+/// A child that is told of by a descriptor, and by no signal at its end.
 fn fork(prepared: &Prepared<'_>) -> io::Result<OwnedFd> {
     let mut process: libc::c_int = -1;
     // SAFETY: as `fork`, with the number of the descriptor written to a place that lives. The child makes system calls
@@ -244,7 +270,7 @@ fn fork(prepared: &Prepared<'_>) -> io::Result<OwnedFd> {
     match child {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: this is the child.
-        0 => unsafe { prepared.become_code() },
+        0 => unsafe { prepared.be_between() },
         // SAFETY: the kernel has just made it.
         _ => Ok(unsafe { OwnedFd::from_raw_fd(process) }),
     }

@@ -1,7 +1,7 @@
 //! What code can do that is run, and what it cannot: each is tried by a program that is compiled for this, in C.
 
 use std::fs::File;
-use std::io::{IoSlice, Read, Write};
+use std::io::{IoSlice, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -167,21 +167,6 @@ fn it_has_what_it_needs_and_nothing_else() {
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "answer");
-}
-
-#[test]
-fn the_program_that_runs_it_notices_no_child() {
-    let (running, mut socket) = start(&limits());
-    // SAFETY: asks only.
-    let found = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
-    let error = std::io::Error::last_os_error();
-    // Other tests of this process may have children of the usual kind.
-    assert!(
-        found == 0 || error.raw_os_error() == Some(libc::ECHILD),
-        "{found}"
-    );
-    socket.write_all(b"e0").unwrap();
-    assert_eq!(running.wait().unwrap(), Ended::Done);
 }
 
 #[test]
