@@ -3,7 +3,7 @@
 # deposited, or what is in the file. Other code does not, and changes nothing.
 #
 #   completed.sh DURUM PROGRAM CODE KILLS OTHERS...
-set -eu
+set -euo pipefail
 durum=$1 program=$2 code=$3 kills=$4
 shift 4
 heap=$(mktemp -d /dev/shm/durum-completed.XXXXXX)/heap
