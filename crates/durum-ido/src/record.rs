@@ -50,12 +50,15 @@ pub(crate) unsafe fn make(
     debug_assert!(releasing == 0 || region.hands_over());
     let hands_over =
         (hands_over || region.hands_over()) && !durum_persist::record::leaves_out(TELL_NOTHING);
-    let may_tell = !hands_over && !thread.stack.needs_fence();
+    // SAFETY: as the caller promises.
+    let live_ins = unsafe { std::slice::from_raw_parts(words, region.words.into()) };
+    let has_locals = thread.stack.needs_fence(region, live_ins);
+    let may_tell = !hands_over && !has_locals;
     let is_told = may_tell && thread.lines.repeats().is_some();
     if !is_told {
-        if thread.stack.needs_fence() {
+        if has_locals {
             // ORDER: durable before the record; else a crash finds that and other locals.
-            thread.stack.write_back(&mut thread.lines);
+            thread.stack.write_back(true, &mut thread.lines);
         }
         make_stores_durable(&mut thread.lines);
     }
@@ -103,7 +106,7 @@ pub(crate) unsafe fn make(
     };
     // ORDER: what the record tells of is durable with it, and so are frames, which have checksums; else the next record
     // is found, which does not tell of it.
-    thread.stack.write_back(&mut thread.lines);
+    thread.stack.write_back(has_locals, &mut thread.lines);
     thread.lines.drain();
     // ORDER: the record is durable before the region stores anything; else a crash finds what was stored and goes on
     // with the region before, whose reads have changed.

@@ -14,6 +14,8 @@ use crate::sites::STACK_WRITE;
 
 /// Each part begins with a line: what writes back one thread's lines writes back no other's, and no other part's.
 const PART: usize = 64;
+/// So far from what it is used for a pointer may lie.
+const BESIDE: usize = 4096;
 
 /// Addresses of a stack that are not in use, below others that are.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,8 @@ pub(crate) struct Stack {
     recorded_gaps: Vec<Gap>,
     /// Frames from the outermost one on.
     frames: Vec<FrameLink>,
+    /// The outermost one whose live-ins lead to locals; more than there are, where none does.
+    first_with_locals: usize,
 }
 
 impl Stack {
@@ -70,6 +74,7 @@ impl Stack {
             gaps: Vec::new(),
             recorded_gaps: Vec::new(),
             frames: Vec::new(),
+            first_with_locals: usize::MAX,
         }
     }
 
@@ -94,6 +99,7 @@ impl Stack {
             recorded_gaps: gaps.clone(),
             gaps,
             frames: frames.iter().map(|(link, _)| *link).collect(),
+            first_with_locals: 0,
             ..Self::new(base, size)
         }
     }
@@ -135,10 +141,19 @@ impl Stack {
         self.is_unannounced = true;
     }
 
-    /// Whether a record may be whole, and what it leads to is not: frames have checksums, and so has what is announced.
+    /// Whether a record with these live-ins may be whole, and what it leads to is not: frames have checksums, and so has
+    /// what is announced.
     #[inline]
-    pub(crate) fn needs_fence(&self) -> bool {
+    pub(crate) fn needs_fence(&self, region: &Region, live_ins: &[u64]) -> bool {
         self.is_unannounced
+            && (self.first_with_locals < self.frames.len() || self.has_locals(region, live_ins))
+    }
+
+    /// Whether live-ins lead to locals, those of callers, too.
+    fn has_locals(&self, region: &Region, live_ins: &[u64]) -> bool {
+        // A pointer may lie beside what it is used for.
+        let near = self.base.saturating_sub(BESIDE) as u64..(self.end + BESIDE) as u64;
+        region.needs_locals() || live_ins.iter().any(|word| near.contains(word))
     }
 
     /// Takes a part of `size` bytes, where nothing lies that the last record needs.
@@ -208,12 +223,16 @@ impl Stack {
             ptr::copy_nonoverlapping(words, start.add(FRAME_HEAD_WORDS), count);
             std::slice::from_raw_parts_mut(start, FRAME_HEAD_WORDS + count)
         };
-        let live_ins = bytes.get_mut(FRAME_HEAD_WORDS..);
-        make_lasting(live_ins.unwrap_or_default(), region, early);
+        let live_ins = bytes.get_mut(FRAME_HEAD_WORDS..).unwrap_or_default();
+        let has_locals = self.has_locals(region, live_ins);
+        make_lasting(live_ins, region, early);
         let frame = FrameWriter::new(bytes, code, below).live_ins_in_place(count);
         let Some(Written { checksum, .. }) = frame.finish(salt) else {
             fatal!("{code}: {count} words of live-ins are too many for a frame");
         };
+        if has_locals {
+            self.first_with_locals = self.first_with_locals.min(self.frames.len());
+        }
         self.frames.push(FrameLink {
             index: ((place - self.base) / 8) as u16,
             checksum,
@@ -223,15 +242,23 @@ impl Stack {
 
     /// The innermost frame, which is at `place`, is not any more.
     pub(crate) fn end_call(&mut self, place: usize) {
-        match self.frames.pop() {
+        match self.take_frame() {
             Some(link) if self.base + usize::from(link.index) * 8 == place => self.give_back(place),
             _ => fatal!("the frame of a call is not the innermost one"),
         }
     }
 
+    fn take_frame(&mut self) -> Option<FrameLink> {
+        let link = self.frames.pop();
+        if self.first_with_locals == self.frames.len() {
+            self.first_with_locals = usize::MAX;
+        }
+        link
+    }
+
     /// Takes the innermost frame off, and with it what lies above.
     pub(crate) fn pop_frame(&mut self) -> Option<FrameLink> {
-        let link = self.frames.pop()?;
+        let link = self.take_frame()?;
         self.give_back(self.base + usize::from(link.index) * 8);
         Some(link)
     }
@@ -246,8 +273,11 @@ impl Stack {
         !self.is_needed_above() || self.recorded - self.base <= (self.end - self.base) / 2
     }
 
-    /// Writes back what is not durable yet.
-    pub(crate) fn write_back(&mut self, lines: &mut Lines) {
+    /// Writes back what is not durable yet, if the record behind that leads there.
+    pub(crate) fn write_back(&mut self, is_needed: bool, lines: &mut Lines) {
+        if !is_needed && self.frames.is_empty() {
+            return;
+        }
         if self.durable < self.top {
             // SAFETY: the stack's memory, which stays mapped as long as the thread has it.
             // ORDER: durable with the caller's fence, before the record that leads there; else a crash finds that and

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Behind so many bytes of the stack, a call is recorded before it lies above what the last record needs. */
-enum { STATES = 1024, NEAR = 512 };
+enum { STATES = 1024, NEAR = 512, BESIDE = 4096 };
 
 struct region {
     uint64_t code;
@@ -108,7 +108,7 @@ struct thread *__durum_ido_thread(void) {
 }
 
 /* Of a region. */
-enum { BEGINS_SECTION = 1, HANDS_OVER = 4 };
+enum { BEGINS_SECTION = 1, NEEDS_LOCALS = 2, HANDS_OVER = 4 };
 
 /* In the place of a lock: a region that none guards. */
 static const char unguarded;
@@ -169,13 +169,14 @@ static int write_stores_back(struct thread *thread) {
     return count > 0;
 }
 
-static void make_stores_durable(struct thread *thread) {
+static void make_stores_durable(struct thread *thread, int needs_stack) {
     int is_any = write_stores_back(thread);
-    if (thread->durable < thread->stack && strcmp(fault, "locals")) {
+    if (needs_stack && thread->durable < thread->stack && strcmp(fault, "locals")) {
         write_back(thread, thread->durable, thread->stack - thread->durable);
         is_any = 1;
     }
-    thread->durable = thread->stack;
+    if (needs_stack)
+        thread->durable = thread->stack;
     /* Without this fence a record may be there before what it builds on. */
     if (is_any && strcmp(fault, "fence"))
         fence(thread);
@@ -235,13 +236,23 @@ static void finish(struct thread *thread, uint64_t code, uint32_t words) {
     fence(thread);
 }
 
+/* Whether the region needs any, or one of a caller's. A pointer may lie beside what it is used for. */
+static int leads_to_locals(const struct thread *thread, const struct region *region, const uint64_t *words) {
+    const uint64_t begin = (uint64_t)thread->slot->stack - BESIDE;
+    int is_any = (region->flags & NEEDS_LOCALS) != 0;
+    for (int i = 0; i < region->words; i++)
+        is_any |= words[i] - begin < STACK + 2 * BESIDE;
+    return is_any;
+}
+
 static void record(struct thread *thread, const struct region *region, const void *words, const void *releasing) {
     int is_hidden = !((thread->hands_over | region->flags) & HANDS_OVER) || !strcmp(fault, "handed");
     /* Frames have no checksums here. */
-    int is_told = is_hidden && thread->durable >= thread->stack && thread->stored_count <= STORED_MAX;
+    int needs_stack = thread->frame || leads_to_locals(thread, region, words);
+    int is_told = is_hidden && !(needs_stack && thread->durable < thread->stack) && thread->stored_count <= STORED_MAX;
     thread->hands_over = region->flags;
     if (!is_told)
-        make_stores_durable(thread);
+        make_stores_durable(thread, needs_stack);
     thread->releasing = releasing;
     memcpy(next_bank(thread)->word, words, 8 * region->words);
     make_relative(region, next_bank(thread)->word);
@@ -473,14 +484,14 @@ int __durum_ido_pthread_mutex_trylock(pthread_mutex_t *lock) {
 static void settle(struct thread *thread) {
     if (thread->blocks.taken_count) {
         set_taken(thread, &thread->blocks);
-        make_stores_durable(thread);
+        make_stores_durable(thread, 0);
     }
 }
 /* It is in no section, and what it has freed is free, or will be. */
 static void idle(struct thread *thread) {
     if (__atomic_load_n(&under_way, __ATOMIC_SEQ_CST) == thread->is_published || !strcmp(fault, "wait"))
         clear_freed(thread, &thread->blocks);
-    make_stores_durable(thread);
+    make_stores_durable(thread, 0);
     thread->releasing = NULL;
     finish(thread, 0, 0);
     end_blocks(&thread->blocks);
@@ -489,7 +500,7 @@ static void idle(struct thread *thread) {
 static void end_section(struct thread *thread) {
     settle(thread);
     if (thread->is_word)
-        make_stores_durable(thread);
+        make_stores_durable(thread, 0);
     thread->is_word = 0;
     if (thread->depth == 1 && thread->is_published) {
         idle(thread);
