@@ -141,8 +141,8 @@ impl Stack {
         self.is_unannounced = true;
     }
 
-    /// Whether a record with these live-ins may be whole, and what it leads to is not: frames have checksums, and so has
-    /// what is announced.
+    /// Whether a record with these live-ins may be whole, and what it leads to is not: frames have checksums, and so
+    /// has what is announced.
     #[inline]
     pub(crate) fn needs_fence(&self, region: &Region, live_ins: &[u64]) -> bool {
         self.is_unannounced
