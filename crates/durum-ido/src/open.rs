@@ -154,6 +154,12 @@ extern "C" fn __durum_ido_open() {
     }
 }
 
+/// What code that only completes sections has in the place of functions that it could do nothing with: they fail.
+#[unsafe(no_mangle)]
+extern "C" fn __durum_ido_is_missing() -> c_int {
+    1
+}
+
 /// What code that only completes sections has in the place of functions which open a heap: its heap is open.
 #[unsafe(no_mangle)]
 extern "C" fn __durum_ido_is_open() -> c_int {
