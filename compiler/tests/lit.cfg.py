@@ -106,7 +106,6 @@ config.substitutions += [
     ("%plain-lines", plain_lines),
     ("%front-end", front_end),
     ("%durumcc", durumcc),
-    ("%durum", os.path.join(os.path.dirname(lit_config.params.get("durumd", "durumd")), "durum")),
     ("%clang", os.path.join(llvm, "clang")),
     ("%filecheck", os.path.join(llvm, "FileCheck") + " %s"),
     ("%prefix", prefix),
