@@ -6,14 +6,16 @@
 set -euo pipefail
 durum=$1 program=$2 code=$3 kills=$4
 shift 4
+[ -x "$durum" ]
 heap=$(mktemp -d /dev/shm/durum-completed.XXXXXX)/heap
 trap 'rm -rf "$(dirname "$heap")"' EXIT
 completed=0
 for ((kill = 0; kill < kills; kill++)); do
     "$program" "$heap" &
     # Until it has made its heap, and has gone on for a moment.
-    until [ -e "$heap/durum.store" ] && "$durum" ls "$heap" 2>/dev/null | grep -q '^heap'; do
-        kill -0 $! && sleep 0.01
+    until [ -e "$heap/durum.store" ] && "$durum" ls "$heap" 2>/dev/null | grep '^heap' >/dev/null; do
+        kill -0 $! || exit 1
+        sleep 0.01
     done
     sleep "0.0$((RANDOM % 10))"
     kill -KILL $!
