@@ -47,9 +47,8 @@ pub(crate) unsafe fn make(
         no_slot(thread);
     }
     let hands_over = std::mem::replace(&mut thread.hands_over, region.hands_over());
-    debug_assert!(releasing == 0 || region.hands_over());
-    let hands_over =
-        (hands_over || region.hands_over()) && !durum_persist::record::leaves_out(TELL_NOTHING);
+    let hands_over = (hands_over || region.hands_over() || releasing != 0)
+        && !durum_persist::record::leaves_out(TELL_NOTHING);
     // SAFETY: as the caller promises.
     let live_ins = unsafe { std::slice::from_raw_parts(words, region.words.into()) };
     let has_locals = thread.stack.needs_fence(region, live_ins);

@@ -4,6 +4,7 @@ use crate::fatal::fatal;
 use crate::held::{HeldLock, Mode};
 use crate::reach;
 use crate::record;
+use crate::slots;
 use crate::thread::Thread;
 
 /// What becomes of a lock that is let go.
@@ -137,8 +138,8 @@ pub(crate) fn wrote(thread: &mut Thread, start: usize, size: usize) {
     thread.region.note_store();
     // SAFETY: compiled code has just stored there.
     unsafe {
-        match thread.stack.holds(start) {
-            // No record can tell of its own slot.
+        match slots::may_hold(start) {
+            // Recovery writes to pools only.
             true => thread.lines.add(start, size),
             false => thread.lines.add_store(start, size),
         }

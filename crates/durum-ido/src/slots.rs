@@ -5,6 +5,7 @@
 
 use std::ptr::NonNull;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use durum::primitive::locked;
 use durum::{SectionPuddle, Store};
@@ -41,6 +42,9 @@ impl Slot {
         let (heap, size) = puddle.heap();
         let offset = head.slot_offset(number) as usize;
         debug_assert!(number < head.slots && offset < size);
+        let begin = heap.as_ptr().expose_provenance();
+        LOWEST.fetch_min(begin, Ordering::Relaxed);
+        HIGHEST.fetch_max(begin + size, Ordering::Relaxed);
         Self {
             // SAFETY: the head was checked against the size of the heap.
             start: unsafe { heap.add(offset) },
@@ -88,6 +92,16 @@ struct Slots {
     full: Vec<SectionPuddle>,
 }
 
+/// All puddles of sections of the store that is open lie between these addresses.
+static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether an address may be one of a slot, whichever thread has that.
+#[inline]
+pub(crate) fn may_hold(address: usize) -> bool {
+    address >= LOWEST.load(Ordering::Relaxed) && address < HIGHEST.load(Ordering::Relaxed)
+}
+
 static SLOTS: Mutex<Option<Slots>> = Mutex::new(None);
 
 /// Threads record in the puddles of this store from now on.
@@ -105,6 +119,8 @@ pub(crate) fn open(store: Store, opening: u64) {
 /// Nobody records in them any more: those that no thread has.
 pub(crate) fn close() -> Vec<Slot> {
     let slots = locked(&SLOTS).take();
+    LOWEST.store(usize::MAX, Ordering::Relaxed);
+    HIGHEST.store(0, Ordering::Relaxed);
     slots.map_or_else(Vec::new, |slots| slots.idle)
 }
 
