@@ -81,14 +81,11 @@ install_library $kv durum_kv $capi/cmake/Config.cmake.in $kv/cmake/leveldb.cmake
 
 install -d "$DESTDIR$PREFIX/bin"
 install -m 755 "$built/durum-kv-bench" "$DESTDIR$PREFIX/bin/durum-kv-bench"
-if [ "$profile" = release ] && [ -x "$built/durum" ]; then
-    install -m 755 "$built/durum" "$DESTDIR$PREFIX/bin/durum"
-fi
+install -m 755 "$built/durum" "$DESTDIR$PREFIX/bin/durum"
 # Debug information is nine tenths of a release build; who debugs durum has the sources.
 if [ "$profile" = release ] && command -v strip >/dev/null; then
     strip --strip-debug "$lib/libdurum.a" "$lib/libdurum.so.$version" "$lib/libdurum_kv.a" "$lib/libdurum_kv.so.$version"
-    strip --strip-debug "$DESTDIR$PREFIX/bin/durum-kv-bench"
-    [ ! -e "$DESTDIR$PREFIX/bin/durum" ] || strip --strip-debug "$DESTDIR$PREFIX/bin/durum"
+    strip --strip-debug "$DESTDIR$PREFIX/bin/durum-kv-bench" "$DESTDIR$PREFIX/bin/durum"
 fi
 if compgen -G 'docs/man/*.1' >/dev/null; then
     install -d "$DESTDIR$PREFIX/share/man/man1"
