@@ -7,6 +7,7 @@ The cache over a loopback connection with one request at a time, and by its func
 thread. Each answer is checked. Heaps are made in /dev/shm. A ratio is the median of plain divided by that of durable.
 """
 import argparse
+import os
 import pathlib
 import shutil
 import statistics
@@ -70,7 +71,7 @@ class Sides:
 
     def store(self, side, operations, keys):
         environment = {"DURUM_HEAP": str(self.heap())} if side == "durable" else {}
-        return 1e9 / float(run([self.directory / side / "store", keys, operations], env=environment).split()[0])
+        return 1e9 / float(run([self.directory / side / "store", keys, operations], env=os.environ | environment).split()[0])
 
 
 def compare(name, rounds, measure):
@@ -87,6 +88,8 @@ def main():
     parser.add_argument("durumcc", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true", help="the least work, for tests")
     arguments = parser.parse_args()
+    # Where its library is, if that is a shared one.
+    os.environ["LD_LIBRARY_PATH"] = str(arguments.durumcc.resolve().parents[1] / "lib")
     rounds, scale = (1, 100) if arguments.quick else (7, 1)
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory(dir="/dev/shm") as heaps:
         build(arguments.durumcc.resolve(), pathlib.Path(directory))
