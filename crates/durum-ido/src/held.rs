@@ -51,8 +51,7 @@ impl Held {
     /// Those that are let go soon were taken last.
     #[inline]
     pub(crate) fn find(&mut self, address: usize) -> Option<&mut HeldLock> {
-        let mut locks = self.locks.iter_mut().take(self.count);
-        locks.rfind(|lock| lock.address == address)
+        self.index(address).map(|index| &mut self.locks[index])
     }
 
     /// One that was taken for the first time.

@@ -7,18 +7,11 @@
  * Sections take locks in the heap, one of the program itself and none, and memory; a function that they call writes to
  * a local of its caller's.
  */
+#include <nv.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-int nv_open(const char *path);
-const char *nv_error(void);
-void *nv_root(size_t size);
-void *nv_malloc(size_t size);
-void nv_free(void *object);
-void durum_durable_begin(void);
-void durum_durable_end(void);
 
 #ifndef WORDS
 #define WORDS 48

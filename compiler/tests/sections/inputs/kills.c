@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <nv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -19,14 +20,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-int nv_open(const char *path);
-const char *nv_error(void);
-void *nv_root(size_t size);
-void *nv_malloc(size_t size);
-void nv_free(void *object);
-void durum_durable_begin(void);
-void durum_durable_end(void);
 
 enum { THREADS = 4, ACCOUNTS = 8, BUCKETS = 4, KEYS = 16, MONEY = 1000, KINDS = 7 };
 

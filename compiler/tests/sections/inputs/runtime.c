@@ -1,5 +1,7 @@
-/* A fence for each record, and one more for the stores in front that it does not tell of; docs/reference/ido-ir.md has the functions. */
+/* A fence for each record, and one more for the stores in front that it does not tell of. docs/reference/ido-ir.md has the
+ * functions. */
 #define _GNU_SOURCE
+#include "contract.h"
 #include "runtime.h"
 
 #include <errno.h>
@@ -10,36 +12,6 @@
 /* Behind so many bytes of the stack, a call is recorded before it lies above what the last record needs. */
 enum { STATES = 1024, NEAR = 512, BESIDE = 4096 };
 
-struct region {
-    uint64_t code;
-    uint32_t line;
-    uint16_t words, flags;
-    uint64_t addresses[2];
-};
-struct place {
-    const char *refusal, *subject, *function, *file;
-    uint64_t line;
-};
-struct global {
-    void *place;
-    const char *name;
-    const void *initial;
-    uint64_t size, align;
-    const char *type;
-};
-/* Of which the variable may be an array. */
-struct lock {
-    void *place;
-    uint64_t size, name;
-};
-struct function {
-    uint64_t hash;
-    const char *name, *file;
-    void (*resume)(const void *, uint32_t, void *, void (*)(void));
-    void (*code)(void);
-    const struct region *regions;
-    uint64_t count;
-};
 /* The first members are what compiled code looks at. */
 struct thread {
     int32_t depth, is_resuming;
@@ -55,9 +27,7 @@ struct thread {
     int is_published, is_stale, is_word;
     /* Others may store where the section has stored. */
     int hands_over;
-    /* What the next record can tell of; more: that is not all. */
-    uint64_t stored_count;
-    struct stored stored[STORED_MAX];
+    struct stores stores;
     /* How far the stack is durable, and how far the record needs it. */
     char *durable, *recorded;
     int dirty_count;
@@ -107,9 +77,6 @@ struct thread *__durum_ido_thread(void) {
     return current;
 }
 
-/* Of a region. */
-enum { BEGINS_SECTION = 1, NEEDS_LOCALS = 2, HANDS_OVER = 4 };
-
 /* In the place of a lock: a region that none guards. */
 static const char unguarded;
 enum { UNGUARDED = 1 };
@@ -119,39 +86,8 @@ static int under_way;
 
 static int is_durable(const void *place) { return (uintptr_t)place - BASE < sizeof *memory; }
 
-static void note_stored(struct thread *thread, const void *start, size_t size) {
-    for (uintptr_t place = (uintptr_t)start; place < (uintptr_t)start + size; place++) {
-        uint64_t i = 0;
-        while (i < thread->stored_count && thread->stored[i].place != (place & -8ul))
-            i++;
-        if (i >= STORED_MAX) {
-            thread->stored_count = STORED_MAX + 1;
-            return;
-        }
-        if (i == thread->stored_count)
-            thread->stored[thread->stored_count++] = (struct stored){.place = place & -8ul};
-        thread->stored[i].is_stored[place % 8] = 1;
-    }
-}
-
-void __durum_ido_wrote(struct thread *thread, const void *start, uint64_t size) {
-    if (!thread->depth || !is_durable(start) || size == 0)
-        return;
-    if (!thread->is_word && (!thread->is_published || thread->is_stale))
-        fail("a store has no record of its own");
-    int count = thread->stored_count;
-    wrote(thread, start, size);
-    if ((uintptr_t)start < (uintptr_t)memory->slots) {
-        thread->stored_count = count;
-        note_stored(thread, start, size);
-    }
-    event();
-}
-
-void wrote(struct thread *thread, const void *start, size_t size) {
-    if (thread)
-        thread->stored_count = STORED_MAX + 1;
-    for (uintptr_t line = (uintptr_t)start & -LINE; thread && line < (uintptr_t)start + size; line += LINE) {
+static void add_lines(struct thread *thread, const void *start, size_t size) {
+    for (uintptr_t line = (uintptr_t)start & -LINE; line < (uintptr_t)start + size; line += LINE) {
         int i = 0;
         while (i < thread->dirty_count && thread->dirty[i] != line)
             i++;
@@ -160,12 +96,33 @@ void wrote(struct thread *thread, const void *start, size_t size) {
     }
 }
 
+void wrote(struct thread *thread, const void *start, size_t size) {
+    if (!thread)
+        return;
+    give_up(&thread->stores);
+    add_lines(thread, start, size);
+}
+
+void __durum_ido_wrote(struct thread *thread, const void *start, uint64_t size) {
+    if (!thread->depth || !is_durable(start) || size == 0)
+        return;
+    if (!thread->is_word && (!thread->is_published || thread->is_stale))
+        fail("a store has no record of its own");
+    add_lines(thread, start, size);
+    /* Recovery stores to nobody's stack. */
+    if ((uintptr_t)start < (uintptr_t)memory->slots)
+        note_stored(&thread->stores, start, size);
+    else
+        give_up(&thread->stores);
+    event();
+}
+
 static int write_stores_back(struct thread *thread) {
     int count = thread->dirty_count;
     for (int i = 0; i < count; i++)
         write_back(thread, (void *)thread->dirty[i], LINE);
     thread->dirty_count = 0;
-    thread->stored_count = 0;
+    thread->stores.count = 0;
     return count > 0;
 }
 
@@ -219,11 +176,7 @@ static void finish(struct thread *thread, uint64_t code, uint32_t words) {
     bank->stack = thread->stack - thread->slot->stack;
     bank->frame = thread->frame ? (char *)thread->frame - thread->slot->stack + 1 : 0;
     bank->locks = 0;
-    bank->stored_count = strcmp(fault, "stored") ? thread->stored_count : 0;
-    for (uint64_t i = 0; i < bank->stored_count; i++) {
-        bank->stored[i] = thread->stored[i];
-        memcpy(&bank->stored[i].value, (void *)thread->stored[i].place, 8);
-    }
+    tell_stored(&thread->stores, bank);
     for (int i = 0; i < thread->depth && code; i++)
         if (thread->locks[i] != thread->releasing)
             bank->lock[bank->locks++] = name_of(thread->locks[i]);
@@ -249,7 +202,7 @@ static void record(struct thread *thread, const struct region *region, const voi
     int is_hidden = !((thread->hands_over | region->flags) & HANDS_OVER) || !strcmp(fault, "handed");
     /* Frames have no checksums here. */
     int needs_stack = thread->frame || leads_to_locals(thread, region, words);
-    int is_told = is_hidden && !(needs_stack && thread->durable < thread->stack) && thread->stored_count <= STORED_MAX;
+    int is_told = is_hidden && !(needs_stack && thread->durable < thread->stack) && is_all(&thread->stores);
     thread->hands_over = region->flags;
     if (!is_told)
         make_stores_durable(thread, needs_stack);
@@ -595,17 +548,6 @@ static int is_valid(const struct bank *bank) {
     return bank->sequence && bank->words <= WORDS_MAX && bank->locks <= LOCKS_MAX && bank->checksum == checksum(bank);
 }
 
-/* What its record tells of is stored again. In recovery each step is there for good at once. */
-static void store_again(const struct bank *bank) {
-    for (uint64_t i = 0; i < bank->stored_count; i++)
-        for (int byte = 0; byte < 8; byte++)
-            if (bank->stored[i].is_stored[byte]) {
-                char *place = (char *)bank->stored[i].place + byte;
-                *place = ((const char *)&bank->stored[i].value)[byte];
-                ((char *)image)[(uintptr_t)place - BASE] = *place;
-            }
-}
-
 static pthread_barrier_t all_locked;
 
 static void *go_on(void *argument) {
@@ -653,7 +595,7 @@ void complete(void) {
             continue;
         all_threads[i].slot = &memory->slots[i];
         all_threads[i].sequence = last->sequence;
-        store_again(last);
+        store_again(&last->stores);
         recover_blocks(last, &all_threads[i].blocks);
         count += last->code != 0;
     }

@@ -5,10 +5,13 @@
 enum { LINE = 64, THREADS_MAX = 8, LOCKS_MAX = 8, WORDS_MAX = 128, STORED_MAX = 8, STACK = 16 * 1024 };
 enum { BLOCKS = POOL_SIZE / LINE, BLOCKS_TOLD = 16 };
 
-/* A word, with the bytes of it that were stored. */
-struct stored {
-    uint64_t place, value;
-    unsigned char is_stored[8];
+/* Words that were stored, each with the bytes of it that were; a count of more: that is not all. */
+struct stores {
+    uint64_t count;
+    struct {
+        uint64_t place, value;
+        unsigned char is_stored[8];
+    } word[STORED_MAX];
 };
 
 /* What lasts of a thread. */
@@ -16,8 +19,7 @@ struct bank {
     uint64_t checksum, sequence, code;
     uint32_t stack, frame, locks, words;
     uint64_t lock[LOCKS_MAX];
-    uint64_t stored_count;
-    struct stored stored[STORED_MAX];
+    struct stores stores;
     uint32_t taken_count, freed_count;
     uint16_t taken[BLOCKS_TOLD], freed[BLOCKS_TOLD];
     uint64_t word[WORDS_MAX];
@@ -62,7 +64,14 @@ void recover_blocks(const struct bank *bank, struct blocks *blocks);
 void look_at_blocks(void);
 void clear_recovered(const struct blocks *blocks);
 uint64_t blocks_taken(void);
-/* The thread has stored there; of no thread, nothing comes of it. */
+/* What the next record can tell of. */
+void note_stored(struct stores *stores, const void *start, size_t size);
+void give_up(struct stores *stores);
+int is_all(const struct stores *stores);
+void tell_stored(const struct stores *stores, struct bank *bank);
+/* In recovery, where each step is there for good at once. */
+void store_again(const struct stores *stores);
+/* The thread has stored there, which no record tells of; of no thread, nothing comes of it. */
 void wrote(struct thread *thread, const void *start, size_t size);
 
 /* What is left out, that a test has to notice. */

@@ -13,7 +13,7 @@ use durum_persist::simulate::{Plan, Report, Rules, explore_with_recovery};
 use durum_service::{CheckOptions, Severity};
 
 use crate::locks::{is_recursive, make_recursive};
-use crate::program::{Root, State, Step, hand, node, own, run, set, set_word, value_of};
+use crate::program::{State, Step, node, own, run, set, set_word, value_of};
 use crate::support::{alone, on_a_thread, open, recorded};
 
 const STEPS: [Step; 12] = [
@@ -142,56 +142,7 @@ fn record_turns(skip: Option<Site>) -> Trace {
     )
 }
 
-/// Another thread stores where a section has stored that goes on with another lock.
-fn record_handed_over(skip: Option<Site>) -> Trace {
-    recorded(
-        skip,
-        |_| (),
-        |root, ()| {
-            let root = root.expose_provenance();
-            let turn = Barrier::new(2);
-            let root = || std::ptr::with_exposed_provenance_mut::<Root>(root);
-            std::thread::scope(|scope| {
-                let turn = &turn;
-                scope.spawn(move || {
-                    record::join_thread();
-                    for value in [1, 3] {
-                        unsafe {
-                            hand(root(), value, || {
-                                record::note("acknowledged", value);
-                                turn.wait();
-                                turn.wait();
-                            });
-                        }
-                    }
-                });
-                scope.spawn(move || {
-                    record::join_thread();
-                    for value in [2, 4] {
-                        turn.wait();
-                        unsafe { set(root(), 0, value) };
-                        record::note("acknowledged", value);
-                        turn.wait();
-                    }
-                });
-            });
-        },
-    )
-}
-
-/// Else the word that the first one has stored comes back.
-#[test]
-fn no_record_tells_of_what_others_may_store() {
-    let _alone = alone();
-    let report =
-        explore_turns(&record_handed_over(None)).unwrap_or_else(|failure| panic!("{failure}"));
-    println!("{} points, {} images", report.points, report.images);
-    let part = "tell nothing where others may store";
-    let failure = explore_turns(&record_handed_over(Some(site(part)))).expect_err("nothing");
-    println!("{part}: {}", failure.lines().next().unwrap_or_default());
-}
-
-fn explore_turns(trace: &Trace) -> Result<Report, String> {
+pub fn explore_turns(trace: &Trace) -> Result<Report, String> {
     let mut plan = Plan::new(Rules::Lines, 2);
     plan.random_images = 2;
     plan.single_units_max = 3;

@@ -8,6 +8,7 @@
 mod costs;
 mod crash;
 mod ends;
+mod handing;
 mod locks;
 mod memory;
 mod program;

@@ -109,7 +109,6 @@ const FILL: u64 = 0x7777_8888_9999;
 const ADD: u64 = 0xaaaa_bbbb_cccc;
 pub const SET: u64 = 0xdddd_eeee_ffff;
 const GIVE: u64 = 0x1234_5678_9abc;
-const HAND: u64 = 0xfedc_ba98_7654;
 
 pub const fn region(hash: u64, number: u64, words: u16) -> Region {
     Region {
@@ -122,11 +121,11 @@ pub const fn region(hash: u64, number: u64, words: u16) -> Region {
 }
 
 /// One in which a lock is let go that the section has stored under.
-const fn handing_over(region: Region) -> Region {
+pub const fn handing_over(region: Region) -> Region {
     Region { flags: 4, ..region }
 }
 
-struct Functions([Function; 7]);
+struct Functions([Function; 6]);
 unsafe impl Sync for Functions {}
 
 static PUSH_REGIONS: [Region; 2] = [region(PUSH, 1, 3), region(PUSH, 2, 3)];
@@ -141,7 +140,6 @@ static FILL_REGIONS: [Region; 6] = [
 ];
 static ADD_REGIONS: [Region; 1] = [region(ADD, 1, 2)];
 static SET_REGIONS: [Region; 2] = [region(SET, 1, 5), handing_over(region(SET, 2, 3))];
-static HAND_REGIONS: [Region; 2] = [region(HAND, 1, 2), handing_over(region(HAND, 2, 2))];
 
 static GIVE_REGIONS: [Region; 2] = [region(GIVE, 1, 3), handing_over(region(GIVE, 2, 2))];
 
@@ -171,12 +169,11 @@ static FUNCTIONS: Functions = Functions([
     function(ADD, c"add", resume_add, &ADD_REGIONS),
     function(SET, c"set", resume_set, &SET_REGIONS),
     function(GIVE, c"give", resume_give, &GIVE_REGIONS),
-    function(HAND, c"hand", resume_hand, &HAND_REGIONS),
 ]);
 
 pub fn register() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 7) });
+    ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 6) });
 }
 
 pub unsafe fn store(thread: *mut Thread, place: *mut u64, value: u64) {
@@ -550,47 +547,6 @@ unsafe fn take_one([root, taken]: [u64; 2]) {
 }
 
 resumes!(resume_give: 1 => give_one, _ => take_one);
-
-/// Stores a value under two locks, and lets the first one go: others may store there before the section ends.
-pub unsafe fn hand(root: *mut Root, value: u64, meanwhile: impl FnOnce()) {
-    unsafe {
-        lock(root);
-        __durum_ido_pthread_mutex_lock(&raw mut (*root).other);
-        let words = [address(root), value];
-        record(__durum_ido_thread(), &HAND_REGIONS[0], words);
-        hand_first(words);
-        meanwhile();
-        hand_rest(words);
-    }
-}
-
-unsafe fn hand_first([root, value]: [u64; 2]) {
-    unsafe {
-        let (thread, words, root) = (__durum_ido_thread(), [root, value], at::<Root>(root));
-        store(thread, &raw mut (*root).values[0], value);
-        let lock = (&raw const (*root).lock).cast();
-        __durum_ido_record_release(thread, &HAND_REGIONS[1], words.as_ptr().cast(), lock);
-        unlock(root);
-    }
-}
-
-unsafe fn hand_rest(words: [u64; 2]) {
-    unsafe {
-        let (thread, root) = (__durum_ido_thread(), at::<Root>(words[0]));
-        record(thread, &HAND_REGIONS[1], words);
-        store(thread, &raw mut (*root).values[1], words[1]);
-        __durum_ido_pthread_mutex_unlock(&raw mut (*root).other);
-    }
-}
-
-unsafe fn hand_all(words: [u64; 2]) {
-    unsafe {
-        hand_first(words);
-        hand_rest(words);
-    }
-}
-
-resumes!(resume_hand: 1 => hand_all, _ => hand_rest);
 
 /// One word that nothing else is stored with: no record tells of it.
 pub unsafe fn set_word(root: *mut Root, index: usize, value: u64) {

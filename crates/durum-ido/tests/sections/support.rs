@@ -7,8 +7,8 @@ use durum::{Domain, StoreOptions};
 use durum_persist::Site;
 use durum_persist::record::{Recorder, RecorderOptions, Trace};
 
-use crate::memory;
 use crate::program::{self, Root};
+use crate::{handing, memory};
 
 /// Keeps other tests away. A heap that a failed test has left open is closed with it.
 pub struct Alone(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
@@ -17,6 +17,7 @@ pub fn alone() -> Alone {
     static ALONE: Mutex<()> = Mutex::new(());
     program::register();
     memory::register();
+    handing::register();
     Alone(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
