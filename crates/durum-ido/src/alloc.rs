@@ -202,7 +202,7 @@ fn give_back(thread: &mut Thread) {
         .is_some_and(|slot| slot.memory.is_untold())
     {
         // A section that has recorded nothing else.
-        record::idle(thread, 0);
+        record::idle(thread);
     }
     let heap = heap::current();
     if let Some(slot) = &mut thread.slot {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use durum::{Freed, Taking};
 use durum_format::section::{BITS_MAX, Bits, RecordWriter};
-use durum_persist::line::{self, prefetch_to_write};
+use durum_persist::line;
 use durum_persist::record;
 
 use crate::sites::{FILL_BLANK, TELL_FREED, TELL_TAKEN, WAIT_FOR_SECTIONS};
@@ -93,7 +93,6 @@ impl Memory {
         {
             for bits in taking.bits() {
                 room -= 1;
-                prefetch_to_write(bits.address as usize);
                 if !record::leaves_out(TELL_TAKEN) {
                     record = record.bits(bits);
                 }
@@ -112,7 +111,6 @@ impl Memory {
         let mut told: Vec<Bits> = Vec::with_capacity(room);
         for (_, freed) in self.freed.iter().take(TOLD_MAX) {
             let bits = freed.bits();
-            prefetch_to_write(bits.address as usize);
             let beside = told.iter_mut().find(|told| told.address == bits.address);
             if let Some(beside) = beside {
                 beside.mask |= bits.mask;

@@ -15,7 +15,6 @@ use durum::Freed;
 use durum_format::section::{
     BANK_WORDS, Code, Lock, RECORD_HEAD_WORDS, RecordWriter, SlotSalt, Written,
 };
-use durum_persist::line::{LINE, prefetch_to_write};
 use durum_persist::{Site, line};
 
 use crate::code::Region;
@@ -201,16 +200,15 @@ pub(crate) unsafe fn push_frame(thread: &mut Thread, region: &Region, words: *co
 
 /// The section has ended: what it has stored is durable, and that it is over.
 #[inline]
-pub(crate) fn end(thread: &mut Thread, lock: usize) {
+pub(crate) fn end(thread: &mut Thread) {
     if !thread.is_published {
         return end_word(thread);
     }
-    idle(thread, lock);
+    idle(thread);
 }
 
-/// A record that the thread is in no section, and what it has freed: durable when this returns. The lock at this
-/// address is let go next.
-pub(crate) fn idle(thread: &mut Thread, lock: usize) {
+/// A record that the thread is in no section, and what it has freed: durable when this returns.
+pub(crate) fn idle(thread: &mut Thread) {
     if let Some(slot) = &mut thread.slot
         && slot.memory.has_freed()
     {
@@ -220,8 +218,6 @@ pub(crate) fn idle(thread: &mut Thread, lock: usize) {
             .clear_bits(oldest, |word| add_word(&mut thread.lines, word));
     }
     make_stores_durable(&mut thread.lines);
-    // It lies beside what was stored.
-    prefetch_to_write(lock);
     let Some(slot) = &thread.slot else {
         no_slot(thread);
     };
@@ -279,10 +275,6 @@ fn publish(thread: &mut Thread, written: Written, write: Site, fence: Site) {
     // SAFETY: inside the bank.
     // ORDER: as the callers say, both.
     unsafe { line::write_back(next_bank(slot).cast().as_ptr(), written.bytes, write) };
-    // Written back, a line is not at hand any more. That of the next record comes while this one is waited for.
-    let after = slot.bank(slot.sequence + 2).cast::<u8>().addr().get();
-    prefetch_to_write(after);
-    prefetch_to_write(after + LINE);
     // ORDER: the record is durable before the next one is begun, which overwrites the one before; else a crash finds
     // none.
     line::fence(fence);

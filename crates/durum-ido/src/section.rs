@@ -60,7 +60,7 @@ pub(crate) fn end(thread: &mut Thread) {
     }
     if thread.depth == 1 {
         record::settle(thread);
-        record::end(thread, 0);
+        record::end(thread);
     }
     thread.unguarded -= 1;
     thread.depth -= 1;
@@ -100,7 +100,7 @@ pub(crate) fn release(thread: &mut Thread, address: usize) -> Release {
     // Whoever takes the lock next may be told of what was taken, and record that something leads there.
     record::settle(thread);
     if is_last {
-        record::end(thread, address);
+        record::end(thread);
     } else if thread.is_published && thread.releasing != address {
         fatal!(
             "the lock at {address:#x} is let go, and no record says so: its code was not compiled by durumcc"
