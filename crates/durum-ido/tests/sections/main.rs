@@ -9,6 +9,7 @@ mod costs;
 mod crash;
 mod ends;
 mod handing;
+mod locals;
 mod locks;
 mod memory;
 mod program;

@@ -8,7 +8,7 @@ use durum_persist::Site;
 use durum_persist::record::{Recorder, RecorderOptions, Trace};
 
 use crate::program::{self, Root};
-use crate::{handing, memory};
+use crate::{handing, locals, memory};
 
 /// Keeps other tests away. A heap that a failed test has left open is closed with it.
 pub struct Alone(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
@@ -18,6 +18,7 @@ pub fn alone() -> Alone {
     program::register();
     memory::register();
     handing::register();
+    locals::register();
     Alone(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
