@@ -1,5 +1,5 @@
-//! Locals that were written outside of a section, and that its record leads to: by a live-in of its own, or by one of a
-//! caller's frame.
+//! Locals that a section's record leads to: by a live-in of its own, or by one of a caller's frame. They were written
+//! outside of the section, or in it.
 
 use std::ffi::c_void;
 use std::sync::Once;
@@ -19,7 +19,7 @@ const COPY: u64 = 0x5050_5050_5050;
 const CALL: u64 = 0x6060_6060_6060;
 const MARK: u64 = 0x7070_7070_7070;
 
-static COPY_REGIONS: [Region; 1] = [region(COPY, 1, 2)];
+static COPY_REGIONS: [Region; 2] = [region(COPY, 1, 2), region(COPY, 2, 2)];
 static CALL_REGIONS: [Region; 2] = [region(CALL, 1, 2), region(CALL, 2, 2)];
 static MARK_REGIONS: [Region; 1] = [region(MARK, 1, 1)];
 
@@ -67,7 +67,26 @@ unsafe fn copy_on([root, local]: [u64; 2]) {
     }
 }
 
-resumes!(resume_copy: _ => copy_on);
+/// The same of a local that the section has changed before.
+unsafe fn change(root: *mut Root, local: u64) {
+    unsafe {
+        lock(root);
+        let words = [address(root), local];
+        crate::program::record(__durum_ido_thread(), &COPY_REGIONS[1], words);
+        change_local(words);
+    }
+}
+
+unsafe fn change_local([root, local]: [u64; 2]) {
+    unsafe {
+        let (thread, words) = (__durum_ido_thread(), [root, local]);
+        store(thread, at(local), 2);
+        crate::program::record(thread, &COPY_REGIONS[0], words);
+        copy_on(words);
+    }
+}
+
+resumes!(resume_copy: 1 => copy_on, _ => change_local);
 
 /// The same behind a call, whose record leads to the frame, and the frame to the local.
 unsafe fn call(root: *mut Root, local: u64) {
@@ -107,15 +126,16 @@ resumes!(resume_call: 1 => call_back, _ => copy_on);
 
 type Section = unsafe fn(*mut Root, u64);
 
-fn trace(section: Section, skip: Option<Site>) -> Trace {
+/// The local holds `value`, and 1 in an earlier section.
+fn trace(section: Section, value: u64, skip: Option<Site>) -> Trace {
     recorded(
         skip,
         |root| unsafe {
-            with_local(1, |local| section(root, local));
+            with_local(1, |local| copy(root, local));
             set(root, 0, 3);
         },
         |root, ()| unsafe {
-            with_local(2, |local| section(root, local));
+            with_local(value, |local| section(root, local));
             record::note("acknowledged", 1);
         },
     )
@@ -146,11 +166,25 @@ fn crashed(trace: &Trace) -> Result<Report, String> {
 fn locals_are_durable_before_a_record_leads_to_them() {
     let _alone = alone();
     for section in [copy as Section, call] {
-        crashed(&trace(section, None)).unwrap_or_else(|failure| panic!("{failure}"));
+        crashed(&trace(section, 2, None)).unwrap_or_else(|failure| panic!("{failure}"));
         for part in ["fence between stores and the record", "write back locals"] {
-            let failure = crashed(&trace(section, Some(site(part))));
+            let failure = crashed(&trace(section, 2, Some(site(part))));
             let failure = failure.expect_err("nothing is noticed");
             println!("{part}: {}", failure.lines().next().unwrap_or_default());
         }
+    }
+}
+
+/// No record tells of a store to its own slot: recovery writes to pools only.
+#[test]
+fn locals_that_a_section_changes_are_durable_before_its_next_record() {
+    let _alone = alone();
+    crashed(&trace(change, 5, None)).unwrap_or_else(|failure| panic!("{failure}"));
+    for part in [
+        "fence between stores and the record",
+        "write back the lines",
+    ] {
+        let failure = crashed(&trace(change, 5, Some(site(part)))).expect_err("nothing is noticed");
+        println!("{part}: {}", failure.lines().next().unwrap_or_default());
     }
 }
