@@ -14,6 +14,7 @@
 // With -fdurable-code= it runs Clang three times, and waits.
 #include "arguments.h"
 #include "help.h"
+#include "library.h"
 
 #include <algorithm>
 #include <cctype>
@@ -25,6 +26,7 @@
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -142,15 +144,29 @@ Words runtime_in(const std::string &libraries) {
             "-Wl,--pop-state"};
 }
 
+// Functions of the runtime whose names differ from one compiler of Rust to the next, and what takes
+// their place in code that only completes sections (code.ld has the others).
+Words replaced_in(const std::string &library) {
+    Words words;
+    for (auto [ending, other] :
+         {std::pair("rust_begin_unwind", "__durum_ido_panics"),
+          std::pair("__rust_alloc_error_handler", "__durum_ido_lacks_memory")})
+        if (std::string name = symbol_of(library, ending); !name.empty())
+            words.push_back("-Wl,--defsym=" + name + "=" + other);
+    return words;
+}
+
 // Links what the program is linked of once more, as a static executable that only completes its
 // sections. Where a source is compiled, the program's own command tells of what is wrong with it.
 int link_code(const std::string &clang, const Request &request, Words words,
               const std::string &libraries) {
     if (request.links_shared)
         return fail("-fdurable-code= is for programs, and this is a shared library.");
-    if (!exists(libraries + "/libdurum.a"))
-        return fail(libraries + "/libdurum.a is missing, which -fdurable-code= needs.");
+    const std::string library = libraries + "/libdurum.a";
+    if (!exists(library))
+        return fail(library + " is missing, which -fdurable-code= needs.");
     insert(words, words.size(), runtime_in(libraries));
+    insert(words, words.size(), replaced_in(library));
     insert(words, words.size(),
            {"-static", "-w", "-Wl,--gc-sections,--strip-all,--no-eh-frame-hdr,--no-warnings",
             "-Wl,-T," + libraries + "/durumcc/code.ld", "-o", request.code_file});

@@ -2,9 +2,7 @@
 //!
 //! None of these fails: whatever cannot be done ends the program with a message. They do not unwind.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::io::Write;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 
@@ -22,29 +20,10 @@ use crate::abi_typed::{
 use crate::alloc::{self, Contents};
 use crate::{code, deposit, globals, names, open, record, refusals, section, thread};
 
-/// The connection of code that completes sections.
-const SERVICE: RawFd = 3;
-
 /// What is known of the calling thread. The first 32 bits are how many locks it holds.
 #[unsafe(no_mangle)]
 pub extern "C" fn __durum_ido_thread() -> *mut Thread {
     thread::current()
-}
-
-/// The `main` of code that completes sections, and does nothing else: descriptor 3 is its connection to the service.
-/// What went wrong goes to the standard error, and gives 1.
-#[unsafe(no_mangle)]
-pub extern "C" fn __durum_ido_complete() -> c_int {
-    // SAFETY: it was started with that, and nobody else here knows of it.
-    let connection = unsafe { OwnedFd::from_raw_fd(SERVICE) };
-    match open::complete(connection) {
-        Ok(()) => 0,
-        Err(error) => {
-            // Where nobody hears it, the code tells.
-            let _ = writeln!(std::io::stderr(), "{error}");
-            1
-        }
-    }
 }
 
 /// The program carries code of so many bytes that completes its sections (what `durumcc -fdurable-code` links). It is

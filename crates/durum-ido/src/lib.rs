@@ -30,10 +30,12 @@
 //! | `locks` | locks that know nothing of a crash, one file for each kind |
 //! | `resume`, `open` | what was interrupted goes on, when a heap is opened |
 //! | [`abi`], [`abi_locks`], [`abi_typed`], [`abi_malloc`] | the functions that compiled code calls |
+//! | [`abi_code`] | those that code has which only completes sections |
 
 #![warn(clippy::unwrap_used)]
 
 pub mod abi;
+pub mod abi_code;
 pub mod abi_locks;
 pub mod abi_malloc;
 pub mod abi_typed;

@@ -1,6 +1,5 @@
 //! How a heap is opened or made, and the sections that it was left in are completed.
 
-use std::ffi::c_int;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -152,18 +151,6 @@ extern "C" fn __durum_ido_open() {
     {
         fatal!("DURUM_HEAP: {}: {error}", Path::new(&path).display());
     }
-}
-
-/// What code that only completes sections has in the place of functions that it could do nothing with: they fail.
-#[unsafe(no_mangle)]
-extern "C" fn __durum_ido_is_missing() -> c_int {
-    1
-}
-
-/// What code that only completes sections has in the place of functions which open a heap: its heap is open.
-#[unsafe(no_mangle)]
-extern "C" fn __durum_ido_is_open() -> c_int {
-    0
 }
 
 /// Opens the pool, and takes over what has interrupted sections in it.
