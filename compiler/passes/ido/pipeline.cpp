@@ -17,6 +17,7 @@
 #include "ido/lock_names.h"
 #include "ido/moves.h"
 #include "ido/openers.h"
+#include "ido/processor.h"
 #include "ido/refused.h"
 #include "ido/report.h"
 #include "ido/resume.h"
@@ -272,6 +273,7 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     define_asking(module);
     tell_callers(module);
     register_functions(module, codes);
+    tell_features(module);
     forget_effects(module, language);
     strip_lines(module);
     module.addModuleFlag(Module::Max, compiled_flag, 1);

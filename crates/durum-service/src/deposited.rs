@@ -6,6 +6,7 @@ use durum_format::{Uuid, code, puddle};
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::processor;
 use crate::reading;
 use crate::registry::contents::Contents;
 
@@ -34,6 +35,42 @@ pub(crate) fn code_of(store: &Path, contents: &Contents, client: Uuid) -> Result
             offset: base,
             problem: "its checksum is another one".to_owned(),
             cure: CURE.into(),
+        }),
+    }
+}
+
+/// The same, to be run here.
+///
+/// # Errors
+/// As [`code_of`], and [`ensure_code_runs_here`].
+pub(crate) fn code_to_run(
+    store: &Path,
+    contents: &Contents,
+    client: Uuid,
+) -> Result<Option<Vec<u8>>> {
+    let code = code_of(store, contents, client)?;
+    if let (Some(code), Some((uuid, _))) = (&code, contents.code_of(client)) {
+        ensure_code_runs_here(code, &files::puddle_path(store, uuid))?;
+    }
+    Ok(code)
+}
+
+/// Whether the processor has what code that completes sections was compiled for (docs/format/code.md). The code is that
+/// of a file.
+///
+/// # Errors
+/// `ProcessorLacks`; `Format`, where it says what no compiler does.
+pub fn ensure_code_runs_here(code: &[u8], file: &Path) -> Result<()> {
+    let needed = code::features(code).map_err(|error| Error::format(file, 0, error, CURE))?;
+    let lacks = needed
+        .into_iter()
+        .filter(|feature| !processor::has(feature));
+    let features: Vec<String> = lacks.map(str::to_owned).collect();
+    match features.is_empty() {
+        true => Ok(()),
+        false => Err(Error::ProcessorLacks {
+            file: file.to_owned(),
+            features,
         }),
     }
 }

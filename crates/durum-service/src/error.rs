@@ -521,6 +521,17 @@ pub enum Error {
     },
 
     // ---- the system -------------------------------------------------------------------------
+    /// Code that completes sections was compiled for another processor. It was not run.
+    #[error(
+        "{file}: this code was compiled for a processor with {features}, which this one has not: open the store where there is one",
+        file = .file.display(), features = .features.join(", ")
+    )]
+    ProcessorLacks {
+        /// Where the code lies.
+        file: PathBuf,
+        /// The features that are missing, by the names that compilers have for them (`-mavx2`: `avx2`).
+        features: Vec<String>,
+    },
     /// No room for a file. Nothing was left behind.
     #[error("{path}: no room on the file system for {bytes} bytes; free some space and try again", path = .path.display())]
     StorageFull {

@@ -45,6 +45,7 @@ mod names;
 mod picture;
 mod presence;
 mod process;
+mod processor;
 mod quota;
 mod reading;
 mod recovery;
@@ -70,6 +71,7 @@ pub use check::{
     Severity, check, check_served, find_garbage, repair,
 };
 pub use clone::{CloneOptions, CloneReport, clone_served, clone_store};
+pub use deposited::ensure_code_runs_here;
 pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
 pub use durum_format::registry::Rights;

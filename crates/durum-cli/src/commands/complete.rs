@@ -6,7 +6,7 @@ use std::path::Path;
 
 use durum_remote::completing;
 use durum_runner::{Bounds, Code, Hash, Limits};
-use durum_service::{Embedded, InterruptedClient, Service};
+use durum_service::{Embedded, Error, InterruptedClient, Service, ensure_code_runs_here};
 
 use crate::failure::Failure;
 use crate::output::{count, list};
@@ -40,7 +40,11 @@ pub(crate) fn all(
 }
 
 fn deposited(store: &Embedded, client: &InterruptedClient) -> Result<Code, Failure> {
-    let Some(bytes) = store.host().code_of(client.client)? else {
+    let bytes = match store.host().code_of(client.client) {
+        Err(lacks @ Error::ProcessorLacks { .. }) => return Err(not_completed(client, &lacks)),
+        bytes => bytes?,
+    };
+    let Some(bytes) = bytes else {
         return Err(not_completed(client, &"its program has deposited no code"));
     };
     let code = Code::copied(&bytes, Hash::of(&bytes));
@@ -68,6 +72,7 @@ fn read(file: &Path) -> Result<Code, Failure> {
         )));
     }
     let bytes = std::fs::read(file).map_err(|error| unreadable(&error))?;
+    ensure_code_runs_here(&bytes, file)?;
     Code::copied(&bytes, Hash::of(&bytes)).map_err(|error| unreadable(&error))
 }
 

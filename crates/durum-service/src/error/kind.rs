@@ -80,7 +80,8 @@ impl Error {
             | Error::PoolInterrupted { .. }
             | Error::PartsKept { .. }
             | Error::GarbageDamaged { .. } => ErrorKind::Data,
-            Error::NotPermitted { .. }
+            Error::ProcessorLacks { .. }
+            | Error::NotPermitted { .. }
             | Error::QuotaExceeded { .. }
             | Error::StorageFull { .. }
             | Error::AddressSpace { .. }

@@ -66,15 +66,15 @@ impl Host {
 
 impl Host {
     /// The code that a client has deposited which is gone, to complete its sections; `None` where it has deposited
-    /// none. It is whole, and whoever could write it then is nobody to believe.
+    /// none. It is whole, and this processor has what it was compiled for; whoever could write it is nobody to believe.
     ///
     /// # Errors
-    /// `Closed`, `Forked`, `Poisoned`; `FileMissing`, `Format`, `Damaged`; `Io`.
+    /// `Closed`, `Forked`, `Poisoned`; `FileMissing`, `Format`, `Damaged`; `ProcessorLacks`; `Io`.
     pub fn code_of(&self, client: Uuid) -> Result<Option<Vec<u8>>> {
         let mut state = self.state();
         let contents = state.open(&self.path)?.contents.concerning(client);
         drop(state);
-        deposited::code_of(&self.path, &contents, client)
+        deposited::code_to_run(&self.path, &contents, client)
     }
 }
 

@@ -14,14 +14,17 @@ fn code() -> Vec<u8> {
 
 /// A client of which a pool is open, which is in a section if it says so, and its code.
 fn left(path: &Path, is_in: bool) -> (Uuid, PuddleGrant) {
+    left_with(path, is_in, &code())
+}
+
+fn left_with(path: &Path, is_in: bool, code: &[u8]) -> (Uuid, PuddleGrant) {
     let store = create(path);
     store.create_pool("heap", &spec()).unwrap();
-    let code = code();
     let size = size_for(code.len() as u64);
     let deposit = store.create_puddle(PuddleOwner::Client, PuddleKind::Code, size);
     let deposit = deposit.unwrap();
-    put(&deposit, heap(&deposit), &Head::of(&code).encode());
-    put(&deposit, heap(&deposit) + HEAD_SIZE as u64, &code);
+    put(&deposit, heap(&deposit), &Head::of(code).encode());
+    put(&deposit, heap(&deposit) + HEAD_SIZE as u64, code);
     let sections = sections_of(&store);
     record(&sections, store.id(), 0, 1, is_in);
     (store.id(), deposit)
@@ -109,4 +112,61 @@ fn code_that_is_not_whole_is_not_given() {
     let report = check(&path, &Default::default()).unwrap();
     let mut texts = report.findings.iter().map(|finding| finding.text.as_str());
     assert!(texts.any(|text| text.contains("missing")), "{report:?}");
+}
+
+/// An executable of ELF that needs these of the processor.
+fn executable_for(features: &[u8]) -> Vec<u8> {
+    let names = b"\0durum_features\0";
+    let (names_at, features_at) = (64, 64 + names.len());
+    let table_at = features_at + features.len();
+    let mut file = b"\x7fELF\x02\x01".to_vec();
+    file.resize(40, 0);
+    file.extend((table_at as u64).to_le_bytes());
+    file.resize(58, 0);
+    file.extend([64, 0, 2, 0, 0, 0]);
+    file.extend(names);
+    file.extend(features);
+    for (name, at, size) in [
+        (0u32, names_at, names.len()),
+        (1, features_at, features.len()),
+    ] {
+        file.extend(name.to_le_bytes());
+        file.extend([0; 20]);
+        file.extend((at as u64).to_le_bytes());
+        file.extend((size as u64).to_le_bytes());
+        file.extend([0; 24]);
+    }
+    file
+}
+
+#[test]
+fn code_for_another_processor_is_not_given_to_be_run() {
+    let directory = scratch();
+    let base = match cfg!(target_arch = "x86_64") {
+        true => "sse2",
+        false => "neon",
+    };
+    let common = executable_for(format!("{base}\0").as_bytes());
+    let path = directory.path().join("common");
+    let (client, _) = left_with(&path, true, &common);
+    assert_eq!(code_of(&open(&path), client).unwrap(), Some(common));
+
+    let rare = executable_for(format!("{base}\0telepathy\0avx1024\0").as_bytes());
+    let path = directory.path().join("rare");
+    let (client, _) = left_with(&path, true, &rare);
+    let error = code_of(&open(&path), client).unwrap_err();
+    let Error::ProcessorLacks { features, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(features, &["avx1024", "telepathy"]);
+    // Nothing is wrong with the store.
+    let report = check(&path, &Default::default()).unwrap();
+    let mut texts = report.findings.iter().map(|finding| &finding.text);
+    assert!(!texts.any(|text| text.contains("processor")), "{report:?}");
+
+    let strange = executable_for(b"\x1b[2J\0");
+    let path = directory.path().join("strange");
+    let (client, _) = left_with(&path, true, &strange);
+    let error = code_of(&open(&path), client).unwrap_err();
+    assert!(matches!(error, Error::Format { .. }), "{error}");
 }

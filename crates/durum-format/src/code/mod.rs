@@ -1,5 +1,7 @@
 //! Code that completes the sections of a client, as its program has deposited it (docs/format/code.md).
 
+mod features;
+
 use std::mem::offset_of;
 
 use zerocopy::little_endian::{U32, U64};
@@ -10,6 +12,8 @@ use crate::crc::crc32c;
 use crate::error::{FormatError, check_zero};
 use crate::header::{Beginning, Signature};
 use crate::puddle::{PuddleHeader, PuddleKind, heap_size};
+
+pub use features::features;
 
 /// The first eight bytes of the heap of a puddle of code.
 pub const MAGIC: [u8; 8] = *b"DURUMCOD";
