@@ -18,11 +18,11 @@ units=$work/usr/lib/systemd/system
 # Of what systemd says nothing but our units is meant; a warning is a fault, too.
 sound() {
     local said
-    said=$(systemd-analyze verify --man=no "$units"/durumd* 2>&1) || { printf '%s\n' "$said" && return 1; }
+    said=$(systemd-analyze verify --man=no "$units"/durum* 2>&1) || { printf '%s\n' "$said" && return 1; }
     if grep -F "$units" <<<"$said"; then return 1; fi
 }
 # 20 stands for 2.0.
-safe() { systemd-analyze security --offline=true --threshold=20 --no-pager "$units/durumd.service"; }
+safe() { systemd-analyze security --offline=true --threshold=20 --no-pager "$units/${1:-durumd.service}"; }
 # "✓" stands before a capability that is not there.
 no_capability() {
     local capabilities
@@ -44,15 +44,22 @@ calls() {
     "$work/usr/bin/durumd" --store . --sandbox-calls | sort >"$work/calls"
     [ -s "$work/calls" ] && ! comm -23 "$work/calls" <(printf '%s\n' "$allowed") | grep .
 }
-# The system calls of the unit's filter, groups resolved.
-allowed_by_unit() {
+# What the runner does with a child before that is code, and does not do with itself.
+runner_calls() {
+    local allowed
+    allowed=$(allowed_by_unit durum-runner@.service)
+    ! comm -13 <(printf '%s\n' "$allowed") <(printf '%s\n' clone close_range dup3 execveat landlock_create_ruleset \
+        landlock_restrict_self prctl prlimit64 seccomp setsid waitid | sort) | grep .
+}
+# The system calls of a unit's filter, groups resolved.
+allowed_by_unit() { # allowed_by_unit [UNIT]
     local line filter=() without=()
     while IFS= read -r line; do
         case $line in
         "~"*) read -ra without <<<"${line#\~}" ;;
         *) read -ra filter <<<"$line" ;;
         esac
-    done < <(sed -n 's/^SystemCallFilter=//p' "$units/durumd.service")
+    done < <(sed -n 's/^SystemCallFilter=//p' "$units/${1:-durumd.service}")
     comm -23 <(names "${filter[@]}" @default | sort -u) <(names "${without[@]}" | sort -u)
 }
 names() { # names GROUP|CALL...
@@ -150,11 +157,13 @@ LEFT
 
 check "units are sound" sound
 check "exposure is at most 2.0" safe
+check "exposure of the runner is at most 2.0" safe durum-runner@.service
 check "no capability" no_capability
 check "sysusers.d" user
 check "tmpfiles.d" directories
 check "durumd runs" runs
 check "system calls" calls
+check "system calls of the runner" runner_calls
 check "docs/tutorials/service.md" tutorial
 check "users" users
 check "uninstall" uninstalls

@@ -5,6 +5,7 @@ pub mod kv;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use durum_runner::limits::Setting;
 
 /// Durable data structures: tools for stores, and a demonstration.
 #[derive(Debug, Parser)]
@@ -260,6 +261,10 @@ pub struct Recover {
     /// The same by code in a file
     #[arg(long, value_name = "CODE", group = "decision")]
     pub complete_with: Option<PathBuf>,
+    /// What that code may take: processor=SECONDS (10 if nothing is said), time=SECONDS (60), memory=BYTES (256M),
+    /// files=N (4096), space=BYTES for new files (1G). Repeatable
+    #[arg(long = "code-limit", value_name = "NAME=N")]
+    pub code_limits: Vec<Setting>,
     /// Do not ask before something is given up
     #[arg(long, short, requires = "asked")]
     pub yes: bool,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use durum_format::section::Code;
-use durum_service::{Error, ErrorKind};
+use durum_service::{Error, ErrorKind, InterruptionDetails};
 use serde::{Deserialize, Serialize};
 
 use crate::words::constant;
@@ -40,8 +40,8 @@ sent_as_they_are!(
     u64,
     Option<u64>,
     Option<u32>,
-    Option<Box<str>>,
     Option<Code>,
+    Box<InterruptionDetails>,
     Vec<String>,
     bool
 );
@@ -140,7 +140,7 @@ impl Named for String {
 impl Named for u64 {}
 impl Named for Option<u64> {}
 impl Named for Option<u32> {}
-impl Named for Option<Box<str>> {}
+impl Named for Box<InterruptionDetails> {}
 impl Named for Option<Code> {}
 impl Named for bool {}
 impl Named for Vec<String> {}
@@ -236,7 +236,8 @@ failures! {
     ModeRefused { mode: u64 },
     QuotaExceeded { uid: u64, quota: &'static str, used: u64, more: u64, limit: u64 },
     PoolInterrupted {
-        store: PathBuf, pool: String, sections: u64, first: Option<Code>, damage: Option<Box<str>>, others: Vec<String>
+        store: PathBuf, pool: String, sections: u64, first: Option<Code>, details: Box<InterruptionDetails>,
+        others: Vec<String>
     },
 }
 

@@ -13,9 +13,9 @@ use durum_protocol::{
     Answer, Failure, Frame, FrameError, Grant, Hello, Kind, Names, Note, Parts, Request, Welcome,
 };
 use durum_service::{
-    AddressRange, Error, ErrorKind, FileProblem, ImportReport, InterruptedClient, LostFile,
-    PoolSummary, PuddlePlace, Rights, ShownAt, StoreInfo, StrayFile, StrayKind, StrayState,
-    UsedElsewhere,
+    AddressRange, Error, ErrorKind, FileProblem, ImportReport, InterruptedClient,
+    InterruptionDetails, LostFile, PoolSummary, PuddlePlace, Rights, ShownAt, StoreInfo, StrayFile,
+    StrayKind, StrayState, UsedElsewhere,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -203,6 +203,7 @@ fn answers() -> Vec<Answer> {
         sections: 3,
         first: Code::new(0xaaaa_bbbb_cccc, 7),
         damage: None,
+        not_completed: None,
     };
     vec![
         Answer::Done,
@@ -327,7 +328,10 @@ fn an_error_says_the_same_at_the_other_end() {
             pool: pool.clone(),
             sections: 3,
             first: Code::new(7, 1),
-            damage: Some("torn".into()),
+            details: Box::new(InterruptionDetails {
+                damage: Some("torn".into()),
+                not_completed: Some("it took too long".into()),
+            }),
             others: vec![name.clone()],
         },
         Error::PoolMissing {

@@ -2,7 +2,8 @@
 //! in bounds ([`durum_runner`]), and it is answered what completing takes, and nothing else.
 //!
 //! ```text
-//! host     a client of its own, of the user who has left the sections | a socket pair | the code is started
+//! host     the deposit, its sum compared | a client of its own, of the user who has left the sections | a socket pair
+//!          the code is started
 //! code     greets | TakeOver | its sections go on: puddles that it needs | SectionsDone | Close | exit 0
 //! host     the code has ended: its client has as well, or is recovered as any that has died
 //! ```
@@ -18,7 +19,7 @@ use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
 use durum_protocol::frame::{Kind, REQUEST_MAX};
 use durum_protocol::{Answer, Failure, Request, message};
-use durum_runner::{Bounds, Code, Ended, Limits, Running};
+use durum_runner::{Code, CodeError, Ended, Hash, Limits, Runner};
 use durum_service::{Caller, Embedded, Error, Host, Result, Service as _};
 
 use crate::answers::{self, Reply, alone, refused, send};
@@ -32,7 +33,12 @@ const SENDING_TIME: Duration = Duration::from_secs(10);
 /// Why sections were not completed. They are as they were, or as the code has left them, which is the same to whoever
 /// goes on.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum NotCompleted {
+    /// The client has deposited no code.
+    NoCode,
+    /// What it has deposited could not be copied.
+    NoCopy(CodeError),
     /// The code could not be started.
     NotStarted(io::Error),
     /// The code has ended too early, or not in time.
@@ -46,6 +52,8 @@ pub enum NotCompleted {
 impl fmt::Display for NotCompleted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            NotCompleted::NoCode => f.write_str("its program has deposited no code"),
+            NotCompleted::NoCopy(error) => error.fmt(f),
             NotCompleted::NotStarted(error) => write!(f, "the code could not be started: {error}"),
             NotCompleted::Ended(ended) => write!(f, "the code did not complete it: {ended}"),
             NotCompleted::NotSaid => f.write_str("the code has ended and has not completed it"),
@@ -62,16 +70,39 @@ impl From<Error> for NotCompleted {
     }
 }
 
-/// Has code complete what a client has left that is gone. All of it is durable on return, and its pools may be opened.
-/// Nobody else who uses the store waits for it. This thread waits, and the code ends with it.
+/// Has the code that a client has deposited complete what it has left. It is gone. All of it is durable on return, and
+/// its pools may be opened. Nobody else who uses the store waits for it. This thread waits, and the code ends with it.
 ///
 /// # Errors
-/// As they say; the client's pools are refused as before.
+/// As they say; the client's pools are refused as before, and whoever asks for them is told why.
 pub fn complete(
     host: &Arc<Host>,
     of: Uuid,
+    runner: &dyn Runner,
+    limits: &Limits,
+) -> std::result::Result<(), NotCompleted> {
+    let deposited = deposited(host, of);
+    let completed = deposited.and_then(|code| complete_with(&code, host, of, runner, limits));
+    if let Err(why) = &completed {
+        host.note_not_completed(of, &why.to_string())?;
+    }
+    completed
+}
+
+fn deposited(host: &Host, of: Uuid) -> std::result::Result<Code, NotCompleted> {
+    let bytes = host.code_of(of)?.ok_or(NotCompleted::NoCode)?;
+    Code::copied(&bytes, Hash::of(&bytes)).map_err(NotCompleted::NoCopy)
+}
+
+/// As [`complete`], with code that somebody else has given.
+///
+/// # Errors
+/// As they say; the client's pools are refused as before.
+pub fn complete_with(
     code: &Code,
-    bounds: &Bounds,
+    host: &Arc<Host>,
+    of: Uuid,
+    runner: &dyn Runner,
     limits: &Limits,
 ) -> std::result::Result<(), NotCompleted> {
     let (client, liveness) = host.client_elsewhere(user_of(host, of))?;
@@ -83,7 +114,7 @@ pub fn complete(
         has_said: false,
         has_closed: false,
     };
-    let ended = run(&mut session, &liveness, code, bounds, limits);
+    let ended = run(&mut session, &liveness, code, runner, limits);
     drop(liveness);
     // It has no process any more. What it has left is replayed.
     let left = match session.has_closed {
@@ -103,17 +134,16 @@ fn run(
     session: &mut Session,
     liveness: &MediaFile,
     code: &Code,
-    bounds: &Bounds,
+    runner: &dyn Runner,
     limits: &Limits,
 ) -> io::Result<Ended> {
     let (ours, its) = Socket::pair()?;
     ours.wait_at_most(Some(SENDING_TIME), None)?;
     let its_end = its.descriptor()?.try_clone_to_owned()?;
     drop(its);
-    let running = Running::start(code, its_end, bounds, limits)?;
     thread::scope(|scope| {
         let answering = scope.spawn(|| session.answer(&ours, liveness));
-        let ended = running.wait();
+        let ended = runner.run(code, its_end, limits);
         // All that it has sent is there. Nothing comes any more.
         let _ = answering.join();
         ended
@@ -215,7 +245,7 @@ impl Session {
         match size <= self.space {
             true => Ok(()),
             false => Err(refused(format!(
-                "{size} bytes more are asked for, and code that completes sections may have {} more",
+                "{size} bytes more are asked for, and code that completes sections may have {} more (the limit \"space\")",
                 self.space
             ))),
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of an executable's bytes: what it is known by.
@@ -41,6 +41,8 @@ pub enum CodeError {
         /// What was asked for.
         expected: Hash,
     },
+    /// Somebody could still write it.
+    NotSealed,
     /// Of the system.
     System(io::Error),
 }
@@ -52,6 +54,7 @@ impl fmt::Display for CodeError {
                 f,
                 "the code {expected} was changed: its bytes are {found} now; put it back as it was"
             ),
+            CodeError::NotSealed => f.write_str("somebody could still write the code"),
             CodeError::System(error) => write!(f, "no memory for a copy of the code: {error}"),
         }
     }
@@ -86,17 +89,31 @@ impl Code {
             rest = rest.get(written..).unwrap_or_default();
         }
         // ORDER: nobody can change it from here on, and then it is compared.
-        fcntl_add_seals(
-            &file,
-            SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
-        )?;
+        fcntl_add_seals(&file, SEALS)?;
         let found = hash_of(&file)?;
         match found == expected {
             true => Ok(Code(file)),
             false => Err(CodeError::OtherBytes { found, expected }),
         }
     }
+
+    /// What somebody else has made with [`Code::copied`], and compared.
+    ///
+    /// # Errors
+    /// `NotSealed`; of the system.
+    pub(crate) fn sealed(file: OwnedFd) -> Result<Code, CodeError> {
+        match fcntl_get_seals(&file)?.contains(SEALS) {
+            true => Ok(Code(file)),
+            false => Err(CodeError::NotSealed),
+        }
+    }
 }
+
+/// Nobody writes it any more, nor makes it longer or shorter.
+const SEALS: SealFlags = SealFlags::WRITE
+    .union(SealFlags::GROW)
+    .union(SealFlags::SHRINK)
+    .union(SealFlags::SEAL);
 
 fn hash_of(file: &OwnedFd) -> io::Result<Hash> {
     let (mut hasher, mut part, mut at) = (Sha256::new(), vec![0; 64 << 10], 0);
@@ -138,6 +155,10 @@ mod tests {
         ] {
             assert_eq!(refused.unwrap_err(), rustix::io::Errno::PERM);
         }
+        let file = memfd_create("open", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW).unwrap();
+        assert!(matches!(Code::sealed(file), Err(CodeError::NotSealed)));
+        Code::sealed(code.0).unwrap();
         let error = Code::copied(&other, Hash::of(&bytes)).unwrap_err();
         assert!(matches!(error, CodeError::OtherBytes { .. }));
         assert!(

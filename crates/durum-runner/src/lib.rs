@@ -12,18 +12,22 @@
 //!
 //! Reading order, in which each module imports only those before it: [`code`] (what is run), [`limits`] (how much it
 //! may take), `calls` and [`bounds`] (what it may do), `child` (what happens between the fork and its first
-//! instruction), [`running`] (how it ends).
+//! instruction), [`running`] (how it ends), [`runner`] and [`apart`] (which process runs it).
 
 #![warn(clippy::unwrap_used)]
 
+pub mod apart;
 pub mod bounds;
 mod calls;
 mod child;
 pub mod code;
 pub mod limits;
+pub mod runner;
 pub mod running;
 
+pub use apart::Apart;
 pub use bounds::Bounds;
 pub use code::{Code, CodeError, Hash};
 pub use limits::Limits;
+pub use runner::{Here, Runner};
 pub use running::{Ended, Running};

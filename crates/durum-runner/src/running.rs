@@ -31,13 +31,15 @@ pub enum Ended {
         /// What it has said.
         told: String,
     },
-    /// By a signal: it has faulted, or has taken more processor time than it may.
+    /// By a signal: it has faulted, mostly.
     Signalled {
         /// The signal.
         signal: i32,
         /// What it has said.
         told: String,
     },
+    /// It took more processor time than it may, and was killed.
+    OverProcessor(Duration),
     /// It took longer than it may, and was killed.
     OverTime(Duration),
 }
@@ -53,11 +55,15 @@ impl fmt::Display for Ended {
             Ended::Failed { code, told } => write!(f, "it ended with code {code}{}", words(told)),
             Ended::Signalled { signal, told } => match *signal {
                 libc::SIGKILL => {
-                    let text = "it was killed: it took more processor time than it may, or the system had no memory left";
+                    let text =
+                        "it was killed: somebody has done so, or the system had no memory left";
                     write!(f, "{text}{}", words(told))
                 }
                 signal => write!(f, "it ended by signal {signal}{}", words(told)),
             },
+            Ended::OverProcessor(time) => {
+                write!(f, "it took more than {time:?} of processor time")
+            }
             Ended::OverTime(time) => write!(f, "it did not end within {time:?}"),
         }
     }
@@ -76,6 +82,7 @@ pub struct Running {
     told: File,
     until: Instant,
     time: Duration,
+    processor: Duration,
 }
 
 impl Running {
@@ -121,6 +128,7 @@ impl Running {
             told: File::from(told),
             until,
             time: limits.time,
+            processor: limits.processor_seconds(),
         };
         running.process = running.hear_number().and_then(open_process);
         let mut failed = [0; 5];
@@ -182,10 +190,16 @@ impl Running {
     fn reap(&mut self, told: String) -> io::Result<Ended> {
         self.process = None;
         let end = (self.hear_number(), self.hear_number());
+        // In milliseconds.
+        let took = self.hear_number().and_then(|took| took.try_into().ok());
+        let took = Duration::from_millis(took.unwrap_or_default());
         wait_for(&self.between)?;
         Ok(match end {
             (Some(libc::CLD_EXITED), Some(0)) => Ended::Done,
             (Some(libc::CLD_EXITED), Some(code)) => Ended::Failed { code, told },
+            (Some(_), Some(libc::SIGKILL)) if took >= self.processor => {
+                Ended::OverProcessor(self.processor)
+            }
             (Some(_), Some(signal)) => Ended::Signalled { signal, told },
             // The process between was killed, and the code with it.
             _ => Ended::Signalled {

@@ -1,13 +1,13 @@
 //! A program that runs code notices no child. Alone in its process: it waits for any child, and counts signals.
 
+mod support;
+
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use durum_runner::{Bounds, Code, Ended, Hash, Limits, Running};
+use durum_runner::{Bounds, Ended, Limits, Running};
 
 static SIGNALS: AtomicU32 = AtomicU32::new(0);
 
@@ -24,20 +24,14 @@ fn any_child(flags: libc::c_int) -> (libc::pid_t, Option<i32>) {
 
 #[test]
 fn the_program_that_runs_it_notices_no_child() {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unnoticed");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs/code.c");
-    let compiled = Command::new("cc")
-        .args(["-O1", "-static", "-pthread", "-o"])
-        .args([&place, &source])
-        .status();
-    assert!(compiled.unwrap().success());
-    let bytes = std::fs::read(place).unwrap();
+    // It is compiled: that makes children, too.
+    drop(support::code());
     let handler = count as extern "C" fn(libc::c_int) as libc::sighandler_t;
     // SAFETY: the handler only counts.
     unsafe { libc::signal(libc::SIGCHLD, handler) };
     let bounds = Bounds::of_this_kernel().unwrap();
     let start = || {
-        let code = Code::copied(&bytes, Hash::of(&bytes)).unwrap();
+        let code = support::code();
         let (ours, its) = UnixStream::pair().unwrap();
         let running = Running::start(&code, OwnedFd::from(its), &bounds, &Limits::default());
         (running.unwrap(), ours)

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use durum_format::error::FormatError;
 use durum_format::section::Code;
 
-use crate::model::quoted;
+use crate::model::{InterruptionDetails, quoted};
 use crate::wording::{at, begins_at, cure_of_conflict, holder, interruption, of_pool};
-use crate::wording::{shown, some_of, user_of_range, with_others};
+use crate::wording::{shown, some_of, user_of_range, with_attempt, with_others};
 
 pub use kind::ErrorKind;
 
@@ -466,8 +466,9 @@ pub enum Error {
     /// A program that is gone was in sections, and only its own code can complete them. Its logs are recovered; nothing
     /// else was changed.
     #[error(
-        "pool \"{pool}\" is interrupted: {}{}; run the program that left that, or accept the pool as it is, half done: `durum recover {} --abandon-sections {pool}`",
-        interruption(*sections, *first, damage.as_deref()), with_others(others), store.display()
+        "pool \"{pool}\" is interrupted: {}{}{}; run the program that left that, or accept the pool as it is, half done: `durum recover {} --abandon-sections {pool}`",
+        interruption(*sections, *first, details.damage.as_deref()), with_others(others),
+        with_attempt(details.not_completed.as_deref()), store.display()
     )]
     PoolInterrupted {
         /// The store directory.
@@ -478,8 +479,8 @@ pub enum Error {
         sections: u64,
         /// Where the first of them goes on.
         first: Option<Code>,
-        /// What is wrong with the records of its sections, if anything is.
-        damage: Option<Box<str>>,
+        /// What else is known.
+        details: Box<InterruptionDetails>,
         /// The names of other pools that are refused for the same reason.
         others: Vec<String>,
     },

@@ -82,9 +82,9 @@ pub use import::{Export, ExportedFile, ImportOptions, ImportReport};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use liveness::{Life, Liveness, Watched};
 pub use model::{
-    AddressRange, EngineKind, InterruptedClient, PoolGrant, PoolSpec, PoolSummary, Progress,
-    ProgressFn, PuddleGrant, PuddleOwner, PuddlePlace, PuddleSummary, QuarantineNote,
-    RecoveryReport, RefusedPool, Stage, StoreInfo, TakenOver, UsedElsewhere,
+    AddressRange, EngineKind, InterruptedClient, InterruptionDetails, PoolGrant, PoolSpec,
+    PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner, PuddlePlace, PuddleSummary,
+    QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo, TakenOver, UsedElsewhere,
 };
 pub use names::random_uuid;
 pub use picture::{Asked, InUse, Picture, SHOWN_MAX, ShowFn, ShownAt};

@@ -247,6 +247,17 @@ pub struct InterruptedClient {
     pub first: Option<Code>,
     /// What is wrong with its records, if anything is: how many sections there are nobody can say then.
     pub damage: Option<String>,
+    /// Why the code that it has deposited did not complete them, where that was tried, as a clause.
+    pub not_completed: Option<String>,
+}
+
+/// What is known of sections beside where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterruptionDetails {
+    /// What is wrong with their records, if anything is.
+    pub damage: Option<String>,
+    /// Why the code that their program has deposited did not complete them, where that was tried, as a clause.
+    pub not_completed: Option<String>,
 }
 
 /// What a client has taken over of one that is gone, to complete its sections.

@@ -71,10 +71,16 @@ pub(crate) fn interruption(sections: u64, first: Option<Code>, damage: Option<&s
 }
 
 impl InterruptedClient {
-    /// What it was in the middle of, as a clause.
+    /// What it was in the middle of, and why its code did not complete that, as a clause.
     pub fn reason(&self) -> String {
-        interruption(self.sections, self.first, self.damage.as_deref())
+        let interruption = interruption(self.sections, self.first, self.damage.as_deref());
+        interruption + &with_attempt(self.not_completed.as_deref())
     }
+}
+
+/// What became of the attempt to complete what was interrupted.
+pub(crate) fn with_attempt(not_completed: Option<&str>) -> String {
+    not_completed.map_or(String::new(), |why| format!("; {why}"))
 }
 
 /// Pools of which the same is to be said.

@@ -3,6 +3,7 @@
 
 use durum_format::Uuid;
 use durum_protocol::{Answer, Request};
+use durum_remote::completing::NotCompleted;
 use durum_remote::peer::Peer;
 use durum_service::RecoveryReport;
 use tracing::field::{debug, display};
@@ -46,6 +47,17 @@ pub(crate) struct Deed {
     event: &'static str,
     pool: Option<String>,
     whom: Option<Uuid>,
+}
+
+/// What a client has left was completed by its code, or was not.
+pub(crate) fn completed(client: Uuid, uid: Option<u32>, why: Option<&NotCompleted>) {
+    match why {
+        None => tracing::info!(target: "audit", event = "completed by its code", %client, uid),
+        Some(why) => {
+            let why = why.to_string();
+            tracing::warn!(target: "audit", event = "not completed by its code", %client, uid, ?why);
+        }
+    }
 }
 
 impl Deed {

@@ -24,6 +24,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::audit;
+use crate::completions::Completions;
 use crate::metrics::Metrics;
 
 /// How long a client that lost its lock has to take it again.
@@ -40,6 +41,7 @@ const TICK: Duration = Duration::from_millis(250);
 pub(crate) struct Clients {
     host: Arc<Host>,
     metrics: Arc<Metrics>,
+    completions: Arc<Completions>,
     table: Mutex<Table>,
     /// A client was recovered, or came again.
     changed: Condvar,
@@ -131,11 +133,16 @@ impl Line {
 
 impl Clients {
     /// The clients that an earlier service left, if they live.
-    pub(crate) fn new(host: Arc<Host>, metrics: Arc<Metrics>) -> Result<Arc<Clients>> {
+    pub(crate) fn new(
+        host: Arc<Host>,
+        metrics: Arc<Metrics>,
+        completions: Arc<Completions>,
+    ) -> Result<Arc<Clients>> {
         let (events, bell) = events().map_err(|error| system("making descriptors", error))?;
         let clients = Arc::new(Clients {
             host,
             metrics,
+            completions,
             table: Mutex::default(),
             changed: Condvar::new(),
             events,
@@ -486,6 +493,8 @@ impl Clients {
         let took = began.elapsed();
         match ended {
             Ok(ended) => {
+                // Known before anybody asks again for its pools.
+                self.completions.look();
                 self.has_recovered(client);
                 let report = ended.report();
                 self.metrics.recovered(Some(report), took);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use durum_protocol::address::DEFAULT_SOCKET;
+use durum_runner::limits::Setting;
 use tracing_subscriber::EnvFilter;
 
 use crate::quotas::{Limit, uid_of};
@@ -31,6 +32,10 @@ when all programs have closed the store, and until then `durum clients` shows wh
 loses nothing: programs go on, and come again by themselves when it is started again.\n\n\
 Log: lines on standard error. Events of the target audit tell who (uid, pid, client) was admitted, and what was opened, \
 created, removed, recovered or refused; RUST_LOG=warn,audit=info keeps these when all else is silent.\n\n\
+Code: a program that was interrupted while it held locks (durumcc -fido) may have left code that completes that. The \
+service has a process of its own run it, which gets a socket to the service and nothing else; who wants the pool waits \
+for it. It is tried once; the log, `durum ls` and whoever opens the pool are told how it ended. The unit \
+durum-runner.socket has it run as a user that nobody else is.\n\n\
 Sandbox: before it reads what clients have written, the service gives up all files but the store and its sockets \
 (Landlock, Linux 5.19), and all system calls but those it makes (seccomp). What it tries beside them is an error with \
 EPERM, which the kernel logs. Where the kernel has neither, the log says so.\n\n\
@@ -56,6 +61,17 @@ pub(crate) struct Options {
     /// Root and the service's own user have no limits
     #[arg(long = "quota", value_name = "[USER:]QUOTA=N", value_parser = Limit::parse)]
     pub(crate) quotas: Vec<Limit>,
+    /// The socket of the process that runs code which programs have deposited, to complete what they were interrupted
+    /// in; without it the service starts one of its own user
+    #[arg(long, value_name = "PATH")]
+    pub(crate) runner: Option<PathBuf>,
+    /// Run no such code: what is interrupted waits for its program
+    #[arg(long, conflicts_with_all = ["runner", "code_limits"])]
+    pub(crate) no_code: bool,
+    /// What such code may take: processor=SECONDS (10 if nothing is said), time=SECONDS (60), memory=BYTES (256M),
+    /// files=N (4096), space=BYTES for new files (1G). Repeatable
+    #[arg(long = "code-limit", value_name = "NAME=N")]
+    pub(crate) code_limits: Vec<Setting>,
     /// At SIGTERM wait until all programs have closed the store
     #[arg(long)]
     pub(crate) drain: bool,

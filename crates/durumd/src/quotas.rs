@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use durum_remote::users;
+use durum_runner::limits::number_of;
 use durum_service::{Quota, Quotas, Result};
 
 /// A limit, as the command line says it: `[USER:]QUOTA=N`.
@@ -29,7 +30,7 @@ impl Limit {
         let quota = Quota::ALL.into_iter().find(|quota| quota.name() == name);
         let quota =
             quota.ok_or_else(|| format!("there is no quota {name:?}; there are {}", names()))?;
-        let most = amount(number).ok_or_else(|| {
+        let most = number_of(number).ok_or_else(|| {
             format!("{number:?} is no number of {name}; write it like 100, 64M or 2G")
         })?;
         Ok(Limit { uid, quota, most })
@@ -49,20 +50,6 @@ impl Limit {
 /// The number of a user that the command line names.
 pub(crate) fn uid_of(name: &str) -> std::result::Result<u32, String> {
     users::uid_of(name).ok_or_else(|| format!("no user {name:?}; name one by its number"))
-}
-
-fn amount(text: &str) -> Option<u64> {
-    let shift = match text.chars().last()? {
-        'K' => 10,
-        'M' => 20,
-        'G' => 30,
-        'T' => 40,
-        _ => 0,
-    };
-    let digits = text.get(..text.len() - usize::from(shift > 0))?;
-    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u64 = is_number.then(|| digits.parse().ok()).flatten()?;
-    number.checked_mul(1 << shift)
 }
 
 /// How many of something each user has under way.

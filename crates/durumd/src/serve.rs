@@ -11,12 +11,14 @@ use durum_protocol::address::MetricsAddress;
 use durum_remote::answers::refused;
 use durum_remote::peer::Peer;
 use durum_remote::socket::Socket;
+use durum_runner::Limits;
 use durum_service::{CreateOptions, Error, Host, OpenOptions, Quota, Result};
 use rustix::process::{Resource, Rlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::clients::{Clients, system};
+use crate::completions::Completions;
 use crate::connections::Connections;
 use crate::metrics::{Metrics, http};
 use crate::options::Options;
@@ -25,7 +27,7 @@ use crate::service::Service;
 use crate::session::Session;
 use crate::showings::Showings;
 use crate::socket_files::Made;
-use crate::{config_check, sandbox, sockets, watchdog};
+use crate::{config_check, runner, sandbox, sockets, watchdog};
 
 /// The stack of a thread that answers a client.
 const STACK: usize = 512 << 10;
@@ -66,6 +68,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut own: Vec<PathBuf> = Vec::new();
     own.extend(given.clients.is_none().then(|| options.socket.clone()));
     own.extend(at.and_then(|address| address.path()));
+    let runner = match options.check_sandbox {
+        true => None,
+        false => runner::of(options),
+    };
     // From here on bytes are read that clients have written.
     match options.no_sandbox {
         true => tracing::warn!("no sandbox: all that this user may do is within reach"),
@@ -84,7 +90,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         },
     )?;
     let metrics = Arc::new(Metrics::new());
-    let clients = Clients::new(host.clone(), metrics.clone())?;
+    let limits = Limits::set(&options.code_limits);
+    let completions = Completions::new(host.clone(), metrics.clone(), runner, limits);
+    let clients = Clients::new(host.clone(), metrics.clone(), completions.clone())?;
+    completions.look();
     let socket = match given.clients {
         Some(socket) => socket,
         None => {
@@ -98,6 +107,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let service = Arc::new(Service {
         host: host.clone(),
         clients: clients.clone(),
+        completions: completions.clone(),
         showings: Showings::default(),
         metrics,
         users: options.users.clone(),
@@ -132,13 +142,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.drain {
         // Who holds it up can be seen and asked to leave meanwhile; nobody gets a pool.
         service.is_draining.store(true, Ordering::Relaxed);
-        while clients.counts() != (0, 0) && signals.pending().next().is_none() {
+        while (clients.counts() != (0, 0) || !completions.are_done())
+            && signals.pending().next().is_none()
+        {
             thread::sleep(Duration::from_millis(50));
         }
     }
     // Nobody new comes.
     made.into_iter().for_each(Made::remove);
     clients.end();
+    completions.end();
     host.close()
 }
 

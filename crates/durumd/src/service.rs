@@ -10,6 +10,7 @@ use durum_service::{Host, Quotas};
 
 use crate::audit;
 use crate::clients::Clients;
+use crate::completions::Completions;
 use crate::connections::Connections;
 use crate::metrics::{Metrics, Now};
 use crate::quotas::Tally;
@@ -20,6 +21,7 @@ use crate::showings::Showings;
 pub(crate) struct Service {
     pub(crate) host: Arc<Host>,
     pub(crate) clients: Arc<Clients>,
+    pub(crate) completions: Arc<Completions>,
     pub(crate) showings: Showings,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) users: Vec<u32>,

@@ -422,14 +422,17 @@ impl Session {
         self.when_free(|client| open(client, name)).map(pool_reply)
     }
 
-    /// Tries again where the pool was that of a client that is gone.
+    /// Tries again where the pool was that of a client that is gone, or code has completed what that one has left.
     fn when_free<T>(&self, attempt: impl Fn(&Embedded) -> Result<T>) -> Result<T> {
-        let clients = &self.service.clients;
+        let (clients, completions) = (&self.service.clients, &self.service.completions);
         let mut is_last = false;
         loop {
-            let before = clients.recovered();
+            let (before, ended) = (clients.recovered(), completions.ended());
             match attempt(&self.client) {
                 Err(Error::PoolBusy { name }) if clients.settle(&name, before) => {}
+                // Code that completes sections has it, or will have.
+                Err(Error::PoolBusy { name: pool } | Error::PoolInterrupted { pool, .. })
+                    if completions.settle(&pool, ended) => {}
                 // Who had it may have given it up between the attempt and the look at who has it.
                 Err(Error::PoolBusy { .. }) if !is_last => is_last = true,
                 done => return done,

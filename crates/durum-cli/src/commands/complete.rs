@@ -1,12 +1,11 @@
 //! `durum recover --complete-sections` and `--complete-with`: what programs have left in sections is completed by their
 //! code, without them.
 
-use std::fmt::Display;
 use std::path::Path;
 
-use durum_remote::completing;
-use durum_runner::{Bounds, Code, Hash, Limits};
-use durum_service::{Embedded, Error, InterruptedClient, Service, ensure_code_runs_here};
+use durum_remote::completing::{self, NotCompleted};
+use durum_runner::{Code, Ended, Hash, Here, Limits};
+use durum_service::{Embedded, InterruptedClient, Service, ensure_code_runs_here};
 
 use crate::failure::Failure;
 use crate::output::{count, list};
@@ -19,36 +18,20 @@ const CODE_MAX: u64 = 64 << 20;
 pub(crate) fn all(
     store: &Embedded,
     file: Option<&Path>,
+    limits: &Limits,
 ) -> Result<Vec<InterruptedClient>, Failure> {
     let given = file.map(read).transpose()?;
-    let bounds =
-        Bounds::of_this_kernel().map_err(|missing| Failure::Refused(missing.to_string()))?;
+    let runner = Here::new().map_err(|missing| Failure::Refused(missing.to_string()))?;
     let left = store.interrupted()?;
     for client in &left {
-        let deposited = match given {
-            Some(_) => None,
-            None => Some(deposited(store, client)?),
+        let (host, of) = (store.host(), client.client);
+        let completed = match &given {
+            Some(code) => completing::complete_with(code, host, of, &runner, limits),
+            None => completing::complete(host, of, &runner, limits),
         };
-        let code = given.as_ref().or(deposited.as_ref());
-        let (host, limits) = (store.host(), Limits::default());
-        let completed = code.map_or(Ok(()), |code| {
-            completing::complete(host, client.client, code, &bounds, &limits)
-        });
         completed.map_err(|error| not_completed(client, &error))?;
     }
     Ok(left)
-}
-
-fn deposited(store: &Embedded, client: &InterruptedClient) -> Result<Code, Failure> {
-    let bytes = match store.host().code_of(client.client) {
-        Err(lacks @ Error::ProcessorLacks { .. }) => return Err(not_completed(client, &lacks)),
-        bytes => bytes?,
-    };
-    let Some(bytes) = bytes else {
-        return Err(not_completed(client, &"its program has deposited no code"));
-    };
-    let code = Code::copied(&bytes, Hash::of(&bytes));
-    code.map_err(|error| not_completed(client, &error))
 }
 
 /// In words.
@@ -76,10 +59,18 @@ fn read(file: &Path) -> Result<Code, Failure> {
     Code::copied(&bytes, Hash::of(&bytes)).map_err(|error| unreadable(&error))
 }
 
-fn not_completed(client: &InterruptedClient, reason: &dyn Display) -> Failure {
+fn not_completed(client: &InterruptedClient, reason: &NotCompleted) -> Failure {
+    let cure = match reason {
+        NotCompleted::Ended(Ended::OverProcessor(_)) => {
+            "let it have more: `--code-limit processor=SECONDS`"
+        }
+        NotCompleted::Ended(Ended::OverTime(_)) => "let it have more: `--code-limit time=SECONDS`",
+        _ => {
+            "run the program that was interrupted, or have code that was linked beside it complete it: `--complete-with`"
+        }
+    };
     Failure::Damaged(format!(
-        "what sections have left in {} is as it was: {reason}; run the program that was interrupted, or have code that was linked beside \
-         it complete it: `--complete-with`",
+        "what sections have left in {} is as it was: {reason}; {cure}",
         pools(client)
     ))
 }

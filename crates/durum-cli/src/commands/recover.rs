@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use durum_runner::Limits;
 use durum_service::{
     Embedded, InterruptedClient, OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service,
     UsedElsewhere,
@@ -76,10 +77,9 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         progress: Some(progress::stages()),
         ..OpenOptions::default()
     };
-    let file = options.complete_with.as_deref();
-    let (store, completed) = match file.is_some() || options.complete_sections {
+    let (store, completed) = match options.complete_with.is_some() || options.complete_sections {
         false => (place.open(open)?, Vec::new()),
-        true => open_and_complete(place, open, file)?,
+        true => open_and_complete(place, open, options)?,
     };
     // Of a service what it did at its start.
     let mut report = store.recovery()?;
@@ -153,10 +153,11 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
 fn open_and_complete(
     place: &Place,
     open: OpenOptions,
-    code: Option<&Path>,
+    options: &Recover,
 ) -> Result<(Arc<dyn Service>, Vec<InterruptedClient>), Failure> {
     let store = Embedded::open(place.directory("have a person complete sections")?, open)?;
-    match complete::all(&store, code) {
+    let limits = Limits::set(&options.code_limits);
+    match complete::all(&store, options.complete_with.as_deref(), &limits) {
         Ok(completed) => Ok((Arc::new(store), completed)),
         Err(error) => {
             store.close()?;
@@ -431,6 +432,7 @@ pub(crate) fn interrupted_to_json(client: &InterruptedClient) -> Value {
         "sections": client.sections,
         "first": client.first.map(|code| code.to_string()),
         "damage": client.damage,
+        "not_completed": client.not_completed,
     })
 }
 

@@ -214,7 +214,7 @@ fn code_is_answered_nothing_else() {
         let grow = || code.create_puddle(PuddleOwner::Pool(pool), PuddleKind::Data, UNIT);
         let made = [grow().unwrap().uuid, grow().unwrap().uuid];
         let error = grow().unwrap_err().to_string();
-        assert!(error.contains("may have 0 more"), "{error}");
+        assert!(error.contains("may have 0 more (the limit"), "{error}");
         for puddle in made {
             code.remove_puddle(puddle).unwrap();
         }

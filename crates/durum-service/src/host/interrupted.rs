@@ -65,6 +65,29 @@ impl Host {
 }
 
 impl Host {
+    /// The clients that are gone and have left sections which nobody completes now, in order of their names.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`.
+    pub fn to_complete(&self) -> Result<Vec<InterruptedClient>> {
+        let mut state = self.state();
+        let open = state.open(&self.path)?;
+        let mut clients = open.interrupted.to_clients(&open.contents);
+        clients.retain(|left| !open.taken_over.contains_key(&left.client));
+        Ok(clients)
+    }
+
+    /// Notes why code did not complete what a client has left: whoever asks for its pools is told, until somebody has.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`.
+    pub fn note_not_completed(&self, client: Uuid, why: &str) -> Result<()> {
+        let mut state = self.state();
+        let open = state.open(&self.path)?;
+        open.interrupted.put_attempt(client, why.to_owned());
+        Ok(())
+    }
+
     /// The code that a client has deposited which is gone, to complete its sections; `None` where it has deposited
     /// none. It is whole, and this processor has what it was compiled for; whoever could write it is nobody to believe.
     ///
@@ -84,6 +107,7 @@ impl Open {
         for client in self.taken_over.keys() {
             found.put(*client, self.interrupted.of(*client).cloned());
         }
+        found.keep_attempts(&self.interrupted);
         self.interrupted = found;
     }
 }

@@ -357,7 +357,7 @@ impl Embedded {
                 pool,
                 sections,
                 first,
-                damage,
+                details,
                 others,
             } => Error::PoolInterrupted {
                 others: self.told_names(others)?,
@@ -365,7 +365,7 @@ impl Embedded {
                 pool,
                 sections,
                 first,
-                damage,
+                details,
             },
             other => other,
         })

@@ -19,7 +19,7 @@ use super::obstacle::Obstacle;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
-use crate::model::InterruptedClient;
+use crate::model::{InterruptedClient, InterruptionDetails};
 use crate::registry::contents::{Contents, PuddleRecord};
 use crate::sparse;
 
@@ -214,25 +214,46 @@ fn read_puddle(
 
 /// The clients that are gone and have left sections.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Interrupted(BTreeMap<Uuid, Interruption>);
+pub(crate) struct Interrupted {
+    found: BTreeMap<Uuid, Interruption>,
+    /// Why code did not complete those of some of them.
+    not_completed: BTreeMap<Uuid, String>,
+}
 
 impl Interrupted {
     /// Notes what was found of a client: from now on this, or nothing.
     pub(crate) fn put(&mut self, client: Uuid, found: Option<Interruption>) {
         match found {
-            Some(found) => _ = self.0.insert(client, found),
-            None => _ = self.0.remove(&client),
+            Some(found) => _ = self.found.insert(client, found),
+            None => {
+                self.found.remove(&client);
+                self.not_completed.remove(&client);
+            }
+        }
+    }
+
+    /// Notes why code did not complete what a client has left. Nothing happens where somebody else has by now.
+    pub(crate) fn put_attempt(&mut self, client: Uuid, why: String) {
+        if self.found.contains_key(&client) {
+            self.not_completed.insert(client, why);
+        }
+    }
+
+    /// What is said of the same clients holds on.
+    pub(crate) fn keep_attempts(&mut self, before: &Interrupted) {
+        for (client, why) in &before.not_completed {
+            self.put_attempt(*client, why.clone());
         }
     }
 
     /// What was found of a client.
     pub(crate) fn of(&self, client: Uuid) -> Option<&Interruption> {
-        self.0.get(&client)
+        self.found.get(&client)
     }
 
     /// As they are told of, in order of their names.
     pub(crate) fn to_clients(&self, contents: &Contents) -> Vec<InterruptedClient> {
-        let found = self.0.iter().map(|(client, found)| {
+        let found = self.found.iter().map(|(client, found)| {
             let pools = contents.granted_pools(*client);
             let mut pools: Vec<String> = pools.map(|pool| contents.name_of(pool)).collect();
             pools.sort_unstable();
@@ -242,6 +263,7 @@ impl Interrupted {
                 sections: found.sections,
                 first: found.first,
                 damage: found.damage.clone(),
+                not_completed: self.not_completed.get(client).cloned(),
             }
         });
         found.collect()
@@ -249,7 +271,7 @@ impl Interrupted {
 
     /// The clients.
     pub(crate) fn clients(&self) -> impl Iterator<Item = Uuid> + '_ {
-        self.0.keys().copied()
+        self.found.keys().copied()
     }
 
     /// The clients that have left sections in a pool.
@@ -286,17 +308,22 @@ pub(crate) fn ensure_not_interrupted(
         return Ok(());
     }
     let mut all = Interruption::default();
+    let mut not_completed = None;
     for client in in_pool(clients, pool) {
         all.sections += client.sections;
         all.first = all.first.or(client.first);
         all.damage = all.damage.or_else(|| client.damage.clone());
+        not_completed = not_completed.or_else(|| client.not_completed.clone());
     }
     Err(Error::PoolInterrupted {
         store: store.to_owned(),
         pool: pool.to_owned(),
         sections: all.sections,
         first: all.first,
-        damage: all.damage.map(Into::into),
+        details: Box::new(InterruptionDetails {
+            damage: all.damage,
+            not_completed,
+        }),
         others: others(in_pool(clients, pool), pool),
     })
 }

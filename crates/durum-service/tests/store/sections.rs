@@ -162,7 +162,7 @@ fn pools_with_sections_under_way_are_refused_and_others_open() {
                 pool,
                 sections,
                 first,
-                damage,
+                details,
                 others,
                 ..
             } = error
@@ -170,7 +170,7 @@ fn pools_with_sections_under_way_are_refused_and_others_open() {
                 panic!("{error}");
             };
             assert_eq!(
-                (pool.as_str(), sections, first, damage),
+                (pool.as_str(), sections, first, details.damage),
                 (name, 1, Some(code()), None)
             );
             assert_eq!(others, [other]);

@@ -44,6 +44,7 @@ pub(crate) struct Metrics {
     log_work: Histogram,
     recoveries_failed: Counter,
     transactions: Family<With, Counter>,
+    completions: Family<With, Counter>,
     clients: Gauge,
     recovering: Gauge,
     connections: Gauge,
@@ -133,6 +134,12 @@ impl Metrics {
                 "Logs of clients that were gone, by what became of them",
                 Family::default(),
             ),
+            completions: shown(
+                all,
+                "completions",
+                "Clients that were gone and had left sections, by what came of their code",
+                Family::default(),
+            ),
             clients: shown(
                 all,
                 "clients",
@@ -194,6 +201,11 @@ impl Metrics {
                 .get_or_create(&With { outcome })
                 .inc_by(count);
         }
+    }
+
+    /// Code was to complete what a client has left.
+    pub(crate) fn completed(&self, outcome: &'static str) {
+        self.completions.get_or_create(&With { outcome }).inc();
     }
 
     /// All of it as text.

@@ -26,7 +26,7 @@ const FILES: &[Call] = &calls![
     SYS_sync_file_range SYS_msync
 ];
 
-const MEMORY: &[Call] = &calls![SYS_munmap SYS_mremap SYS_madvise SYS_brk];
+const MEMORY: &[Call] = &calls![SYS_memfd_create SYS_munmap SYS_mremap SYS_madvise SYS_brk];
 
 const THREADS: &[Call] = &calls![
     SYS_clone SYS_clone3 SYS_set_robust_list SYS_rseq SYS_set_tid_address SYS_exit SYS_exit_group SYS_futex SYS_membarrier
@@ -36,7 +36,7 @@ const THREADS: &[Call] = &calls![
 
 const SOCKETS: &[Call] = &calls![
     SYS_bind SYS_listen SYS_accept4 SYS_connect SYS_sendmsg SYS_sendto SYS_recvmsg SYS_recvfrom SYS_shutdown SYS_setsockopt SYS_getsockopt
-    SYS_getsockname SYS_getpeername SYS_ppoll SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait SYS_eventfd2 SYS_pidfd_open
+    SYS_getsockname SYS_getpeername SYS_ppoll SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait SYS_eventfd2 SYS_pidfd_open SYS_pipe2
 ];
 
 const OTHERS: &[Call] = &calls![

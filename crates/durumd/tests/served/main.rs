@@ -5,6 +5,7 @@ mod activation;
 mod audit;
 mod campaign;
 mod commands;
+mod completions;
 mod copies;
 mod events;
 mod forms;

@@ -17,7 +17,7 @@ use crate::support::{Served, text};
 
 const UNIT: u64 = 2 << 20;
 
-fn come(served: &Served) -> Remote {
+pub fn come(served: &Served) -> Remote {
     Remote::open(&served.socket(), Default::default()).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn code() -> Code {
 }
 
 /// Writes the next record of a thread: that it is in a section, or in none.
-fn record(puddle: &PuddleGrant, client: durum_format::Uuid, sequence: u64, is_in: bool) {
+pub fn record(puddle: &PuddleGrant, client: durum_format::Uuid, sequence: u64, is_in: bool) {
     let head = Head {
         client,
         salt: 0x5a17,

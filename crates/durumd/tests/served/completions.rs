@@ -1,0 +1,182 @@
+//! The service runs code that programs have deposited, to complete their sections. What such code does that completes
+//! some, the tests of the compiler try; here it is code that does not.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use durum_format::code;
+use durum_format::puddle::{PuddleKind, heap_offset};
+use durum_remote::Remote;
+use durum_service::{EngineKind, Error, PoolSpec, PuddleOwner, Service};
+
+use crate::sections::{come, record};
+use crate::support::{Served, until};
+
+const UNIT: u64 = 2 << 20;
+
+/// A static executable with this body of its `main`.
+fn compiled(name: &str, body: &str) -> Vec<u8> {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let source = place.with_extension("c");
+    std::fs::write(
+        &source,
+        format!("#include <stdio.h>\nint main(void) {{ {body} }}\n"),
+    )
+    .unwrap();
+    let compiled = Command::new("cc")
+        .args(["-O1", "-static", "-o"])
+        .args([&place, &source])
+        .status();
+    assert!(compiled.unwrap().success());
+    std::fs::read(place).unwrap()
+}
+
+/// A program has ended in a section, with this pool open, and has deposited code before.
+fn left(served: &Served, pool: &str, bytes: &[u8]) {
+    let program = come(served);
+    program
+        .create_pool(pool, &PoolSpec::new(EngineKind::Hybrid))
+        .unwrap();
+    let size = (heap_offset(UNIT) + (code::HEAD_SIZE + bytes.len()) as u64).next_multiple_of(UNIT);
+    let puddle = program
+        .create_puddle(PuddleOwner::Client, PuddleKind::Code, size)
+        .unwrap();
+    let heap = heap_offset(puddle.size);
+    let head = code::Head::of(bytes).encode();
+    puddle.file.write_all_at(&head, heap).unwrap();
+    let place = heap + code::HEAD_SIZE as u64;
+    puddle.file.write_all_at(bytes, place).unwrap();
+    let sections = program.create_puddle(PuddleOwner::Client, PuddleKind::Sections, UNIT);
+    record(&sections.unwrap(), program.info().client, 1, true);
+}
+
+/// Why nobody has completed what is left in a pool, as who opens it is told.
+fn why_not(client: &Remote, pool: &str) -> Option<String> {
+    match client.open_pool(pool) {
+        Err(Error::PoolInterrupted { details, .. }) => details.not_completed,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_wants_the_pool_is_told_why_its_code_did_not_complete_it() {
+    let served = Served::start();
+    let fails = compiled("fails", "fputs(\"something is wrong\", stderr); return 3;");
+    left(&served, "heap", &fails);
+    let client = come(&served);
+    let why = why_not(&client, "heap").unwrap();
+    assert!(
+        why.ends_with("it ended with code 3: \"something is wrong\""),
+        "{why}"
+    );
+    let listed = client.interrupted().unwrap();
+    assert_eq!(listed[0].not_completed.as_ref(), Some(&why));
+    // It is not tried again, and what it says is not forgotten when others go.
+    left(&served, "other", b"no executable");
+    let other = why_not(&client, "other").unwrap();
+    assert!(other.contains("its execution"), "{other}");
+    assert_eq!(why_not(&client, "heap").unwrap(), why);
+    let attempts = served
+        .log()
+        .matches("sections wait for their program")
+        .count();
+    assert_eq!(attempts, 2);
+    // Somebody completes it after all.
+    let gone = client.interrupted().unwrap();
+    let gone = gone.iter().find(|left| left.pools == ["heap"]).unwrap();
+    let taken = client.take_over(gone.client).unwrap();
+    record(&taken.puddles[0], gone.client, 2, false);
+    client.sections_done(gone.client).unwrap();
+    come(&served).open_pool("other").unwrap_err();
+    client.close().unwrap();
+    come(&served).open_pool("heap").unwrap();
+}
+
+#[test]
+fn nobody_waits_for_code_but_who_wants_its_pools() {
+    let served = Served::start_with(&["--code-limit", "time=2"]);
+    come(&served)
+        .create_pool("free", &PoolSpec::new(EngineKind::Hybrid))
+        .unwrap();
+    left(&served, "heap", &compiled("loops", "for (;;) ;"));
+    let client = come(&served);
+    std::thread::scope(|scope| {
+        let began = Instant::now();
+        let waits = scope.spawn(|| why_not(&come(&served), "heap").unwrap());
+        client.open_pool("free").unwrap();
+        assert!(began.elapsed() < Duration::from_secs(1));
+        let why = waits.join().unwrap();
+        assert!(why.ends_with("it did not end within 2s"), "{why}");
+        assert!(began.elapsed() >= Duration::from_secs(1));
+    });
+    let said = served.log();
+    assert!(
+        said.contains("--code-limit time=SECONDS lets code have more"),
+        "{said}"
+    );
+}
+
+/// The process of code that a service has run; it is the child of a child of the service's child.
+fn code_of(service: u32) -> Option<u32> {
+    let parent = |pid: u32| -> Option<u32> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("PPid:"))?
+            .trim()
+            .parse()
+            .ok()
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| {
+        let is_code = std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|words| words.starts_with(b"durum-code"));
+        is_code && parent(*pid).and_then(parent).and_then(parent) == Some(service)
+    })
+}
+
+/// What runs is nobody's any more when the service is gone.
+#[test]
+fn code_ends_with_the_service_and_the_next_one_tries_again() {
+    let mut served = Served::start();
+    left(&served, "heap", &compiled("goes-on", "for (;;) ;"));
+    for _ in 0..2 {
+        until("the code runs", || code_of(served.pid()).is_some());
+        let code = code_of(served.pid()).unwrap();
+        served.kill();
+        let place = format!("/proc/{code}");
+        until("the code has ended", || !Path::new(&place).exists());
+        served.start_again();
+    }
+}
+
+#[test]
+fn no_code_is_run_where_none_is_wanted() {
+    let served = Served::start_with(&["--no-code"]);
+    left(&served, "heap", &compiled("unwanted", "return 3;"));
+    assert_eq!(why_not(&come(&served), "heap"), None);
+    assert_eq!(code_of(served.pid()), None);
+}
+
+/// A runner that somebody has killed is told of, and costs nobody else anything.
+#[test]
+fn a_service_whose_runner_is_gone_goes_on() {
+    let served = Served::start();
+    let children = format!("/proc/{0}/task/{0}/children", served.pid());
+    let runner: i32 = std::fs::read_to_string(children)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    // SAFETY: the process is a child of ours.
+    assert_eq!(unsafe { libc::kill(runner, libc::SIGKILL) }, 0);
+    left(&served, "heap", &compiled("unrun", "return 3;"));
+    let client = come(&served);
+    let why = why_not(&client, "heap").unwrap();
+    assert!(why.contains("start the service again"), "{why}");
+    client
+        .create_pool("free", &PoolSpec::new(EngineKind::Hybrid))
+        .unwrap();
+}
