@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command beside a service of a new store in memory, which SERVICE names, and ends the service in order. Fails if
-# either does.
+# Runs a command beside a service of a new store in memory, which SERVICE names, and ends the service in order; its log is
+# SERVICE_LOG. Fails if either does.
 #
 #   ci/served.sh DURUMD COMMAND...
 set -euo pipefail
@@ -19,7 +19,7 @@ until grep -qs serving "$work/log"; do
     sleep 0.01
 done
 rc=0
-SERVICE=durum+unix:$work/sock "$@" || rc=$?
+SERVICE=durum+unix:$work/sock SERVICE_LOG=$work/log "$@" || rc=$?
 kill $service
 wait $service || failed
 exit "$rc"
