@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command beside a service of a new store in memory, which SERVICE names, and ends the service in order; its log is
-# SERVICE_LOG. Fails if either does.
+# Runs a command beside a service of a new store in memory, which SERVICE names, and ends the service in order; its log
+# is SERVICE_LOG. Fails if either does.
 #
 #   ci/served.sh DURUMD COMMAND...
 set -euo pipefail

@@ -358,6 +358,9 @@
 // As DURUM_STORE_FOLLOW_READING, but the pool is opened for writing where the user may write it.
 #define DURUM_STORE_FOLLOW_WRITING 32
 
+// Code that programs have left to complete their sections (durumcc -fido) is not run when their pools are opened.
+#define DURUM_STORE_NO_CODE 64
+
 // The engine that new pools get by default: Shadow.
 #define DURUM_ENGINE_DEFAULT 0
 

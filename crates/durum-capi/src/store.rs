@@ -53,6 +53,8 @@ pub const DURUM_STORE_FOLLOW_NEVER: u32 = 8;
 pub const DURUM_STORE_FOLLOW_READING: u32 = 16;
 /// As DURUM_STORE_FOLLOW_READING, but the pool is opened for writing where the user may write it.
 pub const DURUM_STORE_FOLLOW_WRITING: u32 = 32;
+/// Code that programs have left to complete their sections (durumcc -fido) is not run when their pools are opened.
+pub const DURUM_STORE_NO_CODE: u32 = 64;
 
 const FOLLOWS: u32 =
     DURUM_STORE_FOLLOW_NEVER | DURUM_STORE_FOLLOW_READING | DURUM_STORE_FOLLOW_WRITING;
@@ -107,6 +109,7 @@ impl StoreOptions {
         let flags = DURUM_STORE_NO_CHECKPOINT_THREAD
             | DURUM_STORE_NO_BUFFERING
             | DURUM_STORE_UNTYPED_HOLD_NO_POINTERS
+            | DURUM_STORE_NO_CODE
             | FOLLOWS;
         let is_known = options.flags & !flags == 0;
         if options.struct_size != size_of::<Self>() as u64 || !is_known {
@@ -157,6 +160,7 @@ impl StoreOptions {
             other => return Err(Failure::argument(format!("{other} is no DURUM_MAPPING_*"))),
         };
         let read = read.checkpoint_thread(options.flags & DURUM_STORE_NO_CHECKPOINT_THREAD == 0);
+        let read = read.run_code(options.flags & DURUM_STORE_NO_CODE == 0);
         let read = read
             .untyped_hold_no_pointers(options.flags & DURUM_STORE_UNTYPED_HOLD_NO_POINTERS != 0);
         Ok(match options.domain {

@@ -18,6 +18,7 @@ use crate::heap::{self, Heap, VERSION};
 use crate::layout::HeapRoot;
 use crate::open_error::{OpenError, refuse};
 use crate::reach::{self, EPOCH_END};
+use crate::resume::Whose;
 use crate::{resume, slots, stats, thread};
 
 /// A heap is open, and its sections are completed.
@@ -48,11 +49,12 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
         None => (path.to_owned(), POOL.to_owned()),
     };
     check_directory(&place)?;
-    let store = Store::open_or_create(&place, options.clone())?;
+    // What is the program's own is completed by the program.
+    let store = Store::open_or_create(&place, options.clone().run_code(false))?;
     if store.info().domain == Domain::File {
         return Err(not_memory(path));
     }
-    let (pool, interrupted) = open_pool(&store, &name)?;
+    let (pool, interrupted) = open_pool(&store, &name, options.run_code)?;
     adopt(store, pool, interrupted)
 }
 
@@ -154,18 +156,27 @@ extern "C" fn __durum_ido_open() {
 }
 
 /// Opens the pool, and takes over what has interrupted sections in it.
-fn open_pool(store: &Store, name: &str) -> durum::Result<(Pool, Vec<InterruptedSections>)> {
+fn open_pool(
+    store: &Store,
+    name: &str,
+    runs_code: bool,
+) -> durum::Result<(Pool, Vec<InterruptedSections>)> {
     let mut interrupted = Vec::new();
     loop {
         let options = PoolOptions::new().engine(Engine::Hybrid);
         match store.open_or_create_pool(name, options) {
             // A service learns of them when it has seen their program end, for which opening the pool waits.
             Err(error @ durum::Error::Store(StoreError::PoolInterrupted { .. })) => {
-                let taken = resume::take_over(store, name)?;
-                if taken.is_empty() {
-                    return Err(error);
+                let ours = resume::take_over(store, name, Whose::Ours)?;
+                // Another build has left its code, or nobody has.
+                if ours.is_empty() && !(runs_code && store.complete_by_code(name)?) {
+                    let others = resume::take_over(store, name, Whose::Anybodys)?;
+                    if others.is_empty() {
+                        return Err(error);
+                    }
+                    interrupted.extend(others);
                 }
-                interrupted.extend(taken);
+                interrupted.extend(ours);
             }
             pool => return Ok((pool?, interrupted)),
         }

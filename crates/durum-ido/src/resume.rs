@@ -66,11 +66,27 @@ pub(crate) struct Left {
     freed: Vec<Freed>,
 }
 
+/// Whose sections are taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Those of this build.
+    Ours,
+    /// Those of others as well, which may be in the same functions.
+    Anybodys,
+}
+
 /// Takes over what the clients of a store have left that were in sections in this pool.
-pub(crate) fn take_over(store: &Store, pool: &str) -> durum::Result<Vec<InterruptedSections>> {
+pub(crate) fn take_over(
+    store: &Store,
+    pool: &str,
+    whose: Whose,
+) -> durum::Result<Vec<InterruptedSections>> {
     let clients = store.interrupted()?.into_iter();
     let of_pool = clients.filter(|left| left.pools.iter().any(|name| name == pool));
-    of_pool.map(|left| store.take_over(left.client)).collect()
+    let wanted = of_pool.filter(|left| {
+        whose == Whose::Anybodys || left.first.is_some_and(|code| code::find(code).is_some())
+    });
+    wanted.map(|left| store.take_over(left.client)).collect()
 }
 
 /// What was recorded of the sections that were taken over, of a store with these addresses, and of this pool's memory.

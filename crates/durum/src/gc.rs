@@ -155,7 +155,7 @@ pub fn collect(path: impl AsRef<Path>, options: &GcOptions) -> Result<GcReport> 
         ..OpenOptions::default()
     };
     let opened = services::open(path, open)?;
-    let recovery = opened.recovery.clone();
+    let recovery = opened.recovery.clone().unwrap_or_default();
     let garbage = match opened.service.find_garbage(&search) {
         Ok(garbage) => garbage,
         Err(error) => {

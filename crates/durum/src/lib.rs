@@ -54,6 +54,7 @@ mod asked;
 pub mod asymmetric;
 mod checker;
 mod combine;
+mod completed;
 mod contention;
 mod deferred;
 mod demand;

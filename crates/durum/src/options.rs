@@ -83,6 +83,11 @@ pub struct StoreOptions {
     /// of one store have, the one that is opened later is moved to others, and its pointers are rewritten. With
     /// objects of which nobody knows where their pointers are it cannot be moved, unless this is said. Default: off.
     pub untyped_hold_no_pointers: bool,
+    /// A program may have ended in sections, while it held locks (`durumcc -fido`), and have left code that completes
+    /// them. Where this process opens the directory of the store, and one of the pools, that code is run, in a sandbox
+    /// that has these pools and nothing else; the opener waits for it, at most a minute. Default: on. A service has an
+    /// option of its own.
+    pub run_code: bool,
     /// When puddles are mapped. Default: what the environment variable `DURUM_MAPPING` says (`eager`, `on-demand`,
     /// `userfaultfd`, `signal`), and else [`PuddleMapping::Eager`].
     pub mapping: Option<PuddleMapping>,
@@ -105,6 +110,7 @@ impl Default for StoreOptions {
             private_max: memory::quarter(),
             checkpoint_thread: true,
             untyped_hold_no_pointers: false,
+            run_code: true,
             mapping: None,
             follow: None,
         }
@@ -126,6 +132,7 @@ setters! {
     private_max(bytes: u64);
     checkpoint_thread(wanted: bool);
     untyped_hold_no_pointers(said: bool);
+    run_code(wanted: bool);
     mapping(mapping: PuddleMapping);
     follow(follow: Follow);
     space(bytes: u64);

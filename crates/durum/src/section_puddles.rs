@@ -40,8 +40,8 @@ impl Store {
     pub fn given(connection: OwnedFd, options: &StoreOptions) -> Result<Self> {
         let socket = Socket::over(connection)
             .map_err(|error| Error::system("taking a connection over", error))?;
-        let service = Box::new(Given::over(socket, Waiting::default())?);
-        let inner = StoreInner::new(service, None, options)?;
+        let service: Box<dyn Service> = Box::new(Given::over(socket, Waiting::default())?);
+        let inner = StoreInner::new(service.into(), options)?;
         let tie = tie(&inner, follow_nowhere);
         Ok(Self { inner, tie })
     }

@@ -8,10 +8,24 @@ use durum_service::{
     CreateOptions, Embedded, Error, OpenOptions, RecoveryReport, Result, Service, StoreInfo,
 };
 
+use crate::completed::{ByDeposit, Completer};
+
 /// A store that is open, and what recovery did when this process opened it; of a service what it did at its start.
 pub(crate) struct Opened {
     pub(crate) service: Box<dyn Service>,
-    pub(crate) recovery: RecoveryReport,
+    pub(crate) recovery: Option<RecoveryReport>,
+    pub(crate) completer: Option<Box<dyn Completer>>,
+}
+
+impl From<Box<dyn Service>> for Opened {
+    /// One in which nothing was left by anybody.
+    fn from(service: Box<dyn Service>) -> Self {
+        Self {
+            service,
+            recovery: None,
+            completer: None,
+        }
+    }
 }
 
 /// Opens the store that `path` names.
@@ -19,10 +33,10 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Opened> {
     let socket = match Address::parse(path) {
         Address::Directory(path) => {
             let service = Embedded::open(&path, options)?;
-            let recovery = service.recovery_report().clone();
             return Ok(Opened {
+                recovery: Some(service.recovery_report().clone()),
+                completer: Some(Box::new(ByDeposit(service.host().clone()))),
                 service: Box::new(service),
-                recovery,
             });
         }
         Address::Service(socket) => socket,
@@ -31,8 +45,8 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Opened> {
     check_domain(&service.info(), &options)?;
     let recovery = service.recovery()?;
     Ok(Opened {
-        service: Box::new(service),
-        recovery,
+        recovery: Some(recovery),
+        ..Opened::from(Box::new(service) as Box<dyn Service>)
     })
 }
 

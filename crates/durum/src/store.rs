@@ -40,7 +40,7 @@ impl Store {
         };
         fault::check_forked()?;
         let service = services::create(path.as_ref(), &create)?;
-        Ok(Self::of(StoreInner::new(service, None, &options)?))
+        Ok(Self::of(StoreInner::new(service.into(), &options)?))
     }
 
     /// Opens the store at `path`. If its last user died, its logs are replayed first.
@@ -63,8 +63,7 @@ impl Store {
 
     /// A store that a service has opened.
     pub(crate) fn over(opened: Opened, options: &StoreOptions) -> Result<Self> {
-        let Opened { service, recovery } = opened;
-        Ok(Self::of(StoreInner::new(service, Some(recovery), options)?))
+        Ok(Self::of(StoreInner::new(opened, options)?))
     }
 
     fn of(inner: Arc<StoreInner>) -> Self {
@@ -183,8 +182,36 @@ impl Store {
     /// `PoolBusy` while another program writes it, or while others read it and it is to be written; `PoolOpen` where
     /// this process has it open otherwise; `PoolMissing`, `PoolQuarantined`, `PoolRefused`, `EngineMissing`
     /// and others, with what to do. `Unmovable` where another store of the process lies at its addresses and this one
-    /// cannot make way; `AddressConflict` where something else of the process does.
+    /// cannot make way; `AddressConflict` where something else of the process does. `PoolInterrupted` where a program
+    /// has ended in sections, and no code has completed them ([`StoreOptions::run_code`]).
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
+        match self.open_whole_pool(name, &options) {
+            // Others open pools of this store meanwhile.
+            Err(Error::Store(durum_service::Error::PoolInterrupted { .. }))
+                if self.inner.options.run_code =>
+            {
+                self.complete_by_code(name)?;
+                // Where it was not completed, the error says why.
+                self.open_whole_pool(name, &options)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Has code complete what programs have left in this pool, each by what it has deposited, in a sandbox. Whether any
+    /// was completed: all of that is durable when this returns. [`Store::open_pool`] does it by itself, unless
+    /// [`StoreOptions::run_code`] is off. Nothing happens in a store that another process serves, which does it when a
+    /// program is gone.
+    ///
+    /// # Errors
+    /// Of the store. Where code fails there is none: `PoolInterrupted` says why, when the pool is opened.
+    pub fn complete_by_code(&self, pool: &str) -> Result<bool> {
+        self.check()?;
+        let completer = self.inner.completer.as_ref();
+        completer.map_or(Ok(false), |completer| completer.complete(pool))
+    }
+
+    fn open_whole_pool(&self, name: &str, options: &PoolOptions) -> Result<Pool> {
         self.check()?;
         let store = &self.inner;
         let opened = store.while_others_wait(|| {
@@ -201,12 +228,12 @@ impl Store {
                     },
                 }));
             }
-            match open(store, name, &options) {
+            match open(store, name, options) {
                 // Another store of this process, or one that came to it through the service, is there since.
                 Err(Error::Store(durum_service::Error::AddressConflict { .. }))
                     if store.neighbours.make_way()? =>
                 {
-                    open(store, name, &options)
+                    open(store, name, options)
                 }
                 opened => opened,
             }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills a program in its sections whose heap a service keeps. The service has the code complete them that the program has
-# deposited: the program finds nothing to complete. To be run beside a service (ci/served.sh).
+# Kills a program in its sections whose heap a service keeps. The service has the code complete them that the program
+# has deposited: the program finds nothing to complete. To be run beside a service (ci/served.sh).
 #
 #   completed-served.sh PROGRAM KILLS
 set -euo pipefail

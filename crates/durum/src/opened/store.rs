@@ -17,6 +17,7 @@ use super::tie::Tie;
 use crate::alloc::Puddle;
 use crate::asked::AllAsked;
 use crate::asymmetric::Bias;
+use crate::completed::Completer;
 use crate::demand::Follow;
 use crate::described::{Described, Description};
 use crate::error::{Error, Result};
@@ -28,6 +29,7 @@ use crate::pages::Way;
 use crate::poison::Poison;
 use crate::primitive::{locked, waited};
 use crate::put_off::put_off;
+use crate::services::Opened;
 use crate::space::Space;
 use crate::stats::Meter;
 use crate::upkeep::Upkeep;
@@ -94,6 +96,8 @@ pub(crate) struct StoreInner {
     pub(crate) closed: Arc<Closed>,
     pub(crate) types: RwLock<HashSet<u64>>,
     pub(crate) recovery: Option<RecoveryReport>,
+    /// Absent where another process serves the store.
+    pub(crate) completer: Option<Box<dyn Completer>>,
     pub(crate) stats: Option<Meter>,
 }
 
@@ -106,11 +110,12 @@ impl std::fmt::Debug for StoreInner {
 }
 
 impl StoreInner {
-    pub(crate) fn new(
-        service: Box<dyn Service>,
-        recovery: Option<RecoveryReport>,
-        options: &StoreOptions,
-    ) -> Result<Arc<Self>> {
+    pub(crate) fn new(opened: Opened, options: &StoreOptions) -> Result<Arc<Self>> {
+        let Opened {
+            service,
+            recovery,
+            completer,
+        } = opened;
         crate::fault::install();
         let info = service.info();
         let space = Space::reserve(info.base, info.space_size, &info.path)?;
@@ -153,6 +158,7 @@ impl StoreInner {
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
+            completer,
             stats: Meter::wanted(),
         }))
     }

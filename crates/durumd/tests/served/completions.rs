@@ -180,3 +180,34 @@ fn a_service_whose_runner_is_gone_goes_on() {
         .create_pool("free", &PoolSpec::new(EngineKind::Hybrid))
         .unwrap();
 }
+
+/// Who opens the directory is the host then: a pool's opener has the code run, if that is wanted.
+#[test]
+fn who_opens_the_directory_has_code_run_that_the_service_has_not() {
+    let mut served = Served::start_with(&["--no-code"]);
+    let fails = compiled(
+        "fails-here",
+        "fputs(\"something is wrong\", stderr); return 3;",
+    );
+    left(&served, "heap", &fails);
+    let client = come(&served);
+    assert_eq!(why_not(&client, "heap"), None);
+    client.close().unwrap();
+    served.end();
+    for runs in [false, true] {
+        let options = durum::StoreOptions::new().run_code(runs);
+        let store = durum::Store::open(served.store(), options).unwrap();
+        for _ in 0..2 {
+            let opened = store.open_pool("heap", durum::PoolOptions::default());
+            let Err(durum::Error::Store(Error::PoolInterrupted { details, .. })) = opened else {
+                panic!("{opened:?}");
+            };
+            let why = details.not_completed;
+            match runs {
+                true => assert!(why.unwrap().ends_with("code 3: \"something is wrong\"")),
+                false => assert_eq!(why, None),
+            }
+        }
+        store.close().unwrap();
+    }
+}
