@@ -5,6 +5,7 @@
 //! Inputs are tried as they are and, where a checksum would stop them at the door, once more with the checksum put
 //! right.
 
+mod code;
 mod sections;
 
 use durum_format::catalog::Catalog;
@@ -25,13 +26,14 @@ use durum_format::types::{Descriptor, Type};
 use durum_format::{FormatError, Uuid};
 use zerocopy::IntoBytes;
 
+pub use code::code;
 pub use sections::sections;
 
 /// A function to fuzz.
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their corpora.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("puddle_header", puddle_header),
     ("heap", heap),
     ("log_bytes", log_bytes),
@@ -39,6 +41,7 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("log_space", log_space),
     ("records", records),
     ("sections", sections),
+    ("code", code),
     ("types", types),
     ("catalog", catalog),
     ("registry", registry),

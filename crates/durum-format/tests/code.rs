@@ -1,5 +1,6 @@
 //! The head of code that completes sections: what is written is read, and nothing else.
 
+use durum_format::code::places::PLACES_MAX;
 use durum_format::code::{HEAD_SIZE, Head, room, size_for};
 use durum_format::puddle::{PuddleHeader, PuddleKind};
 use durum_format::{DEFAULT_BASE, FormatError, UNIT, Uuid};
@@ -23,10 +24,11 @@ fn parse(bytes: &[u8], size: u64) -> Result<Head, FormatError> {
 #[test]
 fn a_changed_bit_is_noticed_anywhere() {
     let code = b"no executable";
-    let head = Head::of(code);
+    let head = Head::of(code, b"there");
     let bytes = head.encode();
     assert_eq!(parse(&bytes, UNIT).unwrap(), head);
     assert!(head.is_of(code) && !head.is_of(b"no executablf"));
+    assert!(head.is_of_places(b"there") && !head.is_of_places(b"thera"));
     for bit in 0..HEAD_SIZE * 8 {
         let mut changed = bytes;
         changed[bit / 8] ^= 1 << (bit % 8);
@@ -38,12 +40,17 @@ fn a_changed_bit_is_noticed_anywhere() {
 
 proptest! {
     #[test]
-    fn code_is_as_long_as_there_is_room(length in 0..20 * UNIT, more in 1..UNIT) {
+    fn code_is_as_long_as_there_is_room(length in 0..20 * UNIT, more in 1..UNIT, behind in 0..PLACES_MAX) {
         let size = size_for(length);
-        let head = Head { length, sum: 7 };
+        let head = Head { length, sum: 7, places_length: 0, places_sum: 8 };
         prop_assert_eq!(parse(&head.encode(), size).unwrap(), head);
         prop_assert!(size == UNIT || room(size - UNIT) < length);
-        let longer = Head { length: room(size) + more, sum: 7 };
+        let longer = Head { length: room(size) + more, ..head };
+        prop_assert!(parse(&longer.encode(), size).is_err());
+        let size = size_for(length + behind);
+        let with_places = Head { places_length: behind, ..head };
+        prop_assert_eq!(parse(&with_places.encode(), size).unwrap(), with_places);
+        let longer = Head { places_length: (room(size) - length).min(PLACES_MAX) + more, ..head };
         prop_assert!(parse(&longer.encode(), size).is_err());
     }
 

@@ -16,6 +16,8 @@ use common::{LogWriter, uuid};
 use durum_format::catalog::{
     Catalog, ClientRecord, Grant, GrantMode, PoolRecord, PuddleRecord, TypeRecord,
 };
+use durum_format::code::Head;
+use durum_format::code::places::{Function, Places};
 use durum_format::export::{ExportedPool, ExportedPuddle, Manifest};
 use durum_format::extent::{self, ExtentHeader, ExtentKind, SlabHeader};
 use durum_format::log::{EntryFlags, Order};
@@ -124,6 +126,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             vec![all, some, bytes(&words)]
         }
         "sections" => sections(),
+        "code" => code(),
         "heap" => {
             let object = |size, data_offset| ExtentHeader {
                 type_id: 5,
@@ -265,6 +268,24 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
         }
         _ => Vec::new(),
     }
+}
+
+/// A head, what an executable needs, and places.
+fn code() -> Vec<Vec<u8>> {
+    let function = |hash, name, lines: &[u32]| Function {
+        hash,
+        name,
+        file: "queue.c",
+        lines: lines.to_vec(),
+    };
+    let places = Places {
+        program: "queue",
+        build: "3f2a81",
+        functions: vec![function(4, "push", &[66, 67]), function(9, "pop", &[0])],
+    };
+    let places = places.encode();
+    let code = common::elf::executable(&[("durum_features", b"avx2\0bmi\0"), (".text", b"code")]);
+    vec![Head::of(&code, &places).encode().to_vec(), code, places]
 }
 
 /// A head; and slots whose stacks have four lines, and whose banks begin with so many words.

@@ -1,10 +1,12 @@
 //! What the compiled code of a program says of itself: its functions, their regions, and how they go on.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
 use std::sync::Mutex;
 
 use durum::primitive::locked;
+use durum_format::code::places;
 use durum_format::section::Code;
 
 /// A region of a function (docs/reference/ido-ir.md).
@@ -111,13 +113,36 @@ pub(crate) fn find(code: Code) -> Option<&'static Function> {
     all.find(|function| function.hash == hash)
 }
 
+/// What all functions of this program tell a person.
+pub(crate) fn with_functions<T>(tell: impl FnOnce(Vec<places::Function<'_>>) -> T) -> T {
+    let tables = locked(&TABLES);
+    let all = || tables.iter().flat_map(|table| table.iter());
+    let texts: Vec<[Cow<'_, str>; 2]> = all()
+        .map(|function| [text(function.name), text(function.file)])
+        .collect();
+    let told = all().zip(&texts).map(|(function, [name, file])| {
+        let numbers = 1..=u16::try_from(function.count).unwrap_or(u16::MAX);
+        let lines = numbers.map(|number| function.region(number).map_or(0, |region| region.line));
+        places::Function {
+            hash: function.hash,
+            name,
+            file,
+            lines: lines.collect(),
+        }
+    });
+    tell(told.collect())
+}
+
+fn text<'t>(text: *const c_char) -> Cow<'t, str> {
+    match text.is_null() {
+        true => "?".into(),
+        // SAFETY: strings of a table of constants.
+        false => unsafe { CStr::from_ptr(text) }.to_string_lossy(),
+    }
+}
+
 impl fmt::Display for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |text: *const c_char| match text.is_null() {
-            true => "?".into(),
-            // SAFETY: strings of a table of constants.
-            false => unsafe { CStr::from_ptr(text) }.to_string_lossy(),
-        };
         write!(f, "{} of {}", text(self.name), text(self.file))
     }
 }

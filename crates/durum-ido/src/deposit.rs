@@ -3,19 +3,45 @@
 use std::sync::OnceLock;
 
 use durum::Store;
+use durum_format::code::places::{PLACES_MAX, Places};
 
-static CODE: OnceLock<&'static [u8]> = OnceLock::new();
+use crate::{code, program};
+
+/// The code, and what leaves it.
+static CARRIED: OnceLock<(&[u8], Leave)> = OnceLock::new();
+
+type Leave = fn(&Store, &[u8]) -> durum::Result<()>;
 
 /// The program carries this code. Of several the first one counts.
 pub(crate) fn carry(code: &'static [u8]) {
-    let _ = CODE.set(code);
+    // Code that completes sections carries none, and so has nothing of what it takes to leave it.
+    let _ = CARRIED.set((code, leave_with_places));
 }
 
-/// Leaves it with the heap, durably. Nothing happens for a program that carries none: what interrupts its sections, it
-/// completes itself.
+/// Leaves it with the heap, durably, and tells where sections of the program go on. Nothing happens for a program that
+/// carries none: what interrupts its sections, it completes itself.
 ///
 /// # Errors
 /// Those of the store.
 pub(crate) fn leave(store: &Store) -> durum::Result<()> {
-    CODE.get().map_or(Ok(()), |code| store.deposit(code))
+    CARRIED
+        .get()
+        .map_or(Ok(()), |(code, leave)| leave(store, code))
+}
+
+fn leave_with_places(store: &Store, code: &[u8]) -> durum::Result<()> {
+    let mut places = code::with_functions(|functions| {
+        let (program, build) = (program::name(), program::build());
+        let places = Places {
+            program: &program,
+            build: &build,
+            functions,
+        };
+        places.encode()
+    });
+    // It is for messages, which can do without.
+    if places.len() as u64 > PLACES_MAX {
+        places.clear();
+    }
+    store.deposit(code, &places)
 }

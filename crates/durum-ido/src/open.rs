@@ -67,8 +67,8 @@ pub fn open(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
 pub fn complete(connection: OwnedFd) -> Result<(), OpenError> {
     let store = Store::given(connection, &StoreOptions::new())?;
     let left = store.interrupted()?;
-    let taken: Vec<InterruptedSections> = (left.iter())
-        .map(|left| store.take_over_heap(left.client))
+    let taken: Vec<InterruptedSections> = (left.into_iter())
+        .map(|left| store.take_over_heap(left))
         .collect::<durum::Result<_>>()?;
     let mut pools = taken.iter().flat_map(InterruptedSections::pools);
     let (Some(pool), None) = (pools.next().cloned(), pools.next()) else {

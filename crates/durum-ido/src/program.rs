@@ -22,6 +22,8 @@ struct Program {
     constants: Vec<Range<u64>>,
     /// Tells one build from another, where it stands in a word.
     build: u64,
+    /// The same, as the linker has noted it.
+    build_id: Option<&'static [u8]>,
 }
 
 fn program() -> &'static Program {
@@ -65,9 +67,8 @@ unsafe extern "C" fn look(
     };
     found.constants = parts.iter().filter(is_constant).map(range).collect();
     let notes = parts.iter().filter(|part| part.p_type == libc::PT_NOTE);
-    let note = notes
-        .map(|part| bytes(&range(part)))
-        .find(|note| is_build_id(note));
+    let note = (notes.map(|part| bytes(&range(part)))).find(|note| build_id(note).is_some());
+    found.build_id = note.and_then(build_id);
     let code = loaded().find(|part| part.p_flags & libc::PF_X != 0);
     let told = note.or_else(|| code.map(|part| bytes(&range(part))));
     let build = told
@@ -80,20 +81,38 @@ unsafe extern "C" fn look(
     1
 }
 
-/// Whether a build-id is among the notes.
-fn is_build_id(mut notes: &[u8]) -> bool {
+/// The build-id, if it is among the notes.
+fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
     while let Some((head, rest)) = notes.split_first_chunk::<12>() {
         let word = |at: usize| {
             let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
             bytes.map_or(0, u32::from_ne_bytes)
         };
+        let name = word(0).next_multiple_of(4) as usize;
+        let behind = rest.get(name..).unwrap_or_default();
         if word(8) == BUILD_ID {
-            return true;
+            return behind.get(..word(4) as usize);
         }
-        let size = word(0).next_multiple_of(4) as usize + word(4).next_multiple_of(4) as usize;
-        notes = rest.get(size..).unwrap_or_default();
+        let size = word(4).next_multiple_of(4) as usize;
+        notes = behind.get(size..).unwrap_or_default();
     }
-    false
+    None
+}
+
+/// What the program's file is called.
+pub(crate) fn name() -> String {
+    let file = std::env::current_exe().unwrap_or_default();
+    let name = file.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// What tells this build from others, in hex: its build-id, or a hash of its code where it has none.
+pub(crate) fn build() -> String {
+    let program = program();
+    match program.build_id {
+        Some(id) => id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        None => format!("{:x}", program.build >> DISTANCE_BITS),
+    }
 }
 
 /// Whether an address is that of a constant of the program.

@@ -86,7 +86,7 @@ pub(crate) fn take_over(
     let wanted = of_pool.filter(|left| {
         whose == Whose::Anybodys || left.first.is_some_and(|code| code::find(code).is_some())
     });
-    wanted.map(|left| store.take_over(left.client)).collect()
+    wanted.map(|left| store.take_over(left)).collect()
 }
 
 /// What was recorded of the sections that were taken over, of a store with these addresses, and of this pool's memory.
@@ -98,12 +98,27 @@ pub(crate) fn read(
     store: Range<u64>,
     pool: &Pool,
 ) -> Result<Left, OpenError> {
-    let puddles = interrupted.iter().flat_map(InterruptedSections::puddles);
     let mut left = Left::default();
-    for puddle in puddles {
-        read_puddle(puddle, &store, pool, &mut left)?;
+    for sections in interrupted {
+        for puddle in sections.puddles() {
+            let read = read_puddle(puddle, &store, pool, &mut left);
+            read.map_err(|error| with_builds(error, sections))?;
+        }
     }
     Ok(left)
+}
+
+/// Tells which program has left sections, where it has said so, and which one cannot complete them.
+fn with_builds(error: OpenError, sections: &InterruptedSections) -> OpenError {
+    match (error, &sections.left().program) {
+        (OpenError::Refused(reason), Some(program)) => {
+            let build = program::build();
+            OpenError::Refused(format!(
+                "{reason} (it was {program}; this is build {build})"
+            ))
+        }
+        (error, _) => error,
+    }
 }
 
 /// The store is told that all sections have ended, which gives their puddles back. What they have freed is free.

@@ -202,6 +202,8 @@ fn answers() -> Vec<Answer> {
         pools: vec!["words".to_owned()],
         sections: 3,
         first: Code::new(0xaaaa_bbbb_cccc, 7),
+        places: vec!["push, queue.c:66".to_owned()],
+        program: Some("queue, build 3f2a81".to_owned()),
         damage: None,
         not_completed: None,
     };
@@ -329,6 +331,7 @@ fn an_error_says_the_same_at_the_other_end() {
             sections: 3,
             first: Code::new(7, 1),
             details: Box::new(InterruptionDetails {
+                place: Some("push, queue.c:66".into()),
                 damage: Some("torn".into()),
                 not_completed: Some("it took too long".into()),
             }),

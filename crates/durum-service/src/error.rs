@@ -467,7 +467,7 @@ pub enum Error {
     /// else was changed.
     #[error(
         "pool \"{pool}\" is interrupted: {}{}{}; run the program that left that, or accept the pool as it is, half done: `durum recover {} --abandon-sections {pool}`",
-        interruption(*sections, *first, details.damage.as_deref()), with_others(others),
+        interruption(*sections, *first, details.place.as_deref(), details.damage.as_deref()), with_others(others),
         with_attempt(details.not_completed.as_deref()), store.display()
     )]
     PoolInterrupted {

@@ -245,6 +245,11 @@ pub struct InterruptedClient {
     pub sections: u64,
     /// Where the first of them goes on.
     pub first: Option<Code>,
+    /// Where they go on, by function, file and line, as its program has deposited: `push, queue.c:66`. The first 64 of
+    /// them; none where it has deposited nothing, or that is damaged. Nothing depends on it: it is the program's word.
+    pub places: Vec<String>,
+    /// Which program it was, by name and build, from the same source: `queue, build 3f2a81`.
+    pub program: Option<String>,
     /// What is wrong with its records, if anything is: how many sections there are nobody can say then.
     pub damage: Option<String>,
     /// Why the code that it has deposited did not complete them, where that was tried, as a clause.
@@ -254,6 +259,9 @@ pub struct InterruptedClient {
 /// What is known of sections beside where they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterruptionDetails {
+    /// Where the first of them goes on, by function, file and line, and which program it was, of which build, as that
+    /// has deposited.
+    pub place: Option<String>,
     /// What is wrong with their records, if anything is.
     pub damage: Option<String>,
     /// Why the code that their program has deposited did not complete them, where that was tried, as a clause.

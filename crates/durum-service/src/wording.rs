@@ -58,8 +58,17 @@ pub(crate) fn some_of(files: &[PathBuf]) -> String {
 }
 
 /// What a program that is gone was in the middle of.
-pub(crate) fn interruption(sections: u64, first: Option<Code>, damage: Option<&str>) -> String {
-    let first = first.map_or(String::new(), |code| format!(" (the first at {code})"));
+pub(crate) fn interruption(
+    sections: u64,
+    first: Option<Code>,
+    place: Option<&str>,
+    damage: Option<&str>,
+) -> String {
+    let first = match (place, first) {
+        (Some(place), _) => format!(" (the first at {place})"),
+        (None, Some(code)) => format!(" (the first at {code})"),
+        (None, None) => String::new(),
+    };
     let sections = match sections {
         1 => format!("a program ended in a section{first}"),
         sections => format!("a program ended in {sections} sections{first}"),
@@ -73,8 +82,15 @@ pub(crate) fn interruption(sections: u64, first: Option<Code>, damage: Option<&s
 impl InterruptedClient {
     /// What it was in the middle of, and why its code did not complete that, as a clause.
     pub fn reason(&self) -> String {
-        let interruption = interruption(self.sections, self.first, self.damage.as_deref());
+        let (place, damage) = (self.place(), self.damage.as_deref());
+        let interruption = interruption(self.sections, self.first, place.as_deref(), damage);
         interruption + &with_attempt(self.not_completed.as_deref())
+    }
+
+    /// Where the first of its sections goes on, and in which program, as that has deposited.
+    pub(crate) fn place(&self) -> Option<String> {
+        let (place, program) = (self.places.first()?, self.program.as_ref()?);
+        Some(format!("{place}; it was {program}"))
     }
 }
 

@@ -46,25 +46,26 @@ impl Store {
         Ok(Self { inner, tie })
     }
 
-    /// Deposits code that completes this client's sections if it is interrupted in some. It is durable when this
-    /// returns, and goes with the client.
+    /// Deposits code that completes this client's sections if it is interrupted in some, and where these go on, for a
+    /// person (`durum_format::code::places`). Durable when this returns; it goes with the client.
     ///
     /// # Errors
     /// `StorageFull`, `QuotaExceeded` and others of the store; nothing is left behind.
     #[doc(hidden)]
-    pub fn deposit(&self, code: &[u8]) -> Result<()> {
+    pub fn deposit(&self, code: &[u8], places: &[u8]) -> Result<()> {
         self.check()?;
         let service = &self.inner.service;
-        let size = code::size_for(code.len() as u64);
+        let size = code::size_for(code.len() as u64 + places.len() as u64);
         let place = |service: &dyn Service| {
             service.create_puddle(PuddleOwner::Client, PuddleKind::Code, size)
         };
         let puddle = self.inner.neighbours.place(place)?;
         let base = heap_offset(size);
-        let (file, head) = (&puddle.file, code::Head::of(code).encode());
+        let (file, head) = (&puddle.file, code::Head::of(code, places));
         // ORDER: it is durable before anybody records a section; else a crash leaves a section, and code that is torn.
-        let written = (file.write_all_at(&head, base))
-            .and_then(|()| file.write_all_at(code, base + head.len() as u64))
+        let written = (file.write_all_at(&head.encode(), base))
+            .and_then(|()| file.write_all_at(code, base + code::HEAD_SIZE as u64))
+            .and_then(|()| file.write_all_at(places, base + head.places_offset()))
             .and_then(|()| file.sync(DEPOSIT));
         written.map_err(|error| {
             let _ = service.remove_puddle(puddle.uuid);
@@ -100,8 +101,8 @@ impl Store {
     /// # Errors
     /// Store errors; those of mapping. The client stays interrupted.
     #[doc(hidden)]
-    pub fn take_over(&self, client: Uuid) -> Result<InterruptedSections> {
-        self.take_over_with(client, engine::engine)
+    pub fn take_over(&self, left: InterruptedClient) -> Result<InterruptedSections> {
+        self.take_over_with(left, engine::engine)
     }
 
     /// The same, for code that has no engine but that of heaps.
@@ -109,14 +110,18 @@ impl Store {
     /// # Errors
     /// As for [`Store::take_over`]; `EngineMissing`.
     #[doc(hidden)]
-    pub fn take_over_heap(&self, client: Uuid) -> Result<InterruptedSections> {
-        self.take_over_with(client, engine::of_sections)
+    pub fn take_over_heap(&self, left: InterruptedClient) -> Result<InterruptedSections> {
+        self.take_over_with(left, engine::of_sections)
     }
 
-    fn take_over_with(&self, client: Uuid, engines: Engines) -> Result<InterruptedSections> {
+    fn take_over_with(
+        &self,
+        left: InterruptedClient,
+        engines: Engines,
+    ) -> Result<InterruptedSections> {
         self.check()?;
         let store = &self.inner;
-        let taken = store.service.take_over(client)?;
+        let taken = store.service.take_over(left.client)?;
         let options = PoolOptions::new();
         let mut pools = Vec::new();
         for grant in taken.pools {
@@ -130,7 +135,7 @@ impl Store {
         }
         Ok(InterruptedSections {
             store: self.clone(),
-            client,
+            left,
             pools,
             puddles,
         })
@@ -155,13 +160,18 @@ impl Pool {
 #[derive(Debug)]
 pub struct InterruptedSections {
     store: Store,
-    client: Uuid,
+    left: InterruptedClient,
     /// They stay open as long as this is there.
     pools: Vec<Pool>,
     puddles: Vec<SectionPuddle>,
 }
 
 impl InterruptedSections {
+    /// What the service tells of the client.
+    pub fn left(&self) -> &InterruptedClient {
+        &self.left
+    }
+
     /// The pools that the client could write.
     pub fn pools(&self) -> &[Pool] {
         &self.pools
@@ -182,7 +192,7 @@ impl InterruptedSections {
         for puddle in &self.puddles {
             puddle.0.unmap();
         }
-        self.store.inner.service.sections_done(self.client)?;
+        self.store.inner.service.sections_done(self.left.client)?;
         Ok(self.pools)
     }
 }

@@ -20,7 +20,8 @@ for ((kill = 0; kill < kills; kill++)); do
     sleep "0.0$((RANDOM % 10))"
     kill -KILL $!
     wait $! 2>/dev/null || true
-    if "$durum" recover "$heap" >/dev/null 2>&1; then continue; fi
+    if "$durum" recover "$heap" >"$heap.told" 2>/dev/null; then continue; fi
+    grep '^interrupted' "$heap.told"
     for other in "$@"; do
         if "$durum" recover "$heap" --complete-with "$other" 2>&1; then exit 1; fi
     done

@@ -431,6 +431,8 @@ pub(crate) fn interrupted_to_json(client: &InterruptedClient) -> Value {
         "pools": client.pools,
         "sections": client.sections,
         "first": client.first.map(|code| code.to_string()),
+        "places": client.places,
+        "program": client.program,
         "damage": client.damage,
         "not_completed": client.not_completed,
     })

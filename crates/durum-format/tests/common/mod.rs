@@ -1,6 +1,7 @@
 //! Shared by the tests: hex images, names, and a writer of logs.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+pub mod elf;
 pub mod ring;
 pub mod slots;
 

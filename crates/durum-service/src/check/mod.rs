@@ -372,8 +372,8 @@ impl Seen {
         }
         report.tell_refused(&reader);
         for client in &reader.contents().clients {
-            let code = deposited::code_of(&path, reader.contents(), *client);
-            keep(code, &path, report)?;
+            let deposit = deposited::check(&path, reader.contents(), *client);
+            keep(deposit, &path, report)?;
         }
         for (name, part) in reader.ready() {
             // Whether its files can be written, too, only an opener can tell.

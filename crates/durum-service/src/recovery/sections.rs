@@ -17,11 +17,15 @@ use durum_format::section::{Bits, BitsChange, Code, Record, Sections, State};
 use super::home::{Home, Place};
 use super::obstacle::Obstacle;
 use super::write::{HomeWrite, WriteKind};
+use crate::deposited;
 use crate::error::{Error, Result};
 use crate::files::{self, Puddles};
 use crate::model::{InterruptedClient, InterruptionDetails};
 use crate::registry::contents::{Contents, PuddleRecord};
 use crate::sparse;
+
+/// Of how many sections is told where they go on.
+const PLACES_MAX: usize = 64;
 
 /// What a client left under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +34,9 @@ pub(crate) struct Interruption {
     pub(crate) sections: u64,
     /// Where the first of them goes on.
     pub(crate) first: Option<Code>,
+    /// Where they go on, and which program it was, as that has deposited.
+    pub(crate) places: Vec<String>,
+    pub(crate) program: Option<String>,
     /// What is wrong with records: how many sections there are nobody can say then.
     pub(crate) damage: Option<String>,
 }
@@ -56,6 +63,8 @@ struct Word {
 #[derive(Debug, Default)]
 struct Found {
     interruption: Interruption,
+    /// Where the first sections go on.
+    codes: Vec<Code>,
     /// Words to be written before sections go on.
     before: Vec<Word>,
     /// Bits that are freed, as addresses of their words and masks.
@@ -101,6 +110,7 @@ pub(super) fn recorded(
         before,
         freed,
         puddles,
+        ..
     } = read(puddles, contents, client)?;
     let is_over = interruption.is_nothing();
     // As long as sections go on, it is nobody's. Bits that were cleared before are set: what a record says holds.
@@ -139,6 +149,12 @@ fn read(puddles: &Puddles, contents: &Contents, client: Uuid) -> Result<Found> {
             read_puddle(puddles, contents, uuid, &record, &mut found)?;
         }
     }
+    if !found.codes.is_empty()
+        && let Some(told) = deposited::describe(puddles, contents, client, &found.codes)
+    {
+        found.interruption.places = told.places;
+        found.interruption.program = Some(told.program);
+    }
     Ok(found)
 }
 
@@ -146,6 +162,9 @@ impl Found {
     fn note(&mut self, record: &Record<'_>) {
         self.interruption.sections += 1;
         self.interruption.first.get_or_insert(record.code);
+        if self.codes.len() < PLACES_MAX {
+            self.codes.push(record.code);
+        }
         let redo = record.redo().map(|redo| Word {
             address: redo.address,
             kind: WriteKind::bits(redo.value & redo.mask(), !redo.value & redo.mask()),
@@ -262,6 +281,8 @@ impl Interrupted {
                 pools,
                 sections: found.sections,
                 first: found.first,
+                places: found.places.clone(),
+                program: found.program.clone(),
                 damage: found.damage.clone(),
                 not_completed: self.not_completed.get(client).cloned(),
             }
@@ -308,10 +329,12 @@ pub(crate) fn ensure_not_interrupted(
         return Ok(());
     }
     let mut all = Interruption::default();
-    let mut not_completed = None;
+    let (mut place, mut not_completed) = (None, None);
     for client in in_pool(clients, pool) {
         all.sections += client.sections;
-        all.first = all.first.or(client.first);
+        if all.first.is_none() {
+            (all.first, place) = (client.first, client.place());
+        }
         all.damage = all.damage.or_else(|| client.damage.clone());
         not_completed = not_completed.or_else(|| client.not_completed.clone());
     }
@@ -321,6 +344,7 @@ pub(crate) fn ensure_not_interrupted(
         sections: all.sections,
         first: all.first,
         details: Box::new(InterruptionDetails {
+            place,
             damage: all.damage,
             not_completed,
         }),

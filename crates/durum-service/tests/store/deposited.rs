@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use durum_format::code::places::{Function, Places};
 use durum_format::code::{HEAD_SIZE, Head, size_for};
 use durum_service::{Embedded, Error, PuddleGrant, PuddleKind, PuddleOwner, Service, Uuid, check};
 
-use crate::sections::{files, record, sections_of};
+use crate::sections::{self, files, record, sections_of};
 use crate::support::{create, heap, open, put, scratch, spec};
 
 fn code() -> Vec<u8> {
@@ -14,17 +15,21 @@ fn code() -> Vec<u8> {
 
 /// A client of which a pool is open, which is in a section if it says so, and its code.
 fn left(path: &Path, is_in: bool) -> (Uuid, PuddleGrant) {
-    left_with(path, is_in, &code())
+    left_with(path, is_in, &code(), b"")
 }
 
-fn left_with(path: &Path, is_in: bool, code: &[u8]) -> (Uuid, PuddleGrant) {
+fn left_with(path: &Path, is_in: bool, code: &[u8], places: &[u8]) -> (Uuid, PuddleGrant) {
     let store = create(path);
     store.create_pool("heap", &spec()).unwrap();
-    let size = size_for(code.len() as u64);
+    let (head, size) = (
+        Head::of(code, places),
+        size_for((code.len() + places.len()) as u64),
+    );
     let deposit = store.create_puddle(PuddleOwner::Client, PuddleKind::Code, size);
     let deposit = deposit.unwrap();
-    put(&deposit, heap(&deposit), &Head::of(code).encode());
+    put(&deposit, heap(&deposit), &head.encode());
     put(&deposit, heap(&deposit) + HEAD_SIZE as u64, code);
+    put(&deposit, heap(&deposit) + head.places_offset(), places);
     let sections = sections_of(&store);
     record(&sections, store.id(), 0, 1, is_in);
     (store.id(), deposit)
@@ -69,7 +74,7 @@ fn code_that_is_not_whole_is_not_given() {
     let path = directory.path().join("store");
     let (client, deposit) = left(&path, true);
     let store = open(&path);
-    let (base, head) = (heap(&deposit), Head::of(&code()));
+    let (base, head) = (heap(&deposit), Head::of(&code(), b""));
     let changed = base + HEAD_SIZE as u64 + 2_345_678;
     put(&deposit, changed, &[0xff]);
     let error = code_of(&store, client).unwrap_err();
@@ -148,12 +153,12 @@ fn code_for_another_processor_is_not_given_to_be_run() {
     };
     let common = executable_for(format!("{base}\0").as_bytes());
     let path = directory.path().join("common");
-    let (client, _) = left_with(&path, true, &common);
+    let (client, _) = left_with(&path, true, &common, b"");
     assert_eq!(code_of(&open(&path), client).unwrap(), Some(common));
 
     let rare = executable_for(format!("{base}\0telepathy\0avx1024\0").as_bytes());
     let path = directory.path().join("rare");
-    let (client, _) = left_with(&path, true, &rare);
+    let (client, _) = left_with(&path, true, &rare, b"");
     let error = code_of(&open(&path), client).unwrap_err();
     let Error::ProcessorLacks { features, .. } = &error else {
         panic!("{error}");
@@ -166,7 +171,78 @@ fn code_for_another_processor_is_not_given_to_be_run() {
 
     let strange = executable_for(b"\x1b[2J\0");
     let path = directory.path().join("strange");
-    let (client, _) = left_with(&path, true, &strange);
+    let (client, _) = left_with(&path, true, &strange, b"");
     let error = code_of(&open(&path), client).unwrap_err();
     assert!(matches!(error, Error::Format { .. }), "{error}");
+}
+
+/// What a program tells of the function of these sections, in the line 66.
+fn places() -> Vec<u8> {
+    let code = sections::code();
+    let mut lines = vec![0; code.region().into()];
+    lines.extend([67]);
+    lines[usize::from(code.region()) - 1] = 66;
+    let function = Function {
+        hash: code.function(),
+        name: "push",
+        file: "src/queue.c",
+        lines,
+    };
+    let places = Places {
+        program: "queue\u{7}",
+        build: "3f2a81",
+        functions: vec![function],
+    };
+    places.encode()
+}
+
+#[test]
+fn a_person_is_told_function_line_and_build() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let places = places();
+    let (client, deposit) = left_with(&path, true, &code(), &places);
+    let told = "a program ended in a section (the first at push, src/queue.c:66; it was queue\\u{7}, build 3f2a81)";
+    let store = open(&path);
+    let error = store.open_pool("heap").unwrap_err();
+    let begin = format!("pool \"heap\" is interrupted: {told}; run the program that left that");
+    assert!(error.to_string().starts_with(&begin), "{error}");
+    let left = store.interrupted().unwrap();
+    assert_eq!(left[0].reason(), told);
+    assert_eq!(left[0].places, ["push, src/queue.c:66"]);
+    assert_eq!(code_of(&store, client).unwrap(), Some(code()));
+    drop(store);
+    let told_by_check = |text: &str| {
+        let report = check(&path, &Default::default()).unwrap();
+        let found = report
+            .findings
+            .iter()
+            .any(|finding| finding.text.contains(text));
+        (found, report)
+    };
+    let (found, report) = told_by_check(told);
+    assert!(found, "{report:?}");
+
+    // It is a stranger's word, and what cannot be read is not said.
+    let at = heap(&deposit) + Head::of(&code(), &places).places_offset();
+    let torn = vec![0xff; places.len()];
+    let other = Places::default().encode();
+    let known = sections::code().to_string();
+    for (forged, is_damage) in [(torn, true), (other, false), (Vec::new(), false)] {
+        put(&deposit, at, &forged);
+        let head = match is_damage {
+            true => Head::of(&code(), &places),
+            false => Head::of(&code(), &forged),
+        };
+        put(&deposit, heap(&deposit), &head.encode());
+        let store = open(&path);
+        let reason = store.interrupted().unwrap()[0].reason();
+        assert!(
+            reason.contains(&format!("(the first at {known}")),
+            "{reason}"
+        );
+        drop(store);
+        let (found, report) = told_by_check("places of code");
+        assert_eq!(found, is_damage, "{report:?}");
+    }
 }

@@ -23,7 +23,7 @@ pub const TORN: u64 = 2;
 pub const DONE: u64 = 3;
 const STACK: u32 = 256;
 
-fn code() -> Code {
+pub(crate) fn code() -> Code {
     Code::new(0xaaaa_bbbb_cccc, 7).unwrap()
 }
 

@@ -43,7 +43,7 @@ fn left(served: &Served, pool: &str, bytes: &[u8]) {
         .create_puddle(PuddleOwner::Client, PuddleKind::Code, size)
         .unwrap();
     let heap = heap_offset(puddle.size);
-    let head = code::Head::of(bytes).encode();
+    let head = code::Head::of(bytes, b"").encode();
     puddle.file.write_all_at(&head, heap).unwrap();
     let place = heap + code::HEAD_SIZE as u64;
     puddle.file.write_all_at(bytes, place).unwrap();
