@@ -54,13 +54,23 @@ class Mover {
         for (Instruction *one = last; one && !isa<PHINode>(one); one = one->getPrevNode()) {
             if (!is_inside(*one) || !may_be_repeated(*one))
                 return false;
-            if (isModSet(aliases.getModRefInfo(one, MemoryLocation::get(&read))) &&
-                !(is_writer(*one) && are_apart(read.getPointerOperand(), written_by(*one).Ptr)))
+            if (may_write(*one, read))
                 return false;
             if (one->mayWriteToMemory())
                 place = one;
         }
         return true;
+    }
+
+    // What is read is no atomic: it may pass one that is stored to another place, in any order of
+    // memory. Only what others have stored and this thread has seen since, by a read, would have to
+    // come in front.
+    bool may_write(const Instruction &one, const LoadInst &read) {
+        const MemoryLocation place = MemoryLocation::get(&read);
+        if (!is_writer(one))
+            return isModSet(aliases.getModRefInfo(&one, place));
+        return !aliases.isNoAlias(written_by(one), place) &&
+               !are_apart(read.getPointerOperand(), written_by(one).Ptr);
     }
 
     // The last one that is on each way to this block, if each way from there leads here.

@@ -22,6 +22,23 @@ void push(struct node *node) {
     pthread_mutex_unlock(&lock);
 }
 
+// So it is where an atomic is stored between, as that is another place; not where that may be the counter.
+// CHECK-LABEL: {{^}}announce: 1 region
+void announce(void) {
+    pthread_mutex_lock(&lock);
+    __atomic_store_n(&other, 1, __ATOMIC_SEQ_CST);
+    count++;
+    pthread_mutex_unlock(&lock);
+}
+
+// CHECK-LABEL: {{^}}announce_at: 2 regions
+void announce_at(int *place) {
+    pthread_mutex_lock(&lock);
+    __atomic_store_n(place, 1, __ATOMIC_RELEASE);
+    count++;
+    pthread_mutex_unlock(&lock);
+}
+
 // What is only written needs no cut.
 // CHECK-LABEL: {{^}}write: 1 region
 // CHECK-NEXT: 1 live-in{{$}}

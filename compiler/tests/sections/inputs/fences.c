@@ -39,8 +39,8 @@ static void put(struct root *root, uint64_t value) {
     pthread_mutex_lock(&root->last_lock);
     struct item *item = nv_malloc(sizeof *item);
     item->value = value;
-    item->next = NULL;
-    root->last->next = item;
+    __atomic_store_n(&item->next, NULL, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&root->last->next, item, __ATOMIC_RELEASE);
     root->last = item;
     pthread_mutex_unlock(&root->last_lock);
 }
@@ -48,10 +48,12 @@ static void put(struct root *root, uint64_t value) {
 static uint64_t get(struct root *root) {
     uint64_t value = 0;
     pthread_mutex_lock(&root->lock);
-    struct item *next = root->first->next;
+    struct item *first = root->first;
+    struct item *next = __atomic_load_n(&first->next, __ATOMIC_ACQUIRE);
     if (next) {
         value = next->value;
         root->first = next;
+        nv_free(first);
     }
     pthread_mutex_unlock(&root->lock);
     return value;
