@@ -5,7 +5,9 @@ use std::mem::offset_of;
 use std::sync::OnceLock;
 
 use durum::{Described, Description, Walk};
-use durum_format::types::{Count, Field, Type};
+use durum_format::types::{Count, Descriptor, Field, Type};
+
+use crate::fatal::OrFatal;
 
 /// The root object of the pool.
 #[derive(Debug)]
@@ -22,7 +24,52 @@ pub(crate) struct HeapRoot {
     pub(crate) globals: *mut Variable,
 }
 
-durum::describe!(HeapRoot as "durum.ido.heap" { version, epoch, root, size, globals });
+/// As a text (docs/format/types.md): what types of compiled code are made of is here, and nothing else is needed.
+const HEAP_ROOT: &str = concat!(
+    r#"struct "durum.ido.heap"(40,8){0:"version":u64;8:"epoch":u64;16:"root":*1;24:"size":u64;32:"globals":*2;}"#,
+    "\nu8\n",
+    r#"struct "durum.ido.variable"(32,8){0:"next":*2;8:"place":*1;16:"size":u64;24:"name_size":u64;32:"name":[u8;tail];}"#,
+    "\n"
+);
+const VARIABLE: &str = concat!(
+    r#"struct "durum.ido.variable"(32,8){0:"next":*0;8:"place":*1;16:"size":u64;24:"name_size":u64;32:"name":[u8;tail];}"#,
+    "\nu8\n"
+);
+
+/// What a text of this file describes.
+fn described(text: &str) -> Description {
+    let descriptor =
+        Descriptor::parse(text).or_fatal("describing what the runtime has in the heap");
+    Description::from_descriptor(&descriptor)
+}
+
+// SAFETY: that is its layout, and what its pointers lead to.
+unsafe impl Described for HeapRoot {
+    fn name() -> Option<Cow<'static, str>> {
+        Some("durum.ido.heap".into())
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let fields = vec![
+            walk.field("version", offset_of!(Self, version), |root: &Self| {
+                &root.version
+            }),
+            walk.field("epoch", offset_of!(Self, epoch), |root: &Self| &root.epoch),
+            walk.field("root", offset_of!(Self, root), |root: &Self| &root.root),
+            walk.field("size", offset_of!(Self, size), |root: &Self| &root.size),
+            walk.field("globals", offset_of!(Self, globals), |root: &Self| {
+                &root.globals
+            }),
+        ];
+        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
+        Type::structure("durum.ido.heap", size, align, fields)
+    }
+
+    fn description() -> &'static Description {
+        static DESCRIPTION: OnceLock<Description> = OnceLock::new();
+        DESCRIPTION.get_or_init(|| described(HEAP_ROOT))
+    }
+}
 
 /// How a variable is found: followed by its name.
 #[derive(Debug)]
@@ -57,6 +104,21 @@ unsafe impl Described for Variable {
 
     fn description() -> &'static Description {
         static DESCRIPTION: OnceLock<Description> = OnceLock::new();
-        DESCRIPTION.get_or_init(Description::of::<Self>)
+        DESCRIPTION.get_or_init(|| described(VARIABLE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_say_what_the_structs_are() {
+        fn is_described<T: Described>() {
+            let told = |description: &Description| format!("{description:?}");
+            assert_eq!(told(T::description()), told(&Description::of::<T>()));
+        }
+        is_described::<HeapRoot>();
+        is_described::<Variable>();
     }
 }

@@ -6,6 +6,7 @@
 mod view;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ pub(crate) struct Subject<'p> {
 
 /// The pool as it was after the last transaction.
 #[derive(Debug, Default)]
-pub(crate) struct Checker {
+struct Checker {
     copies: HashMap<usize, Vec<u64>>,
 }
 
@@ -54,9 +55,29 @@ fn words(puddle: &Puddle) -> (usize, &[u64]) {
     (puddle.address + offset, words)
 }
 
-impl Checker {
+/// Compares a pool with what it was. Behind a trait, as code that only completes sections has none.
+pub(crate) trait Check: fmt::Debug + Send {
     /// Remembers the pool as it is.
-    pub(crate) fn remember(&mut self, puddles: &[Arc<Puddle>]) {
+    fn remember(&mut self, puddles: &[Arc<Puddle>]);
+
+    /// Remembers a range as it is, in whole words.
+    fn remember_range(&mut self, puddle: &Puddle, range: &Range<usize>);
+
+    /// Compares the pool with what was remembered: changes that `pending` has not announced, unless nobody announces
+    /// (in a section), and pointers that it leaves out of the store.
+    ///
+    /// # Errors
+    /// `Unannounced`, with type and field of the first change that nobody announced; `PointerOutside`.
+    fn look(&self, subject: Subject<'_>, pending: &Pending<'_>, is_announced: bool) -> Result<()>;
+}
+
+/// Knows nothing yet.
+pub(crate) fn begin() -> Box<dyn Check> {
+    Box::<Checker>::default()
+}
+
+impl Check for Checker {
+    fn remember(&mut self, puddles: &[Arc<Puddle>]) {
         self.copies
             .retain(|address, _| puddles.iter().any(|puddle| puddle.address == *address));
         for puddle in puddles.iter() {
@@ -69,8 +90,7 @@ impl Checker {
         }
     }
 
-    /// Remembers a range as it is, in whole words.
-    pub(crate) fn remember_range(&mut self, puddle: &Puddle, range: &Range<usize>) {
+    fn remember_range(&mut self, puddle: &Puddle, range: &Range<usize>) {
         let Some(copy) = self.copies.get_mut(&puddle.address) else {
             return;
         };
@@ -82,17 +102,7 @@ impl Checker {
         }
     }
 
-    /// Compares the pool with what was remembered: changes that `pending` has not announced, unless nobody announces
-    /// (in a section), and pointers that it leaves out of the store.
-    ///
-    /// # Errors
-    /// `Unannounced`, with type and field of the first change that nobody announced; `PointerOutside`.
-    pub(crate) fn look(
-        &self,
-        subject: Subject<'_>,
-        pending: &Pending<'_>,
-        is_announced: bool,
-    ) -> Result<()> {
+    fn look(&self, subject: Subject<'_>, pending: &Pending<'_>, is_announced: bool) -> Result<()> {
         let types = Types::new(subject.type_text);
         if is_announced {
             self.look_at_stores(subject, pending, &types)?;
@@ -102,7 +112,9 @@ impl Checker {
         }
         Ok(())
     }
+}
 
+impl Checker {
     fn look_at_stores(
         &self,
         subject: Subject<'_>,

@@ -14,7 +14,6 @@ use durum_service::EngineKind;
 use crate::alloc::{
     Grow, PoolHeap, Puddle, PuddleHeap, puddle_at, puddle_followed_at, puddle_needed_at,
 };
-use crate::checker::Checker;
 use crate::combine::Combine;
 use crate::described::Described;
 use crate::engine::{self, Engines};
@@ -37,10 +36,10 @@ impl PoolInner {
         let engine = match options.run_by {
             _ if options.read_only => Some(engine::read_only()),
             // They leave nothing that recovery has to know of, as long as the pool's own engine does not look for it.
-            Some(name) => engines(grant.engine)
+            Some(name) => (engines.of)(grant.engine)
                 .filter(|engine| engine.facts().works_in_place)
                 .and_then(|_| engine::test_engine(name)),
-            None => engines(grant.engine),
+            None => (engines.of)(grant.engine),
         };
         let Some(engine) = engine else {
             let _ = store.service.close_pool(grant.uuid);
@@ -56,7 +55,9 @@ impl PoolInner {
             true => Arc::new(Poison::of_reading(&grant.name)),
             false => store.poison.clone(),
         };
-        let checks_stores = options.check_stores && !options.read_only;
+        let is_checked = options.check_stores && !options.read_only;
+        let checker = engines.checker.filter(|_| is_checked);
+        let checks_stores = checker.is_some();
         let pool = Arc::new_cyclic(|this| Self {
             key: next_key(),
             uuid: grant.uuid,
@@ -79,7 +80,7 @@ impl PoolInner {
             combine: Combine::new(options.concurrency),
             root: Mutex::new(()),
             this: this.clone(),
-            checker: checks_stores.then(|| Mutex::new(Checker::default())),
+            checker: checker.map(|begin| Mutex::new(begin())),
         });
         let mapper = pool.mapper();
         let file = grant.root.file.clone();

@@ -102,7 +102,7 @@ impl Store {
     /// Store errors; those of mapping. The client stays interrupted.
     #[doc(hidden)]
     pub fn take_over(&self, left: InterruptedClient) -> Result<InterruptedSections> {
-        self.take_over_with(left, engine::engine)
+        self.take_over_with(left, engine::ALL)
     }
 
     /// The same, for code that has no engine but that of heaps.
@@ -111,7 +111,7 @@ impl Store {
     /// As for [`Store::take_over`]; `EngineMissing`.
     #[doc(hidden)]
     pub fn take_over_heap(&self, left: InterruptedClient) -> Result<InterruptedSections> {
-        self.take_over_with(left, engine::of_sections)
+        self.take_over_with(left, engine::OF_SECTIONS)
     }
 
     fn take_over_with(

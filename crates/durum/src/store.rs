@@ -165,7 +165,7 @@ impl Store {
             let place = store
                 .neighbours
                 .place(|service| service.create_pool(name, &spec));
-            enter(store, place?, &options, engine::engine).inspect_err(|_| {
+            enter(store, place?, &options, engine::ALL).inspect_err(|_| {
                 // A pool that cannot be mapped here must not stay behind.
                 let _ = store.service.remove_pool(name);
             })
@@ -367,7 +367,7 @@ fn open(store: &Arc<StoreInner>, name: &str, options: &PoolOptions) -> Result<Ar
         true => store.service.read_pool(name)?,
         false => store.service.open_pool(name)?,
     };
-    enter(store, grant, options, engine::engine)
+    enter(store, grant, options, engine::ALL)
 }
 
 pub(crate) fn enter(

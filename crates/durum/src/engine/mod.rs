@@ -16,6 +16,7 @@ use durum_persist::line;
 use durum_service::EngineKind;
 
 use crate::alloc::Puddle;
+use crate::checker::{self, Check};
 use crate::error::Result;
 use crate::opened::Engine;
 use crate::saved::Saved;
@@ -63,16 +64,29 @@ pub(crate) fn read_only() -> &'static dyn Engine {
     &read_only::ReadOnly
 }
 
-/// Which engine there is for a kind.
-pub(crate) type Engines = fn(EngineKind) -> Option<&'static dyn Engine>;
+/// What works on a pool that is opened. Whoever names [`OF_SECTIONS`] has no code of all else.
+#[derive(Clone, Copy)]
+pub(crate) struct Engines {
+    /// Which engine there is for a kind.
+    pub(crate) of: fn(EngineKind) -> Option<&'static dyn Engine>,
+    /// What looks for stores that nobody announced.
+    pub(crate) checker: Option<fn() -> Box<dyn Check>>,
+}
 
-/// That of pools whose sections can be completed, and no code of others.
-pub(crate) fn of_sections(kind: EngineKind) -> Option<&'static dyn Engine> {
-    match kind {
+/// All that this version has.
+pub(crate) const ALL: Engines = Engines {
+    of: engine,
+    checker: Some(checker::begin),
+};
+
+/// What pools need whose sections can be completed.
+pub(crate) const OF_SECTIONS: Engines = Engines {
+    of: |kind| match kind {
         EngineKind::Hybrid => Some(&hybrid::Hybrid),
         _ => None,
-    }
-}
+    },
+    checker: None,
+};
 
 /// The engine of a kind, if this version has it.
 pub(crate) fn engine(kind: EngineKind) -> Option<&'static dyn Engine> {

@@ -18,7 +18,7 @@ use super::tie::Tie;
 use crate::addresses::Beside;
 use crate::alloc::{Allocation, BitChange, Bitmap, PoolHeap, Puddle, ThreadCache};
 use crate::announced::Announced;
-use crate::checker::Checker;
+use crate::checker::Check;
 use crate::combine::Combine;
 use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
@@ -270,7 +270,7 @@ pub(crate) struct PoolInner {
     pub(crate) combine: Combine,
     pub(crate) root: Mutex<()>,
     pub(crate) this: std::sync::Weak<PoolInner>,
-    pub(crate) checker: Option<Mutex<Checker>>,
+    pub(crate) checker: Option<Mutex<Box<dyn Check>>>,
 }
 
 /// What an engine keeps of an open pool.
