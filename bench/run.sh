@@ -52,9 +52,11 @@ kernels() { # kernels SUITE ARGUMENTS...
     "$target/bench-build/release/durum-bench-kernels" --suite "$suite" --prefix "$target/bench-build/durumcc" \
         --out "$target/bench" "$@"
 }
-# Programs that others could have written, and their patches.
+# Programs that others could have written, and their patches; and how long it takes to complete what was killed.
 programs() {
     bench/locks/programs/compare.py "$target/bench-build/durumcc/bin/durumcc" | tee "$target/bench/programs.txt"
+    bench/locks/recovery/recovery.py "$target/bench-build/durumcc/bin/durumcc" "$target/bench-build/durumcc/bin/durum" |
+        tee "$target/bench/recovery.txt"
 }
 case "${SUITE:-}" in
 nvlc | locks)

@@ -20,5 +20,7 @@ for suite in nvlc locks; do
         --suite "$suite" --prefix "$work/prefix" --out "$CARGO_TARGET_DIR/ci/bench" --quick
 done
 [ "$failed" != 0 ] || check "programs of the suite locks" bench/locks/programs/compare.py "$work/prefix/bin/durumcc" --quick
+[ "$failed" != 0 ] || check "recovery of the suite locks" bench/locks/recovery/recovery.py "$work/prefix/bin/durumcc" \
+    "$work/prefix/bin/durum" --quick
 say "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

@@ -25,6 +25,8 @@ void memory_open(const char *path);
 /* So many zeros, in the way in which the side finds its root. Once. */
 void *memory_root(size_t size);
 void memory_counts(struct counts *counts);
+/* Each fence takes so many nanoseconds more from now on. */
+void memory_delay(unsigned long fence_ns);
 
 /* What a side defines:
  *

@@ -76,6 +76,9 @@ int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
     memory_open(argv[1]);
+    const char *fence = getenv("BENCH_FENCE_NS");
+    if (fence)
+        memory_delay(strtoul(fence, NULL, 10));
     set_up(strtol(argv[2], NULL, 10));
     while (fgets(line, sizeof line, stdin)) {
         long operations = strtol(line, NULL, 10);

@@ -48,6 +48,7 @@ pub fn run(suite: &Suite, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result
             rounds: *rounds,
             clock: plan.clock,
             quick: plan.quick,
+            fence_ns: plan.fence_ns,
         };
         // Programs inherit it. On a disk they mostly wait, and share the work with other threads.
         let _pinned = (place.domain != Domain::File).then(pin).flatten();
@@ -107,6 +108,7 @@ struct Place<'p> {
     rounds: usize,
     clock: Clock,
     quick: bool,
+    fence_ns: Option<u64>,
 }
 
 impl Place<'_> {
@@ -131,8 +133,12 @@ impl Place<'_> {
             Domain::File => Clock::Wall,
             _ => self.clock,
         };
+        let taken = program.sides.iter();
+        let taken: Vec<&Side> = taken
+            .filter(|side| side.can_delay || self.fence_ns.is_none())
+            .collect();
         let mut sides = Vec::new();
-        for side in program.sides {
+        for side in &taken {
             let heap = self.heap(program, side);
             let executable = compiled.executable(program, &side.build);
             sides.push(Process::start(
@@ -141,6 +147,7 @@ impl Place<'_> {
                 &heap,
                 program.size,
                 clock,
+                self.fence_ns,
             )?);
         }
         let mut answers = Answers::new(program, compiled)?;
@@ -164,7 +171,7 @@ impl Place<'_> {
             }
         }
         let columns_of = |row: usize| {
-            let column = |(side, samples): (&Side, &Vec<Vec<Sample>>)| Column {
+            let column = |(side, samples): (&&Side, &Vec<Vec<Sample>>)| Column {
                 side: side.name.to_owned(),
                 role: side.role,
                 domain: match side.has_heap {
@@ -174,7 +181,7 @@ impl Place<'_> {
                 .to_owned(),
                 samples: samples[row].clone(),
             };
-            program.sides.iter().zip(&samples).map(column).collect()
+            taken.iter().zip(&samples).map(column).collect()
         };
         let rows = program.rows.iter().enumerate();
         Ok(rows

@@ -61,6 +61,7 @@ const fn side(role: Role, build: Build) -> Side {
         name: build.name,
         role,
         has_heap: true,
+        can_delay: true,
         build,
     }
 }
@@ -85,15 +86,19 @@ const JUSTDO: Side = side(
         ..ARENA
     },
 );
-const PMDK: Side = side(
-    Role::Peer,
-    Build {
-        name: "pmdk",
-        compiler: Compiler::Clang,
-        options: &["-Ibench/locks/pmemobj", "-lpmemobj"],
-        sources: &["bench/locks/pmemobj/pool.c"],
-    },
-);
+const PMDK: Side = Side {
+    // Its fences are its own.
+    can_delay: false,
+    ..side(
+        Role::Peer,
+        Build {
+            name: "pmdk",
+            compiler: Compiler::Clang,
+            options: &["-Ibench/locks/pmemobj", "-lpmemobj"],
+            sources: &["bench/locks/pmemobj/pool.c"],
+        },
+    )
+};
 const HYBRID: Side = side(
     Role::Engine,
     Build {

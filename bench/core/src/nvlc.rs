@@ -49,6 +49,7 @@ const fn side(name: &'static str, options: &'static [&'static str]) -> Side {
         name,
         role: Role::Engine,
         has_heap: true,
+        can_delay: false,
         build: Build {
             name,
             compiler: Compiler::Durumcc,
@@ -62,6 +63,7 @@ const PLAIN: Side = Side {
     name: "plain",
     role: Role::Peer,
     has_heap: false,
+    can_delay: false,
     build: PLAIN_C,
 };
 /// The plain program in memory of the place.
@@ -69,6 +71,7 @@ const EXM: Side = Side {
     name: "exm",
     role: Role::Engine,
     has_heap: true,
+    can_delay: false,
     build: PLAIN_C,
 };
 /// The same, and lines are written back where the kernel says so.
@@ -76,6 +79,7 @@ const FLUSH1: Side = Side {
     name: "flush1",
     role: Role::Limit,
     has_heap: true,
+    can_delay: false,
     build: Build {
         name: "flush1",
         options: &["-Ibench/nvlc/plain", "-DFLUSH1=\"{write_back}\""],

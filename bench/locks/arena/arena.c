@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A file with holes: room for any kernel. */
@@ -18,6 +19,13 @@ static _Thread_local struct counts counted;
 /* NULL where malloc gives the memory. */
 static _Atomic(char *) next_line;
 static char *end;
+
+/* Nanoseconds that each fence takes more. */
+static unsigned long fence_delay;
+
+void memory_delay(unsigned long fence_ns) {
+    fence_delay = fence_ns;
+}
 
 void memory_open(const char *path) {
     if (!*path)
@@ -87,9 +95,23 @@ static void write_back(char *line) {
     counted.write_backs++;
 }
 
+static unsigned long now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (unsigned long)time.tv_sec * 1000000000 + (unsigned long)time.tv_nsec;
+}
+
+static void delay_fence(void) {
+    if (fence_delay == 0)
+        return;
+    for (unsigned long end = now() + fence_delay; now() < end;)
+        __asm__ volatile("pause");
+}
+
 static void fence(void) {
     __asm__ volatile("sfence" ::: "memory");
     counted.fences++;
+    delay_fence();
 }
 
 static void write_back_all(char *start, size_t size) {

@@ -20,3 +20,7 @@ void memory_counts(struct counts *counts) {
     *counts = (struct counts){stats.fences, stats.write_backs + stats.streamed_lines,
                               stats.bytes_written};
 }
+
+void memory_delay(unsigned long fence_ns) {
+    durum_emulate_delays(0, fence_ns, 0);
+}

@@ -1119,6 +1119,14 @@ int durum_log_reset(struct durum_log *log);
 // DURUM_E_ARGUMENT.
 int durum_thread_stats(struct durum_stats *stats);
 
+// Lets each line that is written back, each fence and each sync take so many nanoseconds more, for all threads of the
+// process: as on slower media, to see what a program takes there. Zeros end it.
+//
+// None.
+void durum_emulate_delays(uint64_t write_back_ns,
+                          uint64_t fence_ns,
+                          uint64_t sync_ns);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use client::thread_counters;
+use durum_persist::domain::{Delays, emulate};
 
 use crate::guard::{Failure, status};
 
@@ -42,6 +43,20 @@ pub unsafe extern "C" fn durum_thread_stats(stats: *mut Stats) -> c_int {
         *place = Stats::of(thread_counters());
         Ok(())
     })
+}
+
+/// Lets each line that is written back, each fence and each sync take so many nanoseconds more, for all threads of the
+/// process: as on slower media, to see what a program takes there. Zeros end it.
+///
+/// None.
+#[unsafe(no_mangle)]
+pub extern "C" fn durum_emulate_delays(write_back_ns: u64, fence_ns: u64, sync_ns: u64) {
+    let delays = Delays {
+        write_back_ns,
+        fence_ns,
+        sync_ns,
+    };
+    emulate(Some(delays).filter(|_| write_back_ns | fence_ns | sync_ns != 0));
 }
 
 impl Stats {

@@ -36,6 +36,10 @@ struct Options {
     /// Rounds in memory; on a disk there are a third as many.
     #[arg(long, value_name = "N", default_value = "9")]
     rounds: NonZero<usize>,
+    /// Each fence takes so many nanoseconds more, as on slower media: of code that holds locks, and of sides that can do
+    /// that.
+    #[arg(long, value_name = "NS")]
+    fence_ns: Option<u64>,
     /// The least work and one round: does everything run and give right answers?
     #[arg(long)]
     quick: bool,
@@ -79,6 +83,9 @@ fn bench() -> Result<()> {
             "say where durumcc is: --prefix DIR".to_owned(),
         ));
     }
+    if options.fence_ns.is_some() && matches!(options.suite, Name::Nvlc) {
+        return Err(Error::Usage("--fence-ns is for the suite locks".to_owned()));
+    }
     let rounds = if options.quick {
         1
     } else {
@@ -103,6 +110,7 @@ fn bench() -> Result<()> {
         places,
         rows: options.rows.clone(),
         clock: options.clock,
+        fence_ns: options.fence_ns,
         quick: options.quick,
     };
     let measured = kernels::run(suite, &plan, &mut progress)?;

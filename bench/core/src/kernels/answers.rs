@@ -27,6 +27,7 @@ impl Answers {
                 Path::new(""),
                 program.size,
                 Clock::Wall,
+                None,
             )?,
             known: HashMap::new(),
             rows: program.rows,

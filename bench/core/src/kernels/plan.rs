@@ -19,6 +19,8 @@ pub struct Plan {
     pub rows: Vec<String>,
     /// Of the rows in memory; on a disk it is elapsed time.
     pub clock: Clock,
+    /// Nanoseconds that each fence takes more, where a side can do that; others are left out.
+    pub fence_ns: Option<u64>,
     /// The least work, for tests.
     pub quick: bool,
 }

@@ -24,10 +24,13 @@ impl Process {
         heap: &Path,
         size: usize,
         clock: Clock,
+        fence_ns: Option<u64>,
     ) -> Result<Process> {
+        let delay = fence_ns.map(|ns| ("BENCH_FENCE_NS", ns.to_string()));
         let mut child = Command::new(executable)
             .arg(heap)
             .arg(size.to_string())
+            .envs(delay)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

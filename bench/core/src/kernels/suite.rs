@@ -59,6 +59,8 @@ pub struct Side {
     pub role: Role,
     /// Its memory is a file; else it is malloc's.
     pub has_heap: bool,
+    /// Its fences are durum's, or the benchmark's, which can take longer.
+    pub can_delay: bool,
     /// How it is made.
     pub build: Build,
 }
