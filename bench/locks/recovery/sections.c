@@ -1,7 +1,7 @@
 /* Eight threads that are in sections nearly all of the time, and a heap with few objects beside theirs.
  *
  *   program HEAP work MIB     works until it is killed
- *   program HEAP              opens the heap, which completes the sections, and tells how many nanoseconds that took
+ *   program HEAP              opens it, which completes the sections; tells how many nanoseconds
  */
 #include <nv.h>
 #include <pthread.h>

@@ -36,7 +36,7 @@ struct Options {
     /// Rounds in memory; on a disk there are a third as many.
     #[arg(long, value_name = "N", default_value = "9")]
     rounds: NonZero<usize>,
-    /// Each fence takes so many nanoseconds more, as on slower media: of code that holds locks, and of sides that can do
+    /// Each fence takes so many nanoseconds more, as on slower media: of code that holds locks, on sides that can do
     /// that.
     #[arg(long, value_name = "NS")]
     fence_ns: Option<u64>,
