@@ -1,4 +1,5 @@
-/* Eight threads that are in sections nearly all of the time, and a heap with few objects beside theirs.
+/* Eight threads that are in sections nearly all of the time, and a heap with few objects beside
+ * theirs.
  *
  *   program HEAP work MIB     works until it is killed
  *   program HEAP              opens it, which completes the sections; tells how many nanoseconds
