@@ -3,6 +3,7 @@
 #include "common/effects.h"
 #include "common/mark.h"
 #include "common/versions.h"
+#include "ido/addresses.h"
 #include "ido/allocations.h"
 #include "ido/code.h"
 #include "ido/counters.h"
@@ -273,6 +274,10 @@ void end_with(Module &module, ModuleAnalysisManager &analyses, Omitted omitted) 
     define_asking(module);
     tell_callers(module);
     register_functions(module, codes);
+    SmallVector<Function *, 16> with_code;
+    for (const Code &code : codes)
+        with_code.push_back(code.function);
+    tell_addresses(module, with_code);
     tell_features(module);
     forget_effects(module, language);
     strip_lines(module);

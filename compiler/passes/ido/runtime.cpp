@@ -34,6 +34,7 @@ constexpr Signature signatures[] = {
     {register_globals, "vpl", Effects::Any},
     {register_locks, "vpl", Effects::Any},
     {register_functions, "vpl", Effects::Any},
+    {register_addresses, "vpl", Effects::Any},
 };
 
 // What compiled code looks at of a thread, by offsets in bytes.

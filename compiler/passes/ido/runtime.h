@@ -34,6 +34,7 @@ constexpr const char read_elsewhere[] = "__durum_ido_read_elsewhere";
 constexpr const char global[] = "__durum_ido_global";
 constexpr const char register_globals[] = "__durum_ido_register_globals";
 constexpr const char register_locks[] = "__durum_ido_register_locks";
+constexpr const char register_addresses[] = "__durum_ido_register_addresses";
 constexpr const char register_functions[] = "__durum_ido_register";
 // In front of the names of functions: symbols that are there if they were compiled for sections.
 constexpr const char sections_of[] = "__durum_section.";

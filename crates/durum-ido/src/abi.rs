@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 
+pub use crate::addresses::Addressed;
 pub use crate::code::{Function, Region};
 pub use crate::globals::Global;
 pub use crate::names::GlobalLock;
@@ -18,7 +19,7 @@ use crate::abi_typed::{
     __durum_ido_typed_root,
 };
 use crate::alloc::{self, Contents};
-use crate::{code, deposit, globals, names, open, record, refusals, section, thread};
+use crate::{addresses, code, deposit, globals, names, open, record, refusals, section, thread};
 
 /// What is known of the calling thread. The first 32 bits are how many locks it holds.
 #[unsafe(no_mangle)]
@@ -55,6 +56,16 @@ pub unsafe extern "C" fn __durum_ido_register(functions: *const Function, count:
 pub unsafe extern "C" fn __durum_ido_register_locks(locks: *const GlobalLock, count: u64) {
     // SAFETY: as the caller promises.
     unsafe { names::register(locks, count) };
+}
+
+/// Enters what sections of a module may point to in the program.
+///
+/// # Safety
+/// As for [`__durum_ido_register`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __durum_ido_register_addresses(table: *const Addressed, count: u64) {
+    // SAFETY: as the caller promises.
+    unsafe { addresses::register(table, count) };
 }
 
 /// Enters the variables that last and that a module defines.

@@ -18,7 +18,7 @@
 //! | modules | what they are |
 //! | --- | --- |
 //! | `fatal`, `open_error`, `sites` | how a program ends, why a heap was not opened, every write-back and fence |
-//! | `code`, `names`, `program`, `reach` | code that can go on, the program's locks and addresses, and the heap's |
+//! | `code`, `names`, `addresses`, `program`, `reach` | code that goes on, the program's locks and addresses, the heap |
 //! | `repeats`, `lines`, `memory` | stores that are not durable yet, memory that was taken and freed |
 //! | `deposit` | code that completes sections without the program |
 //! | `slots`, `stack`, `held`, `stats` | places for records, stacks, locks, what is counted |
@@ -39,6 +39,7 @@ pub mod abi_code;
 pub mod abi_locks;
 pub mod abi_malloc;
 pub mod abi_typed;
+mod addresses;
 mod alloc;
 mod code;
 mod deposit;

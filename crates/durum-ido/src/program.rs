@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use crate::addresses;
 use crate::code::Region;
 
 /// No address has it.
@@ -143,7 +144,8 @@ pub(crate) fn has_pointer(
     pointers(region, words).any(|word| holds(*word as usize))
 }
 
-/// Pointers into the program, among the live-ins of a region, are told by their distance from its beginning.
+/// Pointers into the program, among the live-ins of a region, are told by the name of what they lead to, or, where that
+/// has none, by their distance from the program's beginning.
 #[inline]
 pub(crate) fn make_relative(region: &Region, words: &mut [u64]) {
     if region.addresses == [0; 2] {
@@ -152,21 +154,35 @@ pub(crate) fn make_relative(region: &Region, words: &mut [u64]) {
     let program = program();
     for word in pointers(region, words) {
         if program.all.contains(word) {
-            *word = IN_PROGRAM | program.build | (*word - program.all.start);
+            let named = addresses::told(*word).filter(|(name, _)| at_name(*name) != program.build);
+            let told = named.map(|(name, distance)| at_name(name) | distance);
+            *word = IN_PROGRAM | told.unwrap_or(program.build | (*word - program.all.start));
         }
     }
 }
 
-/// The counterpart, in this run. False, if another build has recorded them: then the words are of no use.
+/// Where a name stands in a word.
+fn at_name(name: u64) -> u64 {
+    name << DISTANCE_BITS
+}
+
+/// The counterpart, in this run. False, if another build has recorded them, and not by names that this one has: the
+/// words are of no use then.
 pub(crate) fn make_absolute(region: &Region, words: &mut [u64]) -> bool {
     let program = program();
     pointers(region, words).all(|word| {
         if *word & IN_PROGRAM == 0 {
             return true;
         }
-        let is_ours = *word & !IN_PROGRAM & !DISTANCE == program.build;
-        *word = program.all.start + (*word & DISTANCE);
-        is_ours
+        let (name, distance) = (*word & !IN_PROGRAM & !DISTANCE, *word & DISTANCE);
+        let named = addresses::place_of(name >> DISTANCE_BITS, distance);
+        let place = match name == program.build {
+            // No name of ours, which another build could have recorded.
+            true => Some(program.all.start + distance).filter(|_| named.is_none()),
+            false => named,
+        };
+        *word = place.unwrap_or(*word);
+        place.is_some()
     })
 }
 

@@ -5,7 +5,8 @@
  *   program HEAP examine  whether all is there, each change as a whole
  *
  * Sections take locks in the heap, one of the program itself and none, and memory; a function that they call writes to
- * a local of its caller's.
+ * a local of its caller's. They have pointers to constants, functions and a lock of the program, which the code has
+ * elsewhere.
  */
 #include <nv.h>
 #include <pthread.h>
@@ -42,14 +43,40 @@ __attribute__((noinline)) static void add(uint64_t *words, uint64_t *sum) {
     }
 }
 
+/* Which words, and by whom, says the number. */
+static void write_name(char *name, const char *words, unsigned long sum) {
+    int at = snprintf(name, 32, "%lu ", sum);
+    do
+        name[at++] = *words;
+    while (*words++);
+}
+static void write_again(char *name, const char *words, unsigned long sum) {
+    int at = snprintf(name, 32, "%lu ", sum), i = 0;
+    do
+        name[at + i] = words[i];
+    while (words[i++]);
+}
+static void (*const writers[2])(char *, const char *, unsigned long) = {write_name, write_again};
+static const char *const words[2] = {"of them", "in all"};
+static pthread_mutex_t name_locks[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+static void write_names(struct root *root, uint64_t sum) {
+    const char *those = words[sum % 2];
+    void (*const write)(char *, const char *, unsigned long) = writers[sum / 2 % 2];
+    pthread_mutex_t *lock = &name_locks[sum % 2];
+    pthread_rwlock_wrlock(&root->names);
+    pthread_mutex_lock(lock);
+    write(root->name[0], those, sum);
+    write(root->name[1], those, sum);
+    pthread_mutex_unlock(lock);
+    pthread_rwlock_unlock(&root->names);
+}
+
 static void count(struct root *root) {
     uint64_t sum = 0;
     pthread_mutex_lock(&root->lock);
     add(root->words, &sum);
-    pthread_rwlock_wrlock(&root->names);
-    snprintf(root->name[0], sizeof root->name[0], "%lu of them", (unsigned long)sum);
-    snprintf(root->name[1], sizeof root->name[1], "%lu of them", (unsigned long)sum);
-    pthread_rwlock_unlock(&root->names);
+    write_names(root, sum);
     pthread_mutex_unlock(&root->lock);
 }
 
@@ -90,7 +117,7 @@ static int examine(const struct root *root) {
             return printf("words differ\n"), 1;
     }
     char name[64];
-    snprintf(name, sizeof name, "%lu of them", (unsigned long)sum);
+    write_name(name, words[sum % 2], sum);
     if (sum && (strcmp(name, root->name[0]) || strcmp(name, root->name[1])))
         return printf("names differ: %s, %s, %s\n", name, root->name[0], root->name[1]), 1;
     for (const struct node *node = root->list; node; node = node->next, nodes++)

@@ -366,6 +366,11 @@ void __durum_ido_register_locks(const struct lock *table, uint64_t count) {
         locks[lock_count++] = &table[i];
 }
 
+/* The same program resumes its sections, where all lies as it did. */
+void __durum_ido_register_addresses(const struct lock *table, uint64_t count) {
+    (void)table, (void)count;
+}
+
 static uint64_t name_of(const void *lock) {
     if (is_durable(lock))
         return (uint64_t)lock;
