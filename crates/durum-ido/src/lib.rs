@@ -18,7 +18,7 @@
 //! | modules | what they are |
 //! | --- | --- |
 //! | `fatal`, `open_error`, `sites` | how a program ends, why a heap was not opened, every write-back and fence |
-//! | `code`, `names`, `addresses`, `program`, `reach` | code that goes on, the program's locks and addresses, the heap |
+//! | `code`, `names`, `addresses`, `program`, `reach` | code that goes on, addresses of the program and of the heap |
 //! | `repeats`, `lines`, `memory` | stores that are not durable yet, memory that was taken and freed |
 //! | `deposit` | code that completes sections without the program |
 //! | `slots`, `stack`, `held`, `stats` | places for records, stacks, locks, what is counted |
