@@ -1,5 +1,6 @@
 //! Allocations and the root.
 
+use std::ptr;
 use std::sync::atomic::Ordering;
 
 use durum::{Durability, Engine, Result, StoreError, Tx};
@@ -216,12 +217,29 @@ pub(crate) fn root(heap: &Heap, ty: &Declared, at: Location) -> usize {
             .map_or("?", |object| &object.info.name);
         fatal!(
             at,
-            "the root of heap {heap} is of type {found}, checksum {checksum:016x}; the program wants {}, checksum {:016x}: names, widths and signedness have to be those with which it was set",
+            "the root of heap {heap} is of type {found}, checksum {checksum:016x}; the program wants {}, checksum {:016x}: names, widths and signedness have to be those with which it was set{}",
             ty.info.name,
-            ty.checksum
+            ty.checksum,
+            changes_of(heap, root, ty)
         );
     }
     root
+}
+
+/// What has changed in a type since the root was made, as far as that is known. What pointers lead to has a type of its
+/// own.
+fn changes_of(heap: &Heap, root: usize, ty: &Declared) -> String {
+    let root = ptr::with_exposed_provenance(root);
+    // SAFETY: a pointer of the heap keeps it from being freed.
+    let extent = unsafe { heap.pool.object_at(root) };
+    let wanted = heap.pool.ensure_described(&ty.description);
+    let (Ok(Some(extent)), Ok(wanted)) = (extent, wanted) else {
+        return String::new();
+    };
+    match heap.pool.type_changes(extent.type_id, wanted).join("; ") {
+        changes if changes.is_empty() => changes,
+        changes => format!(" (since then: {changes})"),
+    }
 }
 
 /// Makes an allocation the root, or none.

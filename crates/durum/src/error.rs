@@ -168,7 +168,8 @@ pub enum Error {
     },
     /// The pool's root is of another type.
     #[error(
-        "pool \"{pool}\": its root is of type {found}, not {expected}; open it with the program that made it, or use another pool (a type that has changed is another type: \"When a type changes\" in docs/tutorials/rust.md and docs/tutorials/c.md)"
+        "pool \"{pool}\": its root is of type {found}, not {expected}{}; open it with the program that made it, or use another pool (a type that has changed is another type: \"When a type changes\" in docs/tutorials/rust.md and docs/tutorials/c.md)",
+        differing(changes)
     )]
     RootType {
         /// The pool's name.
@@ -177,6 +178,9 @@ pub enum Error {
         expected: String,
         /// The type found.
         found: String,
+        /// How they differ, as far as that is known, with the way to each place from the root
+        /// ([`Difference`](durum_format::types::Difference)).
+        changes: Vec<String>,
     },
     /// Another transaction is making the pool's root.
     #[error(
@@ -367,6 +371,14 @@ pub enum Error {
 }
 
 /// How many stores were not announced.
+/// What has changed since the data was made.
+fn differing(changes: &[String]) -> String {
+    match changes.is_empty() {
+        true => String::new(),
+        false => format!(", as has changed since: {}", changes.join("; ")),
+    }
+}
+
 fn stores(count: usize) -> String {
     match count {
         1 => "1 store was".into(),

@@ -240,6 +240,7 @@ impl Pool {
             pool: self.inner.name.clone(),
             expected: name(type_id, size as u64),
             found: name(found, found_size),
+            changes: self.inner.store.type_changes(found, type_id),
         })
     }
 
@@ -482,6 +483,13 @@ impl Pool {
             true => Ok(description.id),
             false => self.inner.store.ensure_described(description),
         }
+    }
+
+    /// How a registered type differs from one that was there before; nothing where one of them is not known. For types
+    /// that were declared in another language.
+    #[doc(hidden)]
+    pub fn type_changes(&self, was: u64, is: u64) -> Vec<String> {
+        self.inner.store.type_changes(was, is)
     }
 
     /// Makes room: afterwards at least `bytes` of the pool are free ([`Usage::free_bytes`]), so that transactions that

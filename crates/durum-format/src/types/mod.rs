@@ -31,6 +31,7 @@
 mod check;
 pub mod declare;
 pub mod descriptor;
+pub mod diff;
 pub mod pointers;
 pub mod registry;
 mod steps;
@@ -41,6 +42,7 @@ pub mod value;
 pub use check::{DEPTH_MAX, Layout, NAME_MAX, TYPE_SIZE_END, TypeError};
 pub use declare::Declarations;
 pub use descriptor::{Descriptor, type_id};
+pub use diff::{Change, Difference, Differences, differences};
 pub use pointers::FieldPath;
 pub use registry::Registry;
 pub use steps::{PointerAt, ValueError, VolatileAt};

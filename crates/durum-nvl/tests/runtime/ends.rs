@@ -18,7 +18,14 @@ const ENDS: [(&str, &[&str]); 14] = [
     ),
     (
         "root_type",
-        &["list.c:9: ", "/heap\"", "node", "other", "checksum"],
+        &[
+            "list.c:9: ",
+            "/heap\"",
+            "node",
+            "other",
+            "checksum",
+            "since then: ",
+        ],
     ),
     (
         "comparison",

@@ -92,6 +92,52 @@ fn sets_on_announced_ranges_keep_their_order() {
 }
 
 #[test]
+fn a_root_whose_type_has_changed_is_refused_with_what_has_changed() {
+    mod before {
+        #[repr(C)]
+        pub struct Task {
+            pub priority: u32,
+            pub tries: u32,
+        }
+        durum::describe!(Task as "Task" { priority, tries });
+        #[repr(C)]
+        pub struct Queue {
+            pub first: *mut Task,
+            pub count: u64,
+        }
+        durum::describe!(Queue as "Queue" { first, count });
+    }
+    mod since {
+        #[repr(C)]
+        pub struct Task {
+            pub priority: u32,
+            pub tries: u32,
+            pub deadline: u64,
+        }
+        durum::describe!(Task as "Task" { priority, tries, deadline });
+        #[repr(C)]
+        pub struct Queue {
+            pub first: *mut Task,
+            pub count: i64,
+        }
+        durum::describe!(Queue as "Queue" { first, count });
+    }
+    let fixture = Fixture::new();
+    let pool = fixture.pool().clone();
+    pool.root::<before::Queue>().unwrap();
+    let error = pool.root::<since::Queue>().unwrap_err();
+    let told = error.to_string();
+    let Error::RootType { changes, .. } = error else {
+        panic!("{told}");
+    };
+    let expected = ["Queue.count: u64, now i64", "*Queue.first: + deadline: u64"];
+    assert_eq!(changes, expected);
+    assert!(told.contains(&expected.join("; ")), "{told}");
+    // The one before is there as it was.
+    pool.root::<before::Queue>().unwrap();
+}
+
+#[test]
 fn the_root_is_there_in_the_transaction_that_makes_it() {
     let mut fixture = Fixture::new();
     let pool = fixture.pool().clone();
