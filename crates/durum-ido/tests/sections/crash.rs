@@ -108,7 +108,7 @@ fn explore(trace: &Trace, points_max: Option<usize>) -> Result<Report, String> {
 #[test]
 fn every_crash_leaves_whole_operations() {
     let _alone = alone();
-    let report = explore(&record(None), Some(80)).unwrap_or_else(|failure| panic!("{failure}"));
+    let report = explore(&record(None), Some(48)).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{} points, {} images", report.points, report.images);
 }
 
