@@ -269,9 +269,9 @@ unsafe fn end_with(parent: libc::pid_t) -> Result<(), (Step, i32)> {
     }
 }
 
-/// Whole milliseconds, rounded up: what has reached a limit is not less in them.
+/// Whole milliseconds.
 fn millis(time: libc::timeval) -> i32 {
-    (time.tv_sec * 1000 + (time.tv_usec + 999) / 1000) as i32
+    (time.tv_sec * 1000 + time.tv_usec / 1000) as i32
 }
 
 /// Writes a number. Who reads it may be gone; so is this process soon then.

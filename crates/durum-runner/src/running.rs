@@ -18,6 +18,9 @@ use crate::limits::Limits;
 /// The most bytes that are kept of what the code says.
 const TOLD_MAX: usize = 4096;
 
+/// The system looks at what a limit says by its ticks: what it tells in the end may be less by some of them.
+const TICKS: Duration = Duration::from_millis(100);
+
 /// How code ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -197,7 +200,7 @@ impl Running {
         Ok(match end {
             (Some(libc::CLD_EXITED), Some(0)) => Ended::Done,
             (Some(libc::CLD_EXITED), Some(code)) => Ended::Failed { code, told },
-            (Some(_), Some(libc::SIGKILL)) if took >= self.processor => {
+            (Some(_), Some(libc::SIGKILL)) if took + TICKS >= self.processor => {
                 Ended::OverProcessor(self.processor)
             }
             (Some(_), Some(signal)) => Ended::Signalled { signal, told },
