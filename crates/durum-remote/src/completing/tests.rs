@@ -1,8 +1,12 @@
 //! What code is answered, by a client that asks for more. A section is a record here, and completing it another one.
 
+use std::os::fd::OwnedFd;
+
 use durum_format::UNIT;
 use durum_format::puddle::heap_offset;
 use durum_format::section::{BANK_WORDS, Code as Region, Head, RecordWriter, bank_of};
+use durum_protocol::frame::Frame;
+use durum_protocol::message::{FEATURES, GREETING, Hello, VERSION};
 use durum_service::{CreateOptions, EngineKind, PoolSpec, PuddleGrant, PuddleOwner, TakenOver};
 
 use super::*;
@@ -222,4 +226,41 @@ fn code_is_answered_nothing_else() {
     assert_eq!(owner.pools().unwrap().len(), 3);
     assert_eq!(owner.interrupted().unwrap().len(), 2);
     owner.open_puddles(theirs.uuid, &[pages.uuid]).unwrap();
+}
+
+/// Code that greets, sends its own end of the socket to the bell, where nobody takes it, and ends.
+#[derive(Debug)]
+struct LeavesItsSocket;
+
+impl Runner for LeavesItsSocket {
+    fn run(&self, _: &Code, socket: OwnedFd, _: &Limits) -> io::Result<Ended> {
+        let socket = Socket::over(socket)?;
+        let hello = Hello {
+            greeting: GREETING,
+            from: VERSION,
+            to: VERSION,
+            features: FEATURES,
+            client: None,
+        };
+        socket.send(Frame::request(0), &message::encode(&hello), &[])?;
+        let welcome = socket.receive(REQUEST_MAX, 2)?.unwrap();
+        let bell = Socket::over(welcome.files.into_iter().next_back().unwrap())?;
+        bell.send(Frame::note(), b"", &[socket.descriptor()?])?;
+        Ok(Ended::Done)
+    }
+}
+
+#[test]
+fn an_end_that_code_has_left_in_a_message_holds_nobody_up() {
+    let store = Store::new();
+    let of = left(&store.host, "heap");
+    let (tells, ended) = std::sync::mpsc::channel();
+    let host = store.host.clone();
+    thread::spawn(move || {
+        let code = Code::copied(b"code", Hash::of(b"code")).unwrap();
+        let limits = Limits::default();
+        let _ = tells.send(complete_with(&code, &host, of, &LeavesItsSocket, &limits));
+    });
+    let ended = ended.recv_timeout(Duration::from_secs(20));
+    assert!(matches!(ended, Ok(Err(NotCompleted::NotSaid))), "{ended:?}");
 }
