@@ -154,10 +154,8 @@ impl Running {
     /// # Errors
     /// Of the system; the code is killed.
     pub fn wait(mut self) -> io::Result<Ended> {
-        let Some(process) = &self.process else {
-            // It has ended before it could be held.
-            return self.reap(String::new());
-        };
+        // Absent where it has ended before it could be held: what it has said is there.
+        let process = self.process.as_ref();
         let mut told = Vec::new();
         let mut is_telling = true;
         loop {
@@ -165,7 +163,9 @@ impl Running {
             if left.is_zero() {
                 return Ok(Ended::OverTime(self.time));
             }
-            let mut events = vec![PollFd::new(process, PollFlags::IN)];
+            let left = process.map_or(Duration::ZERO, |_| left);
+            let events = process.map(|process| PollFd::new(process, PollFlags::IN));
+            let mut events: Vec<PollFd<'_>> = events.into_iter().collect();
             if is_telling {
                 events.push(PollFd::new(&self.told, PollFlags::IN));
             }
@@ -178,7 +178,8 @@ impl Running {
             }
             let has =
                 |event: Option<&PollFd<'_>>| event.is_some_and(|event| !event.revents().is_empty());
-            let (has_ended, has_told) = (has(events.first()), has(events.get(1)));
+            let has_ended = process.is_none() || has(events.first());
+            let has_told = is_telling && has(events.last());
             drop(events);
             if has_told {
                 is_telling = hear(&mut self.told, &mut told)?;
@@ -290,5 +291,38 @@ fn fork(prepared: &Prepared<'_>) -> io::Result<OwnedFd> {
         0 => unsafe { prepared.be_between() },
         // SAFETY: the kernel has just made it.
         _ => Ok(unsafe { OwnedFd::from_raw_fd(process) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::process::Command;
+
+    use super::*;
+    use crate::code::Hash;
+
+    /// As it happens to code that fails at once, where the system is busy.
+    #[test]
+    fn what_code_has_said_that_ended_before_it_was_held_is_heard() {
+        let place = tempfile::tempdir().unwrap();
+        let (source, program) = (place.path().join("code.c"), place.path().join("code"));
+        let text = "#include <stdio.h>\nint main(void) { fputs(\"no\", stderr); return 3; }\n";
+        std::fs::write(&source, text).unwrap();
+        let compiled = Command::new("cc")
+            .args(["-static", "-o"])
+            .args([&program, &source])
+            .status();
+        assert!(compiled.unwrap().success());
+        let bytes = std::fs::read(program).unwrap();
+        let code = Code::copied(&bytes, Hash::of(&bytes)).unwrap();
+        let bounds = Bounds::of_this_kernel().unwrap();
+        let (_ours, its) = UnixStream::pair().unwrap();
+        let running = Running::start(&code, its.into(), &bounds, &Limits::default());
+        let mut running = running.unwrap();
+        poll(&mut [PollFd::new(&running.between, PollFlags::IN)], None).unwrap();
+        running.process = None;
+        let told = "no".to_owned();
+        assert_eq!(running.wait().unwrap(), Ended::Failed { code: 3, told });
     }
 }
