@@ -1,14 +1,17 @@
 //! What programs were interrupted in is completed by the code that they have deposited, when somebody opens a pool that
 //! it concerns (docs/internals/resumption.md). In a store whose host is this process: another one does that by itself.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 
+use durum_format::Uuid;
 use durum_remote::completing;
 use durum_runner::{Here, Limits};
 use durum_service::Host;
 
 use crate::error::Result;
+use crate::primitive::{locked, waited};
 
 /// Who has code complete what is left in a pool. Behind a trait, as code that is itself such code has none.
 pub(crate) trait Completer: fmt::Debug + Send + Sync {
@@ -21,27 +24,50 @@ pub(crate) trait Completer: fmt::Debug + Send + Sync {
 
 /// The store's host.
 #[derive(Debug)]
-pub(crate) struct ByDeposit(pub(crate) Arc<Host>);
+pub(crate) struct ByDeposit {
+    host: Arc<Host>,
+    /// Whose sections are being completed.
+    running: Mutex<HashSet<Uuid>>,
+    has_ended: Condvar,
+}
+
+impl ByDeposit {
+    pub(crate) fn new(host: Arc<Host>) -> ByDeposit {
+        ByDeposit {
+            host,
+            running: Mutex::default(),
+            has_ended: Condvar::new(),
+        }
+    }
+
+    /// What is to be completed next in this pool. Another thread may be at it: who wants the same pool waits.
+    fn next(&self, pool: &str) -> Result<Option<Uuid>> {
+        let mut running = locked(&self.running);
+        let has_it = |client: &Uuid| self.host.has_pool(*client, pool);
+        while running.iter().any(has_it) {
+            running = waited(&self.has_ended, running);
+        }
+        // What was tried is not tried again: whoever opens the store anew does.
+        let next = self.host.to_complete()?.into_iter().find(has_it);
+        running.extend(next);
+        Ok(next)
+    }
+}
 
 impl Completer for ByDeposit {
     fn complete(&self, pool: &str) -> Result<bool> {
-        let mut left = self.0.to_complete()?;
-        // What was tried is not tried again: whoever opens the store anew does.
-        left.retain(|left| {
-            left.not_completed.is_none() && left.pools.iter().any(|name| name == pool)
-        });
-        if left.is_empty() {
-            return Ok(false);
-        }
         // Without bounds nobody's code is run but one's own.
         let Ok(runner) = Here::new() else {
             return Ok(false);
         };
         let mut any = false;
-        for left in left {
+        while let Some(client) = self.next(pool)? {
             // Whoever opens the pool is told why not.
-            let completed = completing::complete(&self.0, left.client, &runner, &Limits::default());
-            any |= completed.is_ok();
+            let completed =
+                completing::complete(&self.host, client, &runner, &Limits::default()).is_ok();
+            locked(&self.running).remove(&client);
+            self.has_ended.notify_all();
+            any |= completed;
         }
         Ok(any)
     }

@@ -35,7 +35,7 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Opened> {
             let service = Embedded::open(&path, options)?;
             return Ok(Opened {
                 recovery: Some(service.recovery_report().clone()),
-                completer: Some(Box::new(ByDeposit(service.host().clone()))),
+                completer: Some(Box::new(ByDeposit::new(service.host().clone()))),
                 service: Box::new(service),
             });
         }

@@ -1,7 +1,7 @@
 //! What programs have left in sections is completed by the code that they have deposited
 //! (docs/internals/resumption.md), each on a thread of its own. Nobody waits for it but who wants its pools.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_remote::completing::{self, NotCompleted};
 use durum_runner::{Ended, Limits, Runner};
-use durum_service::{Host, InterruptedClient};
+use durum_service::Host;
 
 use crate::audit;
 use crate::metrics::Metrics;
@@ -20,7 +20,7 @@ const AT_A_TIME: usize = 4;
 /// How often who waits looks again.
 const TICK: Duration = Duration::from_millis(250);
 
-/// What is completed, and was tried.
+/// What is completed.
 #[derive(Debug)]
 pub(crate) struct Completions {
     host: Arc<Host>,
@@ -33,17 +33,55 @@ pub(crate) struct Completions {
     changed: Condvar,
 }
 
+/// A user who has left sections; who opened the directory has no name here.
+type User = Option<u32>;
+
 #[derive(Debug, Default)]
 struct Table {
-    /// In this order.
-    waiting: VecDeque<Uuid>,
-    /// With the user who has left the sections.
-    running: HashMap<Uuid, Option<u32>>,
-    /// Each is tried once. Whoever starts the service again has it tried again.
-    tried: HashSet<Uuid>,
+    /// What each user has left, in this order. Whose code has begun is behind all others.
+    waiting: VecDeque<(User, VecDeque<Uuid>)>,
+    running: HashMap<Uuid, User>,
     /// How many have ended, well or not.
     ended: u64,
     is_over: bool,
+}
+
+impl Table {
+    fn is_under_way(&self, client: Uuid) -> bool {
+        let mut waiting = self.waiting.iter();
+        self.running.contains_key(&client) || waiting.any(|(_, left)| left.contains(&client))
+    }
+
+    fn put(&mut self, user: User, client: Uuid) {
+        match self.waiting.iter_mut().find(|(known, _)| *known == user) {
+            Some((_, left)) => left.push_back(client),
+            None => self.waiting.push_back((user, VecDeque::from([client]))),
+        }
+    }
+
+    /// Somebody waits for this one: it is the next of its user.
+    fn prefer(&mut self, client: Uuid) {
+        for (_, left) in &mut self.waiting {
+            if let Some(index) = left.iter().position(|other| *other == client) {
+                left.swap(0, index);
+            }
+        }
+    }
+
+    /// The next one that may run now.
+    fn next(&mut self) -> Option<(User, Uuid)> {
+        if self.is_over || self.running.len() >= AT_A_TIME {
+            return None;
+        }
+        let is_idle = |user: &User| self.running.values().all(|other| other != user);
+        let index = self.waiting.iter().position(|(user, _)| is_idle(user))?;
+        let (user, mut left) = self.waiting.remove(index)?;
+        let client = left.pop_front()?;
+        if !left.is_empty() {
+            self.waiting.push_back((user, left));
+        }
+        Some((user, client))
+    }
 }
 
 impl Completions {
@@ -63,11 +101,14 @@ impl Completions {
         })
     }
 
-    /// Begins with what clients have left that are gone by now.
+    /// Begins with what clients have left that are gone by now. Each is tried once: what came of it is noted with the
+    /// client. Whoever starts the service again has it tried again.
     pub(crate) fn look(self: &Arc<Self>) {
         if self.runner.is_none() {
             return;
         }
+        // In hand, so that none ends between what the store says and what is under way.
+        let mut table = self.table();
         let left = match self.host.to_complete() {
             Ok(left) => left,
             // Of a store that takes nothing any more.
@@ -75,10 +116,9 @@ impl Completions {
                 return tracing::warn!("what sections have left is not looked at: {error}");
             }
         };
-        let mut table = self.table();
-        for InterruptedClient { client, .. } in left {
-            if table.tried.insert(client) {
-                table.waiting.push_back(client);
+        for client in left {
+            if !table.is_under_way(client) {
+                table.put(self.host.user_of(client), client);
             }
         }
         self.begin(&mut table);
@@ -86,8 +126,8 @@ impl Completions {
 
     /// Begins with those that may run now.
     fn begin(self: &Arc<Self>, table: &mut Table) {
-        while let Some((client, uid)) = self.next(table) {
-            table.running.insert(client, uid);
+        while let Some((user, client)) = table.next() {
+            table.running.insert(client, user);
             let completions = self.clone();
             let complete = move || {
                 completions.complete(client);
@@ -96,28 +136,12 @@ impl Completions {
             let begun = thread::Builder::new().name("complete".to_owned());
             if let Err(error) = begun.spawn(complete) {
                 tracing::warn!(%client, %error, "what sections have left cannot be completed now");
+                let why = NotCompleted::NotStarted(error).to_string();
+                let _ = self.host.note_not_completed(client, &why);
                 table.running.remove(&client);
                 table.ended += 1;
             }
         }
-    }
-
-    fn next(&self, table: &mut Table) -> Option<(Uuid, Option<u32>)> {
-        if table.is_over || table.running.len() >= AT_A_TIME {
-            return None;
-        }
-        let found = table
-            .waiting
-            .iter()
-            .enumerate()
-            .find_map(|(index, client)| {
-                let uid = self.host.user_of(*client);
-                let is_alone = table.running.values().all(|other| *other != uid);
-                is_alone.then_some((index, *client, uid))
-            });
-        let (index, client, uid) = found?;
-        table.waiting.remove(index);
-        Some((client, uid))
     }
 
     fn complete(&self, client: Uuid) {
@@ -160,37 +184,37 @@ impl Completions {
         self.table().ended
     }
 
-    /// Waits until nothing is being completed in this pool. Tells whether any attempt has ended since there were so
-    /// many: then it is worth while to ask again for the pool.
-    pub(crate) fn settle(&self, pool: &str, before: u64) -> bool {
-        loop {
+    /// Waits until nothing is being completed in this pool, or nobody wants it any more. Tells whether any attempt has
+    /// ended since there were so many: then it is worth while to ask again for the pool.
+    pub(crate) fn settle(&self, pool: &str, before: u64, is_wanted: impl Fn() -> bool) -> bool {
+        while is_wanted() {
             let table = self.table();
-            let (ended, is_over) = (table.ended, table.is_over);
-            let running = table.running.keys();
-            let under_way: Vec<Uuid> = table.waiting.iter().chain(running).copied().collect();
+            let ended = table.ended;
+            let waiting = table.waiting.iter().flat_map(|(_, left)| left);
+            let waiting = waiting.filter(|_| !table.is_over);
+            let mut concerned: Vec<Uuid> = waiting.chain(table.running.keys()).copied().collect();
             // What the store says is not asked for with the table in hand.
             drop(table);
-            let waits = under_way
-                .iter()
-                .any(|client| self.host.has_pool(*client, pool));
-            let table = self.table();
+            concerned.retain(|client| self.host.has_pool(*client, pool));
+            let mut table = self.table();
             if table.ended != ended {
                 continue;
             }
-            if !waits || is_over {
+            if concerned.is_empty() {
                 return ended != before;
             }
+            concerned.iter().for_each(|client| table.prefer(*client));
             drop(self.changed.wait_timeout(table, TICK));
         }
+        false
     }
 
-    /// Whether none is under way.
+    /// Whether none runs.
     pub(crate) fn are_done(&self) -> bool {
-        let table = self.table();
-        table.running.is_empty() && table.waiting.is_empty()
+        self.table().running.is_empty()
     }
 
-    /// Begins with none any more. What runs ends with the service.
+    /// Begins with none any more: the next service does.
     pub(crate) fn end(&self) {
         self.table().is_over = true;
         self.changed.notify_all();
@@ -211,5 +235,49 @@ fn cure_of(why: &NotCompleted) -> &'static str {
             "; --code-limit time=SECONDS lets code have more, when the service is started again"
         }
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(number: u8) -> Uuid {
+        Uuid([number; 16])
+    }
+
+    /// The next one, which runs from here on.
+    fn begun(table: &mut Table) -> Option<Uuid> {
+        let (user, client) = table.next()?;
+        table.running.insert(client, user);
+        Some(client)
+    }
+
+    #[test]
+    fn who_has_left_much_holds_nobody_else_up() {
+        let mut table = Table::default();
+        for user in 1..=4 {
+            for number in 1..=9 {
+                table.put(Some(user), client(10 * user as u8 + number));
+            }
+        }
+        table.put(Some(5), client(51));
+        table.put(None, client(61));
+        let first: Vec<Uuid> = std::iter::from_fn(|| begun(&mut table)).collect();
+        assert_eq!(first, [11, 21, 31, 41].map(client));
+        assert!(table.is_under_way(client(11)) && table.is_under_way(client(19)));
+        // Others come before the next one of a user that had its turn.
+        for (ends, next) in [(31, 51), (21, 61), (51, 22), (61, 32), (11, 12)] {
+            table.running.remove(&client(ends));
+            assert_eq!(begun(&mut table), Some(client(next)));
+            assert_eq!(begun(&mut table), None);
+        }
+        // Somebody waits for one: it is the next of its user, and of nobody else.
+        table.prefer(client(18));
+        table.running.remove(&client(12));
+        assert_eq!(begun(&mut table), Some(client(18)));
+        table.is_over = true;
+        table.running.clear();
+        assert_eq!(begun(&mut table), None);
     }
 }

@@ -142,6 +142,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.drain {
         // Who holds it up can be seen and asked to leave meanwhile; nobody gets a pool.
         service.is_draining.store(true, Ordering::Relaxed);
+        completions.end();
         while (clients.counts() != (0, 0) || !completions.are_done())
             && signals.pending().next().is_none()
         {
@@ -150,8 +151,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     // Nobody new comes.
     made.into_iter().for_each(Made::remove);
-    clients.end();
     completions.end();
+    clients.end();
     host.close()
 }
 

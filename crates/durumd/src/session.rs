@@ -425,6 +425,8 @@ impl Session {
     /// Tries again where the pool was that of a client that is gone, or code has completed what that one has left.
     fn when_free<T>(&self, attempt: impl Fn(&Embedded) -> Result<T>) -> Result<T> {
         let (clients, completions) = (&self.service.clients, &self.service.completions);
+        // Else it would be recovered after that only, and who wants another pool of it would wait as well.
+        let is_there = || clients.is_there(self.client.id());
         let mut is_last = false;
         loop {
             let (before, ended) = (clients.recovered(), completions.ended());
@@ -432,7 +434,7 @@ impl Session {
                 Err(Error::PoolBusy { name }) if clients.settle(&name, before) => {}
                 // Code that completes sections has it, or will have.
                 Err(Error::PoolBusy { name: pool } | Error::PoolInterrupted { pool, .. })
-                    if completions.settle(&pool, ended) => {}
+                    if completions.settle(&pool, ended, is_there) => {}
                 // Who had it may have given it up between the attempt and the look at who has it.
                 Err(Error::PoolBusy { .. }) if !is_last => is_last = true,
                 done => return done,

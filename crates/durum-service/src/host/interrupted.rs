@@ -65,26 +65,29 @@ impl Host {
 }
 
 impl Host {
-    /// The clients that are gone and have left sections which nobody completes now, in order of their names.
+    /// The clients that are gone and have left sections which nobody completes now, and no code was tried on.
     ///
     /// # Errors
     /// `Closed`, `Forked`, `Poisoned`.
-    pub fn to_complete(&self) -> Result<Vec<InterruptedClient>> {
+    pub fn to_complete(&self) -> Result<Vec<Uuid>> {
         let mut state = self.state();
         let open = state.open(&self.path)?;
-        let mut clients = open.interrupted.to_clients(&open.contents);
-        clients.retain(|left| !open.taken_over.contains_key(&left.client));
-        Ok(clients)
+        let untried = open.interrupted.untried();
+        let left = untried.filter(|client| !open.taken_over.contains_key(client));
+        Ok(left.collect())
     }
 
     /// Notes why code did not complete what a client has left: whoever asks for its pools is told, until somebody has.
+    /// Nothing is noted where somebody else completes it now: if that one fails, code may be tried.
     ///
     /// # Errors
     /// `Closed`, `Forked`, `Poisoned`.
     pub fn note_not_completed(&self, client: Uuid, why: &str) -> Result<()> {
         let mut state = self.state();
         let open = state.open(&self.path)?;
-        open.interrupted.put_attempt(client, why.to_owned());
+        if !open.taken_over.contains_key(&client) {
+            open.interrupted.put_attempt(client, why.to_owned());
+        }
         Ok(())
     }
 

@@ -272,22 +272,37 @@ impl Interrupted {
 
     /// As they are told of, in order of their names.
     pub(crate) fn to_clients(&self, contents: &Contents) -> Vec<InterruptedClient> {
-        let found = self.found.iter().map(|(client, found)| {
-            let pools = contents.granted_pools(*client);
+        self.told(contents, self.clients())
+    }
+
+    fn told(
+        &self,
+        contents: &Contents,
+        clients: impl Iterator<Item = Uuid>,
+    ) -> Vec<InterruptedClient> {
+        let found = clients.filter_map(|client| Some((client, self.found.get(&client)?)));
+        let told = found.map(|(client, found)| {
+            let pools = contents.granted_pools(client);
             let mut pools: Vec<String> = pools.map(|pool| contents.name_of(pool)).collect();
             pools.sort_unstable();
             InterruptedClient {
-                client: *client,
+                client,
                 pools,
                 sections: found.sections,
                 first: found.first,
                 places: found.places.clone(),
                 program: found.program.clone(),
                 damage: found.damage.clone(),
-                not_completed: self.not_completed.get(client).cloned(),
+                not_completed: self.not_completed.get(&client).cloned(),
             }
         });
-        found.collect()
+        told.collect()
+    }
+
+    /// The clients on whose sections no code was tried.
+    pub(crate) fn untried(&self) -> impl Iterator<Item = Uuid> + '_ {
+        let is_untried = |client: &Uuid| !self.not_completed.contains_key(client);
+        self.clients().filter(is_untried)
     }
 
     /// The clients.
@@ -313,9 +328,10 @@ impl Interrupted {
         others(in_pool(&self.to_clients(contents), pool), pool)
     }
 
-    /// The error for who wants to use a pool.
+    /// The error for who wants to use a pool. What others have left costs it nothing.
     pub(crate) fn ensure_not(&self, store: &Path, contents: &Contents, pool: Uuid) -> Result<()> {
-        ensure_not_interrupted(store, &self.to_clients(contents), &contents.name_of(pool))
+        let clients = self.told(contents, self.clients_in(contents, pool));
+        ensure_not_interrupted(store, &clients, &contents.name_of(pool))
     }
 }
 

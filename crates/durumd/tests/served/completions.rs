@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use durum_format::code;
 use durum_format::puddle::{PuddleKind, heap_offset};
+use durum_protocol::{Answer, Request};
 use durum_remote::Remote;
 use durum_service::{EngineKind, Error, PoolSpec, PuddleOwner, Service};
 
 use crate::sections::{come, record};
+use crate::strangers::Raw;
 use crate::support::{Served, until};
 
 const UNIT: u64 = 2 << 20;
@@ -117,6 +119,38 @@ fn nobody_waits_for_code_but_who_wants_its_pools() {
     );
 }
 
+/// Others want what it has open besides.
+#[test]
+fn who_is_gone_waits_for_no_code() {
+    let served = Served::start_with(&["--code-limit", "time=10"]);
+    let client = come(&served);
+    for pool in ["free", "taken"] {
+        client
+            .create_pool(pool, &PoolSpec::new(EngineKind::Hybrid))
+            .unwrap();
+    }
+    left(&served, "heap", &compiled("goes-on-for-long", "for (;;) ;"));
+    client.close().unwrap();
+    let open = |name: &str| Request::OpenPool {
+        name: name.to_owned(),
+    };
+    let (raw, lock) = Raw::enter(&served.socket());
+    assert!(matches!(raw.ask(&open("taken")), Answer::Pool { .. }));
+    raw.send(2, &open("heap"));
+    let client = come(&served);
+    until("it waits", || {
+        let clients = client.clients().unwrap();
+        clients
+            .iter()
+            .any(|client| client.waits_for.as_deref() == Some("opening pool \"heap\""))
+    });
+    drop((raw, lock));
+    let began = Instant::now();
+    client.open_pool("taken").unwrap();
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
 /// The process of code that a service has run; it is the child of a child of the service's child.
 fn code_of(service: u32) -> Option<u32> {
     let parent = |pid: u32| -> Option<u32> {
@@ -210,4 +244,30 @@ fn who_opens_the_directory_has_code_run_that_the_service_has_not() {
         }
         store.close().unwrap();
     }
+}
+
+/// Else the one that comes second fails, and is told of.
+#[test]
+fn one_thread_of_a_program_has_code_run_and_others_wait_for_it() {
+    let mut served = Served::start_with(&["--no-code"]);
+    let fails = compiled(
+        "fails-sometime",
+        "extern long getrandom(void *, unsigned long, unsigned); extern int usleep(unsigned); \
+         unsigned any; getrandom(&any, sizeof any, 0); usleep(200000 + any % 300000); \
+         fprintf(stderr, \"%u\", any); return 3;",
+    );
+    left(&served, "heap", &fails);
+    let client = come(&served);
+    assert_eq!(why_not(&client, "heap"), None);
+    client.close().unwrap();
+    served.end();
+    let store = durum::Store::open(served.store(), durum::StoreOptions::new()).unwrap();
+    let open = || store.open_pool("heap", durum::PoolOptions::default());
+    let told = std::thread::scope(|scope| {
+        let openers = [scope.spawn(open), scope.spawn(open)];
+        openers.map(|opener| opener.join().unwrap().unwrap_err().to_string())
+    });
+    assert!(told[0].contains("it ended with code 3"), "{told:?}");
+    assert_eq!(told[0], told[1]);
+    store.close().unwrap();
 }
