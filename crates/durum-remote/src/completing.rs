@@ -144,8 +144,8 @@ fn run(
     thread::scope(|scope| {
         let answering = scope.spawn(|| session.answer(&ours, liveness));
         let ended = runner.run(code, its_end, limits);
-        // All that it has sent is there, and is answered yet. Its end may be open still: in a message to the bell, which
-        // nobody takes.
+        // All that it has sent is there, and is answered yet. Its end may be open still: in a message to the bell,
+        // which nobody takes.
         ours.shut_down();
         let _ = answering.join();
         ended
