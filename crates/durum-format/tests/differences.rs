@@ -1,5 +1,7 @@
 //! How types differ is told by the way from the root.
 
+use std::time::{Duration, Instant};
+
 use durum_format::types::{
     Case, Declarations, Descriptor, Field, Primitive, Struct, Type, Variants, differences,
 };
@@ -160,4 +162,54 @@ fn there_are_so_many_at_most() {
     let found = differences(&all(0), &all(100));
     assert_eq!((found.all.len(), found.more), (32, 68));
     assert!(found.to_string().ends_with("; and 68 more"));
+}
+
+/// Types that lead to each other, by these fields of the type of a number to those of others.
+fn web(count: usize, to: impl Fn(usize) -> Vec<usize>) -> Descriptor {
+    let node = |number: usize| {
+        let to = to(number).into_iter().enumerate();
+        let fields = to.map(|(at, other)| {
+            let ty = Type::pointer(format!("N{}", other % count));
+            Field::new(format!("f{at}"), 8 * at as u64, ty)
+        });
+        let fields: Vec<_> = fields.collect();
+        Type::structure(format!("N{number}"), 8 * fields.len() as u64, 8, fields)
+    };
+    declared((0..count).map(node).collect())
+}
+
+/// Whoever registers types makes them so: each type of one meets each of the other, on ways that become longer and
+/// longer, or on short ones.
+#[test]
+fn what_others_have_registered_is_compared_within_bounds() {
+    let ring = |count| web(count, |number| vec![number + 1]);
+    let tree = |count| web(count, |number| vec![2 * number + 1, 2 * number + 2]);
+    for (was, is) in [(ring(300), ring(299)), (tree(1000), tree(999))] {
+        let began = Instant::now();
+        let found = differences(&was, &is);
+        assert!(found.is_cut);
+        let longest = found.all.iter().map(|one| one.path.len()).max();
+        assert!(longest < Some(600), "{longest:?}");
+        assert!(found.to_string().contains("compared"));
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn many_fields_are_compared_at_once() {
+    let wide = |last: &str| {
+        let fields = (0..20_000).map(|at| {
+            let name = if at == 19_999 {
+                last.to_owned()
+            } else {
+                format!("f{at}")
+            };
+            field(&name, at * 8, Primitive::U64)
+        });
+        declared(vec![Type::structure("Wide", 160_000, 8, fields.collect())])
+    };
+    let (was, is) = (wide("old"), wide("new"));
+    let began = Instant::now();
+    assert_eq!(told(&was, &is), ["Wide: - old: u64", "Wide: + new: u64"]);
+    assert!(began.elapsed() < Duration::from_secs(1));
 }

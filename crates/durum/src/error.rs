@@ -370,7 +370,6 @@ pub enum Error {
     },
 }
 
-/// How many stores were not announced.
 /// What has changed since the data was made.
 fn differing(changes: &[String]) -> String {
     match changes.is_empty() {
@@ -379,6 +378,7 @@ fn differing(changes: &[String]) -> String {
     }
 }
 
+/// How many stores were not announced.
 fn stores(count: usize) -> String {
     match count {
         1 => "1 store was".into(),

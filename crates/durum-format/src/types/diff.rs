@@ -1,6 +1,6 @@
 //! How a type differs from what it was: field by field, with the way to each from the root.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use super::descriptor::Descriptor;
@@ -9,6 +9,13 @@ use super::tree::{Case, Count, Field, Strength, Type, Variants};
 /// The most differences that are told one by one.
 pub const DIFFERENCES_MAX: usize = 32;
 
+/// The most types, fields and cases that are compared. Programs that nobody believes have registered the texts, in
+/// which there can be as many pairs as the product of their lines.
+const STEPS_MAX: usize = 1 << 16;
+
+/// The longest way from the root, in bytes, that is followed.
+const PATH_MAX: usize = 512;
+
 /// What differs between two types.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
@@ -16,6 +23,8 @@ pub struct Differences {
     pub all: Vec<Difference>,
     /// How many there are besides.
     pub more: usize,
+    /// The types are so large that not all of them was compared.
+    pub is_cut: bool,
 }
 
 /// A place where a type differs.
@@ -63,13 +72,20 @@ impl fmt::Display for Difference {
 impl fmt::Display for Differences {
     /// One behind the other.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, difference) in self.all.iter().enumerate() {
-            let between = if index > 0 { "; " } else { "" };
-            write!(f, "{between}{difference}")?;
-        }
-        match self.more {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
+        let all = self.all.iter().map(ToString::to_string);
+        let all: Vec<String> = all.chain(self.rest()).collect();
+        f.write_str(&all.join("; "))
+    }
+}
+
+impl Differences {
+    /// What is there besides those that are told one by one.
+    pub fn rest(&self) -> Option<String> {
+        match (self.more, self.is_cut) {
+            (0, false) => None,
+            (more, false) => Some(format!("and {more} more")),
+            (0, true) => Some("and the rest was not compared: it is too large".to_owned()),
+            (more, true) => Some(format!("and {more} more, as far as was compared")),
         }
     }
 }
@@ -81,7 +97,8 @@ pub fn differences(was: &Descriptor, is: &Descriptor) -> Differences {
         is,
         found: Differences::default(),
         known: HashSet::from([(0, 0)]),
-        waiting: VecDeque::from([(0, 0, is.title().to_owned())]),
+        waiting: VecDeque::from([(0, 0, is.short(is.root()))]),
+        steps: STEPS_MAX,
     };
     while let Some((old, new, path)) = comparison.waiting.pop_front() {
         if let (Some(old), Some(new)) = (was.line(old), is.line(new)) {
@@ -98,9 +115,19 @@ struct Comparison<'d> {
     /// Lines of both that were compared with each other, or will be.
     known: HashSet<(usize, usize)>,
     waiting: VecDeque<(usize, usize, String)>,
+    /// How many may be compared yet.
+    steps: usize,
 }
 
 impl Comparison<'_> {
+    /// Whether so many more may be compared.
+    fn may_compare(&mut self, steps: usize) -> bool {
+        let left = self.steps.checked_sub(steps);
+        self.found.is_cut |= left.is_none();
+        self.steps = left.unwrap_or(0);
+        left.is_some()
+    }
+
     fn note(&mut self, path: &str, what: Change) {
         match self.found.all.len() < DIFFERENCES_MAX {
             true => self.found.all.push(Difference {
@@ -117,6 +144,9 @@ impl Comparison<'_> {
     }
 
     fn types(&mut self, old: &Type<usize>, new: &Type<usize>, path: &str) {
+        if !self.may_compare(1) {
+            return;
+        }
         match (old, new) {
             (Type::Struct(old), Type::Struct(new)) => {
                 let before = self.count();
@@ -158,11 +188,16 @@ impl Comparison<'_> {
                 if strength != new_strength {
                     self.changed(path, self.was.short(old), self.is.short(new));
                 }
-                let pair = (*target, *new_target);
-                if self.known.insert(pair) {
-                    self.waiting
-                        .push_back((pair.0, pair.1, format!("{path}->")));
+                let (pair, path) = ((*target, *new_target), format!("{path}->"));
+                if self.known.contains(&pair) {
+                    return;
                 }
+                if path.len() > PATH_MAX {
+                    self.found.is_cut = true;
+                    return;
+                }
+                self.known.insert(pair);
+                self.waiting.push_back((pair.0, pair.1, path));
             }
             _ if old == new => {}
             _ => self.changed(path, self.was.short(old), self.is.short(new)),
@@ -170,10 +205,14 @@ impl Comparison<'_> {
     }
 
     fn fields(&mut self, old: &[Field<usize>], new: &[Field<usize>], path: &str) {
+        if !self.may_compare(old.len() + new.len()) {
+            return;
+        }
         let before = self.count();
+        let (were, are) = (named(old), named(new));
         let mut moved = Vec::new();
         for field in old {
-            match new.iter().find(|other| other.name == field.name) {
+            match are.get(&*field.name) {
                 Some(other) => {
                     self.types(&field.ty, &other.ty, &joined(path, &field.name));
                     if field.offset != other.offset {
@@ -184,7 +223,7 @@ impl Comparison<'_> {
             }
         }
         for field in new {
-            if old.iter().all(|other| other.name != field.name) {
+            if !were.contains_key(&*field.name) {
                 self.note(path, Change::Added(self.is.named(field)));
             }
         }
@@ -201,13 +240,21 @@ impl Comparison<'_> {
         }
     }
 
-    fn variants(&mut self, old: &Variants<usize>, new: &Variants<usize>, path: &str) {
+    fn variants<'c>(&mut self, old: &'c Variants<usize>, new: &'c Variants<usize>, path: &str) {
+        if !self.may_compare(old.cases.len() + new.cases.len()) {
+            return;
+        }
         let before = self.count();
         if old.name != new.name {
             self.changed(path, &old.name, &new.name);
         }
+        let cases = |of: &'c Variants<usize>| -> HashMap<&'c str, &'c Case<usize>> {
+            let named = of.cases.iter().map(|case| (&*case.name, case));
+            named.collect()
+        };
+        let (were, are) = (cases(old), cases(new));
         for case in &old.cases {
-            match new.cases.iter().find(|other| other.name == case.name) {
+            match are.get(&*case.name) {
                 Some(other) => {
                     let path = format!("{path}({})", case.name);
                     if case.discriminant != other.discriminant {
@@ -219,7 +266,7 @@ impl Comparison<'_> {
             }
         }
         for case in &new.cases {
-            if old.cases.iter().all(|other| other.name != case.name) {
+            if !were.contains_key(&*case.name) {
                 self.note(path, Change::Added(called(case)));
             }
         }
@@ -239,6 +286,11 @@ impl Comparison<'_> {
     fn count(&self) -> usize {
         self.found.all.len() + self.found.more
     }
+}
+
+fn named(fields: &[Field<usize>]) -> HashMap<&str, &Field<usize>> {
+    let named = fields.iter().map(|field| (&*field.name, field));
+    named.collect()
 }
 
 fn joined(path: &str, name: &str) -> String {

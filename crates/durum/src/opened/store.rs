@@ -269,9 +269,8 @@ impl StoreInner {
             return Vec::new();
         };
         let found = differences(&was, &is);
-        let more = (found.more > 0).then(|| format!("and {} more", found.more));
         let all = found.all.iter().map(ToString::to_string);
-        all.chain(more).collect()
+        all.chain(found.rest()).collect()
     }
 
     pub(crate) fn type_name(&self, id: u64) -> String {
