@@ -41,6 +41,9 @@ pub struct Setting {
 
 impl Setting {
     const NAMES: [&'static str; 5] = ["processor", "time", "memory", "files", "space"];
+
+    /// The most seconds: a clock can be asked for what comes after them.
+    const SECONDS_MAX: u64 = u32::MAX as u64;
 }
 
 impl FromStr for Setting {
@@ -49,9 +52,13 @@ impl FromStr for Setting {
     fn from_str(text: &str) -> Result<Setting, String> {
         let found = text.split_once('=').and_then(|(name, number)| {
             let name = Setting::NAMES.into_iter().find(|known| *known == name)?;
+            let most = match name {
+                "processor" | "time" => Setting::SECONDS_MAX,
+                _ => u64::MAX,
+            };
             Some(Setting {
                 name,
-                number: number_of(number).filter(|number| *number > 0)?,
+                number: number_of(number).filter(|number| (1..=most).contains(number))?,
             })
         });
         found.ok_or_else(|| format!("NAME=N, where NAME is one of {}", Setting::NAMES.join(", ")))
@@ -156,6 +163,8 @@ mod tests {
             "time=-1",
             "times=3",
             "time=99999999T",
+            "time=16000000T",
+            "processor=5G",
         ] {
             let error = text.parse::<Setting>().unwrap_err();
             assert!(error.contains("processor, time"), "{text}: {error}");
