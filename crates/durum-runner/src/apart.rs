@@ -114,8 +114,12 @@ pub fn serve(connection: OwnedFd) -> io::Result<()> {
     let runner = Arc::new(runner);
     while let Some(asked) = receive(connection.as_fd())? {
         let runner = runner.clone();
-        // Where there is no thread for it, the pipe is closed, which says so.
-        let _ = thread::Builder::new().spawn(move || asked.be_answered(&*runner));
+        let answer = asked.answer.try_clone();
+        let begun = thread::Builder::new().spawn(move || asked.be_answered(&*runner));
+        if let (Err(error), Ok(mut answer)) = (begun, answer) {
+            // Code that runs may have taken all threads that there are. This process goes on.
+            let _ = answer.write_all(&encode_end(&Err(error)));
+        }
     }
     Ok(())
 }

@@ -10,26 +10,44 @@ use std::time::{Duration, Instant};
 
 use durum_runner::{Apart, Ended, Limits, Runner, apart};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
 const IS_RUNNER: &str = "DURUM_TEST_IS_RUNNER";
+const NO_THREADS: &str = "no threads";
 
 /// What the others start. Nothing of it is tried where nobody does.
 #[test]
 fn be_the_runner() {
-    if std::env::var_os(IS_RUNNER).is_some() {
+    if let Some(how) = std::env::var_os(IS_RUNNER) {
+        if how == NO_THREADS {
+            refuse_threads();
+        }
         let connection = std::io::stdin().as_fd().try_clone_to_owned();
         apart::serve(connection.unwrap()).unwrap();
         std::process::exit(0);
     }
 }
 
+/// As where the system has no more of them.
+fn refuse_threads() {
+    let calls = [libc::SYS_clone, libc::SYS_clone3].map(|call| (call, Vec::new()));
+    let refused = SeccompAction::Errno(libc::EAGAIN as u32);
+    let here = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+    let filter = SeccompFilter::new(calls.into(), SeccompAction::Allow, refused, here).unwrap();
+    seccompiler::apply_filter(&BpfProgram::try_from(filter).unwrap()).unwrap();
+}
+
 /// A runner, and the connection to it once more.
 fn runner() -> (Apart, OwnedFd, Child) {
+    runner_that("")
+}
+
+fn runner_that(how: &str) -> (Apart, OwnedFd, Child) {
     let flags = SocketFlags::CLOEXEC;
     let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
     let runner = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "be_the_runner"])
-        .env(IS_RUNNER, "")
+        .env(IS_RUNNER, how)
         .stdin(its)
         .stdout(Stdio::null())
         .spawn();
@@ -115,4 +133,18 @@ fn it_ends_with_the_connection_and_with_its_runner() {
             "{error}"
         );
     }
+}
+
+/// It is not gone: the next one may be run.
+#[test]
+fn a_runner_without_threads_says_so() {
+    let (runner, _, mut process) = runner_that(NO_THREADS);
+    for _ in 0..2 {
+        let error = tries(&runner, "e0", &Limits::default()).unwrap_err();
+        let no_more = std::io::Error::from_raw_os_error(libc::EAGAIN);
+        assert_eq!(error.to_string(), no_more.to_string());
+    }
+    drop(runner);
+    process.kill().unwrap();
+    process.wait().unwrap();
 }
