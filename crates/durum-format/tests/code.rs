@@ -1,7 +1,7 @@
 //! The head of code that completes sections: what is written is read, and nothing else.
 
 use durum_format::code::places::PLACES_MAX;
-use durum_format::code::{HEAD_SIZE, Head, room, size_for};
+use durum_format::code::{CODE_MAX, HEAD_SIZE, Head, room, size_for};
 use durum_format::puddle::{PuddleHeader, PuddleKind};
 use durum_format::{DEFAULT_BASE, FormatError, UNIT, Uuid};
 use proptest::prelude::*;
@@ -36,6 +36,24 @@ fn a_changed_bit_is_noticed_anywhere() {
     }
     assert!(parse(&bytes[..HEAD_SIZE - 1], UNIT).is_err());
     assert!(Head::parse(&puddle(PuddleKind::Log, UNIT), &bytes).is_err());
+}
+
+/// Whoever reads it has a copy in memory.
+#[test]
+fn code_is_no_longer_than_that_however_much_room_there_is() {
+    let head = |length| Head {
+        length,
+        sum: 7,
+        places_length: 0,
+        places_sum: 8,
+    };
+    let size = size_for(2 * CODE_MAX);
+    assert_eq!(
+        parse(&head(CODE_MAX).encode(), size).unwrap().length,
+        CODE_MAX
+    );
+    let error = parse(&head(CODE_MAX + 1).encode(), size).unwrap_err();
+    assert!(error.to_string().contains("up to 67108864"), "{error}");
 }
 
 proptest! {

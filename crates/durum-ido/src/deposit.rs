@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use durum::Store;
+use durum_format::code::CODE_MAX;
 use durum_format::code::places::{PLACES_MAX, Places};
 
 use crate::{code, program};
@@ -12,8 +13,11 @@ static CARRIED: OnceLock<(&[u8], Leave)> = OnceLock::new();
 
 type Leave = fn(&Store, &[u8]) -> durum::Result<()>;
 
-/// The program carries this code. Of several the first one counts.
+/// The program carries this code. Of several the first one counts; one that nobody would run does not.
 pub(crate) fn carry(code: &'static [u8]) {
+    if code.len() as u64 > CODE_MAX {
+        return;
+    }
     // Code that completes sections carries none, and so has nothing of what it takes to leave it.
     let _ = CARRIED.set((code, leave_with_places));
 }

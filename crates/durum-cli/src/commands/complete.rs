@@ -3,15 +3,13 @@
 
 use std::path::Path;
 
+use durum_format::code::CODE_MAX;
 use durum_remote::completing::{self, NotCompleted};
 use durum_runner::{Code, Ended, Hash, Here, Limits};
 use durum_service::{Embedded, InterruptedClient, Service, ensure_code_runs_here};
 
 use crate::failure::Failure;
 use crate::output::{count, list};
-
-/// The most bytes that code has.
-const CODE_MAX: u64 = 64 << 20;
 
 /// Completes what all clients have left that are gone, by the code in this file, or by what each one has deposited.
 /// Whom it has completed; the first that it could not ends it.

@@ -26,6 +26,8 @@ pub const MAGIC: [u8; 8] = *b"DURUMCOD";
 pub const VERSION: u32 = 1;
 /// Bytes of the head. The code begins behind it.
 pub const HEAD_SIZE: usize = 64;
+/// The most bytes of code: a service that runs it holds a copy in memory.
+pub const CODE_MAX: u64 = 64 << 20;
 
 const SIGNATURE: Signature = Signature {
     structure: "puddle of code",
@@ -93,15 +95,15 @@ impl Head {
     ///
     /// # Errors
     /// A foreign, newer, damaged or truncated head; a puddle of another kind; more code and places than there is room
-    /// for, and too many places.
+    /// for, and too much of either.
     pub fn parse(puddle: &PuddleHeader, heap: &[u8]) -> Result<Self, FormatError> {
         puddle.check_kind(PuddleKind::Code, "7 (code)")?;
         let media: &Media = SIGNATURE.read(heap)?;
         check_zero(SIGNATURE.structure, 36, &media.reserved)?;
         let (length, room) = (media.length.get(), room(puddle.size));
-        if length > room {
-            let expected = format!("up to {room}, for which there is room");
-            return Err(SIGNATURE.field("length", 16, length, expected));
+        let most = CODE_MAX.min(room);
+        if length > most {
+            return Err(SIGNATURE.field("length", 16, length, format!("up to {most}")));
         }
         let (places_length, room) = (media.places_length.get(), PLACES_MAX.min(room - length));
         if places_length > room {
