@@ -16,6 +16,10 @@ use crate::registry::contents::{Contents, PuddleRecord};
 /// Where code cannot be used.
 const CURE: &str = "run the program itself, which completes its sections";
 
+/// Bytes that a client's places have in words, which are kept as long as its sections wait. Of more, hash and number are
+/// told.
+const TOLD_MAX: usize = 16 << 10;
+
 /// The code of a client; `None` where it has deposited none.
 ///
 /// # Errors
@@ -104,10 +108,16 @@ pub(crate) fn describe(
 ) -> Option<Told> {
     let (uuid, record) = contents.code_of(client)?;
     let file = puddles.open(uuid, &record, false).ok()?;
+    let mut left = TOLD_MAX;
     let tell = |places: &Places<'_>| Told {
         program: places.told(),
         places: (sections.iter())
-            .map(|code| (places.find(*code)).map_or(code.to_string(), |place| place.to_string()))
+            .map(|code| {
+                let place = places.find(*code).map(|place| place.to_string());
+                let place = place.filter(|place| place.len() <= left);
+                left -= place.as_ref().map_or(0, String::len);
+                place.unwrap_or_else(|| code.to_string())
+            })
             .collect(),
     };
     with_places(&file, uuid, &record, tell).ok()?

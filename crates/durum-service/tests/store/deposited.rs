@@ -19,6 +19,13 @@ fn left(path: &Path, is_in: bool) -> (Uuid, PuddleGrant) {
 }
 
 fn left_with(path: &Path, is_in: bool, code: &[u8], places: &[u8]) -> (Uuid, PuddleGrant) {
+    let (store, deposit, sections) = at_work(path, code, places);
+    record(&sections, store.id(), 0, 1, is_in);
+    (store.id(), deposit)
+}
+
+/// A client of which a pool is open, what it has deposited, and its puddle of sections.
+fn at_work(path: &Path, code: &[u8], places: &[u8]) -> (Embedded, PuddleGrant, PuddleGrant) {
     let store = create(path);
     store.create_pool("heap", &spec()).unwrap();
     let (head, size) = (
@@ -31,8 +38,7 @@ fn left_with(path: &Path, is_in: bool, code: &[u8], places: &[u8]) -> (Uuid, Pud
     put(&deposit, heap(&deposit) + HEAD_SIZE as u64, code);
     put(&deposit, heap(&deposit) + head.places_offset(), places);
     let sections = sections_of(&store);
-    record(&sections, store.id(), 0, 1, is_in);
-    (store.id(), deposit)
+    (store, deposit, sections)
 }
 
 fn code_of(store: &Embedded, client: Uuid) -> durum_service::Result<Option<Vec<u8>>> {
@@ -194,6 +200,34 @@ fn places() -> Vec<u8> {
         functions: vec![function],
     };
     places.encode()
+}
+
+/// They are kept for each client that has left sections, and anybody may have written them.
+#[test]
+fn words_of_strangers_have_a_bound() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let long = "\u{10ffff}".repeat(256);
+    let function = Function {
+        hash: sections::code().function(),
+        name: &long,
+        file: &long,
+        lines: vec![],
+    };
+    let functions = vec![function];
+    let places = Places {
+        functions,
+        ..Places::default()
+    };
+    let (store, _, sections) = at_work(&path, &code(), &places.encode());
+    for slot in 0..4 {
+        record(&sections, store.id(), slot, 1, true);
+    }
+    drop(store);
+    let told = &open(&path).interrupted().unwrap()[0].places;
+    let known = sections::code().to_string();
+    let are_known: Vec<bool> = told.iter().map(|place| *place == known).collect();
+    assert_eq!(are_known, [false, false, false, true]);
 }
 
 #[test]
