@@ -16,8 +16,8 @@ use crate::registry::contents::{Contents, PuddleRecord};
 /// Where code cannot be used.
 const CURE: &str = "run the program itself, which completes its sections";
 
-/// Bytes that a client's places have in words, which are kept as long as its sections wait. Of more, hash and number are
-/// told.
+/// Bytes that a client's places have in words, which are kept as long as its sections wait. Of more, hash and number
+/// are told.
 const TOLD_MAX: usize = 16 << 10;
 
 /// The code of a client; `None` where it has deposited none.
