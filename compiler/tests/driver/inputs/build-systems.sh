@@ -54,5 +54,5 @@ ln -s ../moved/bin/durumcc bin/cc
 bin/cc -fsyntax-only "$inputs/list.c"
 PATH=$scratch/bin:$PATH cc -fsyntax-only "$inputs/list.c"
 rm moved/lib/durumcc/durumcc-frontend.so
-! bin/cc -c "$inputs/plain.c" -o plain.o 2>error
+if bin/cc -c "$inputs/plain.c" -o plain.o 2>error; then exit 1; fi
 grep -q 'durumcc-frontend.so is missing: install durumcc again' error

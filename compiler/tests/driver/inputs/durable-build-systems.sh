@@ -52,7 +52,7 @@ for settings in CCACHE_CPP2=true CCACHE_NOCPP2=true; do
         env $settings ccache "$prefix/bin/durumcc" "${options[@]}" -O2 -c "$inputs/section.c" -o $object
     done
     cmp durable.o again.o
-    ! cmp -s plain.o durable.o
+    if cmp -s plain.o durable.o; then exit 1; fi
     ccache --print-stats | grep -q '^direct_cache_hit	1$'
     "$prefix/bin/durumcc" durable.o -o cached
     [ "$(echo $(./cached digests image))" = "$digests" ]
