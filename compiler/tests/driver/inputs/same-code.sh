@@ -23,6 +23,8 @@ for file in "$@"; do
     *.cpp) tried=(-O0 "-O2 -g" "-O2 -std=c++20 -flto=thin") ;;
     esac
     if grep -q '#pragma omp' "$file"; then
+        # Without OpenMP it is a file like others.
+        tried=(-O0 "-O2 -g")
         tried+=("${with_openmp[@]/#/-fopenmp }" "-O0 -fopenmp-simd" "-O2 -fopenmp-simd" "-O2 -fopenmp-simd -flto")
     fi
     for options in "${tried[@]}"; do
