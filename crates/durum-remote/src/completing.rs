@@ -12,7 +12,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
@@ -20,7 +20,7 @@ use durum_persist::file::MediaFile;
 use durum_protocol::frame::{Kind, REQUEST_MAX};
 use durum_protocol::{Answer, Failure, Request, message};
 use durum_runner::{Code, CodeError, Ended, Hash, Limits, Runner};
-use durum_service::{Caller, Embedded, Error, Host, Result, Service as _};
+use durum_service::{Caller, Embedded, Error, Host, Life, Result, Service as _};
 
 use crate::answers::{self, Reply, alone, refused, send};
 use crate::greeting::{self, Heard};
@@ -29,6 +29,9 @@ use crate::users;
 
 /// For code to take what was sent.
 const SENDING_TIME: Duration = Duration::from_secs(10);
+
+/// For code to end whose runner has been killed: the system kills the code then.
+const DYING_TIME: Duration = Duration::from_secs(10);
 
 /// Why sections were not completed. They are as they were, or as the code has left them, which is the same to whoever
 /// goes on.
@@ -45,6 +48,9 @@ pub enum NotCompleted {
     Ended(Ended),
     /// It has ended as if all was done, and has not said so.
     NotSaid,
+    /// Whoever runs the code is gone, and the code is not: nobody may write its pools until it has ended, and the store
+    /// is opened anew.
+    Lives,
     /// Of the store.
     Store(Error),
 }
@@ -57,6 +63,9 @@ impl fmt::Display for NotCompleted {
             NotCompleted::NotStarted(error) => write!(f, "the code could not be started: {error}"),
             NotCompleted::Ended(ended) => write!(f, "the code did not complete it: {ended}"),
             NotCompleted::NotSaid => f.write_str("the code has ended and has not completed it"),
+            NotCompleted::Lives => {
+                f.write_str("whoever runs the code is gone, and it has not ended")
+            }
             NotCompleted::Store(error) => error.fmt(f),
         }
     }
@@ -115,6 +124,10 @@ pub fn complete_with(
         has_closed: false,
     };
     let ended = run(&mut session, &liveness, code, runner, limits);
+    // ORDER: its process has ended before others may write what it has mapped; who runs it has seen that, or is gone.
+    if ended.is_err() && !is_gone_within(host, id, DYING_TIME)? {
+        return Err(NotCompleted::Lives);
+    }
     drop(liveness);
     // It has no process any more. What it has left is replayed.
     let left = match session.has_closed {
@@ -127,6 +140,18 @@ pub fn complete_with(
         Ended::Done => Err(NotCompleted::NotSaid),
         ended => Err(NotCompleted::Ended(ended)),
     }
+}
+
+/// Whether a client has no process that holds its lock, or has none any more after this time.
+fn is_gone_within(host: &Host, client: Uuid, time: Duration) -> Result<bool> {
+    let until = Instant::now() + time;
+    while matches!(host.life_of(client)?, Life::Certain(_)) {
+        if Instant::now() > until {
+            return Ok(false);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(true)
 }
 
 /// Runs the code, and answers it, until it has ended.

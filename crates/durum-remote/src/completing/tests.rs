@@ -1,6 +1,7 @@
 //! What code is answered, by a client that asks for more. A section is a record here, and completing it another one.
 
-use std::os::fd::OwnedFd;
+use std::io::{BufRead, BufReader};
+use std::os::fd::{AsFd, OwnedFd};
 
 use durum_format::UNIT;
 use durum_format::puddle::heap_offset;
@@ -263,4 +264,56 @@ fn an_end_that_code_has_left_in_a_message_holds_nobody_up() {
     });
     let ended = ended.recv_timeout(Duration::from_secs(20));
     assert!(matches!(ended, Ok(Err(NotCompleted::NotSaid))), "{ended:?}");
+}
+
+const IS_CODE: &str = "DURUM_TEST_IS_CODE";
+/// How long the code lives on.
+const LONGER: Duration = Duration::from_millis(500);
+
+/// What the next test starts: it has the pool, and is gone after a while. Nothing of it is tried where nobody does.
+#[test]
+fn be_the_code() {
+    if std::env::var_os(IS_CODE).is_none() {
+        return;
+    }
+    let socket = Socket::over(std::io::stdin().as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let code = Remote::by(Way::given(socket), Waiting::default()).unwrap();
+    let left = code.interrupted().unwrap();
+    let _taken = code.take_over(left[0].client).unwrap();
+    println!("\nit has the pool");
+    thread::sleep(LONGER);
+    std::process::exit(0);
+}
+
+/// One that is gone before its code is.
+#[derive(Debug)]
+struct Killed;
+
+impl Runner for Killed {
+    fn run(&self, _: &Code, socket: OwnedFd, _: &Limits) -> io::Result<Ended> {
+        let code = std::process::Command::new(std::env::current_exe()?)
+            .args(["--exact", "completing::tests::be_the_code", "--nocapture"])
+            .env(IS_CODE, "")
+            .stdin(socket)
+            .stdout(std::process::Stdio::piped())
+            .spawn()?;
+        let mut told = BufReader::new(code.stdout.unwrap()).lines();
+        assert!(told.any(|line| line.unwrap() == "it has the pool"));
+        Err(io::Error::other("it was killed"))
+    }
+}
+
+/// Else whoever comes next would write what it writes, too.
+#[test]
+fn nobody_goes_on_before_code_has_ended_whose_runner_was_killed() {
+    let store = Store::new();
+    let of = left(&store.host, "heap");
+    let code = Code::copied(b"code", Hash::of(b"code")).unwrap();
+    let began = Instant::now();
+    let error = complete_with(&code, &store.host, of, &Killed, &Limits::default());
+    assert!(matches!(error, Err(NotCompleted::NotStarted(_))));
+    assert!(began.elapsed() >= LONGER);
+    let next = store.host.client().unwrap();
+    assert_eq!(next.interrupted().unwrap()[0].client, of);
+    next.take_over(of).unwrap();
 }
