@@ -73,6 +73,17 @@ impl fmt::Display for NotCompleted {
 
 impl std::error::Error for NotCompleted {}
 
+impl NotCompleted {
+    /// The option that lets code have more, where it has had all that it may.
+    pub fn more(&self) -> Option<&'static str> {
+        match self {
+            NotCompleted::Ended(Ended::OverProcessor(_)) => Some("--code-limit processor=SECONDS"),
+            NotCompleted::Ended(Ended::OverTime(_)) => Some("--code-limit time=SECONDS"),
+            _ => None,
+        }
+    }
+}
+
 impl From<Error> for NotCompleted {
     fn from(error: Error) -> NotCompleted {
         NotCompleted::Store(error)

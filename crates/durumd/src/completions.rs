@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_remote::completing::{self, NotCompleted};
-use durum_runner::{Ended, Limits, Runner};
+use durum_runner::{Limits, Runner};
 use durum_service::Host;
 
 use crate::audit;
@@ -164,8 +164,7 @@ impl Completions {
                     _ => "failed",
                 };
                 self.metrics.completed(outcome);
-                let cure = cure_of(&why);
-                tracing::warn!(%client, "sections wait for their program: {why}{cure}");
+                tracing::warn!(%client, more = why.more(), "sections wait for their program: {why}");
             }
         }
     }
@@ -222,19 +221,6 @@ impl Completions {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What whoever runs the service can do, as a clause.
-fn cure_of(why: &NotCompleted) -> &'static str {
-    match why {
-        NotCompleted::Ended(Ended::OverProcessor(_)) => {
-            "; --code-limit processor=SECONDS lets code have more, when the service is started again"
-        }
-        NotCompleted::Ended(Ended::OverTime(_)) => {
-            "; --code-limit time=SECONDS lets code have more, when the service is started again"
-        }
-        _ => "",
     }
 }
 

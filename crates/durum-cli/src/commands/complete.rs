@@ -5,7 +5,7 @@ use std::path::Path;
 
 use durum_format::code::CODE_MAX;
 use durum_remote::completing::{self, NotCompleted};
-use durum_runner::{Code, Ended, Hash, Here, Limits};
+use durum_runner::{Code, Hash, Here, Limits};
 use durum_service::{Embedded, InterruptedClient, Service, ensure_code_runs_here};
 
 use crate::failure::Failure;
@@ -58,13 +58,11 @@ fn read(file: &Path) -> Result<Code, Failure> {
 }
 
 fn not_completed(client: &InterruptedClient, reason: &NotCompleted) -> Failure {
-    let cure = match reason {
-        NotCompleted::Ended(Ended::OverProcessor(_)) => {
-            "let it have more: `--code-limit processor=SECONDS`"
-        }
-        NotCompleted::Ended(Ended::OverTime(_)) => "let it have more: `--code-limit time=SECONDS`",
-        _ => {
-            "run the program that was interrupted, or have code that was linked beside it complete it: `--complete-with`"
+    let cure = match reason.more() {
+        Some(option) => format!("let it have more: `{option}`"),
+        None => {
+            let cure = "run the program that was interrupted, or have code that was linked beside it complete it";
+            format!("{cure}: `--complete-with`")
         }
     };
     Failure::Damaged(format!(

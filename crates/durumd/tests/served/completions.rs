@@ -114,7 +114,7 @@ fn nobody_waits_for_code_but_who_wants_its_pools() {
     });
     let said = served.log();
     assert!(
-        said.contains("--code-limit time=SECONDS lets code have more"),
+        said.contains("more=\"--code-limit time=SECONDS\""),
         "{said}"
     );
 }
