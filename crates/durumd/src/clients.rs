@@ -5,6 +5,7 @@
 //! whose process lives, has perhaps lost it by accident: it is asked, and has [`GRACE`] to take it again. So has one
 //! that a service finds at its start without its lock: it comes by itself.
 
+mod process;
 mod roster;
 
 use std::collections::{HashMap, HashSet};
@@ -20,9 +21,9 @@ use durum_remote::socket::Socket;
 use durum_service::{Error, Host, Life, Quota, Quotas, Result, Watched};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
 
+use self::process::{ends_within, has_ended, open_process};
 use crate::audit;
 use crate::completions::Completions;
 use crate::metrics::Metrics;
@@ -574,32 +575,12 @@ fn is_gone(id: Uuid, client: &mut Client) -> bool {
     }
 }
 
-fn has_ended(process: &OwnedFd) -> bool {
-    ends_within(process, Duration::ZERO)
-}
-
-fn ends_within(process: &OwnedFd, time: Duration) -> bool {
-    let mut process = [PollFd::new(process, PollFlags::IN)];
-    let limit = Timespec::try_from(time).unwrap_or_default();
-    poll(&mut process, Some(&limit)).is_ok_and(|ended| ended > 0)
-}
-
 /// What tells of events, and the bell that is among them.
 fn events() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     epoll::add(&events, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
     Ok((events, bell))
-}
-
-fn open_process(pid: u32) -> std::io::Result<OwnedFd> {
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let number = number.ok_or_else(|| {
-        std::io::Error::other(
-            "it is in another pid namespace; run the service where it sees its clients",
-        )
-    })?;
-    Ok(pidfd_open(number, PidfdFlags::empty())?)
 }
 
 pub(crate) fn system(operation: &'static str, source: std::io::Error) -> Error {
