@@ -107,23 +107,8 @@ const HINTS: &[(&str, &Workload)] = &[
     ("twin.persist", &undo::PERSIST),
 ];
 
-/// Sites whose absence no crash can show, and why.
-/// A crash damages no file: the registry's copy is for those that something else damages.
-const NEEDS_DAMAGE: &str = "the copy is read where the registry is damaged, which no crash does";
-const UNOBSERVABLE_ON_LINES: &[(&str, &str)] = &[
-    ("copy's name", NEEDS_DAMAGE),
-    ("copy's snapshot", NEEDS_DAMAGE),
-    ("registry's copy", NEEDS_DAMAGE),
-];
-const UNOBSERVABLE_ON_SECTORS: &[(&str, &str)] = &[
-    ("copy's name", NEEDS_DAMAGE),
-    ("copy's snapshot", NEEDS_DAMAGE),
-    (
-        "log: sync the zeros of a new log puddle (file domain)",
-        "the zeros are there without it; it has the file system convert the blocks once, so that later syncs need write no metadata",
-    ),
-    ("registry's copy", NEEDS_DAMAGE),
-];
+/// Sites whose absence no crash can show: a copy is read where the registry is damaged, which no crash does.
+const UNOBSERVABLE: &[&str] = &["copy's name", "copy's snapshot", "registry's copy"];
 
 /// The sites of write-backs, fences and syncs in a trace: what can be left out. A name may also stand for an operation
 /// that is done in any case, such as a removal.
@@ -179,7 +164,7 @@ fn notices(medium: Medium, site: Site, runs: &[&Workload]) -> bool {
 }
 
 /// Leaves each site out in turn; those that were reached.
-fn leave_each_out(medium: Medium, unobservable: &[(&'static str, &str)]) -> BTreeSet<Site> {
+fn leave_each_out(medium: Medium) -> BTreeSet<Site> {
     // By site, the runs that reach it.
     let mut reached: BTreeMap<Site, Vec<&Workload>> = BTreeMap::new();
     for run in RUNS.iter().filter(|run| !is_of_another_engine(run)) {
@@ -198,9 +183,9 @@ fn leave_each_out(medium: Medium, unobservable: &[(&'static str, &str)]) -> BTre
         .filter(|(site, runs)| !notices(medium, **site, runs))
         .map(|(site, _)| site.0)
         .collect();
-    let explained: Vec<&str> = unobservable
+    let explained: Vec<&str> = UNOBSERVABLE
         .iter()
-        .map(|(site, _)| *site)
+        .copied()
         .filter(|site| matters_here(&Site(site)))
         .collect();
     assert_eq!(
@@ -221,14 +206,14 @@ fn missed(reached: &BTreeSet<Site>, wanted: impl Fn(&str) -> bool) -> Vec<&'stat
 
 #[test]
 fn no_write_back_or_fence_is_redundant_on_mapped_memory() {
-    let reached = leave_each_out(Medium::Lines, UNOBSERVABLE_ON_LINES);
+    let reached = leave_each_out(Medium::Lines);
     let missed = missed(&reached, |site| !site.contains("file"));
     assert_eq!(missed, [""; 0], "no run reaches these");
 }
 
 #[test]
 fn no_sync_is_redundant_on_a_file_system() {
-    let reached = leave_each_out(Medium::Sectors, UNOBSERVABLE_ON_SECTORS);
+    let reached = leave_each_out(Medium::Sectors);
     // A write-back is a file write there; what makes it durable is the sync of the fence after it. Nothing that a Twin
     // transaction takes back was ever written.
     let missed = missed(&reached, |site| {

@@ -142,12 +142,12 @@ impl Campaign {
         let steps: Vec<Vec<Step>> = lanes.into_iter().map(|lane| lane.steps).collect();
         let trace = if self.record_close {
             drop(pool);
-            drop(store);
+            close(store);
             recorder.stop()
         } else {
             let trace = recorder.stop();
             drop(pool);
-            drop(store);
+            close(store);
             trace
         };
         let other_objects = 1 + u64::from(self.large_size > 0);
@@ -204,6 +204,17 @@ impl Campaign {
             .collect();
         World { lanes, pool, store }
     }
+}
+
+/// Waits for threads of the test that are just ending and still hold the store: while it is open, an image of it makes
+/// way for it and is found at other addresses.
+fn close(store: Store) {
+    // One whose disk fails says so, and is closed.
+    let closed = store.close();
+    assert!(
+        !matches!(closed, Err(durum::Error::StillOpen { .. })),
+        "{closed:?}"
+    );
 }
 
 impl Recording {
