@@ -6,6 +6,7 @@
 //! right.
 
 mod code;
+mod content;
 mod sections;
 
 use durum_format::catalog::Catalog;
@@ -27,13 +28,14 @@ use durum_format::{FormatError, Uuid};
 use zerocopy::IntoBytes;
 
 pub use code::code;
+pub use content::content;
 pub use sections::sections;
 
 /// A function to fuzz.
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their corpora.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("puddle_header", puddle_header),
     ("heap", heap),
     ("log_bytes", log_bytes),
@@ -43,6 +45,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("sections", sections),
     ("code", code),
     ("types", types),
+    ("content", content),
     ("catalog", catalog),
     ("registry", registry),
     ("export", export),

@@ -6,7 +6,8 @@
 //!
 //! A reading order: [`consts`], [`puddle`], [`extent`] (the heap), [`log`] (what commits and what recovery does),
 //! [`log_space`], [`record`] (the same for engines that write redo records), [`section`] (for code that a crash
-//! interrupts and that goes on), [`types`] (descriptors), [`registry`] and [`store`] (the text files of a store),
+//! interrupts and that goes on), [`types`] (descriptors), [`content`] (what objects mean
+//! by them), [`registry`] and [`store`] (the text files of a store),
 //! [`catalog`] (what came before the registry).
 //!
 //! ```
@@ -35,6 +36,7 @@
 pub mod catalog;
 pub mod code;
 pub mod consts;
+pub mod content;
 pub mod crc;
 mod engine;
 pub mod error;

@@ -4,6 +4,8 @@
 //! Inputs that `cargo fuzz` found are put beside them under their own names.
 
 mod common;
+#[path = "common/contents.rs"]
+mod contents;
 // What the fuzzer calls, so that a corpus is replayed without a nightly toolchain.
 #[path = "../../../fuzz/src/lib.rs"]
 mod fuzz;
@@ -230,6 +232,10 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 |text: &str| [text.as_bytes(), &[0, 1, 0, 0, 0, 0, 0, 0, 0], &[0; 40]].concat();
             TYPES.into_iter().map(object).collect()
         }
+        "content" => contents::heaps()
+            .into_iter()
+            .map(|(data, _)| data)
+            .collect(),
         "catalog" => {
             let file = catalog().encode().unwrap();
             let body = file.iter().position(|byte| *byte == b'\n').unwrap() + 1;

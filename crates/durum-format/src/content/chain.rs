@@ -1,0 +1,130 @@
+//! Objects of which each has one pointer to the next.
+
+use super::place::Place;
+use super::read::Reader;
+use super::{At, Content, List, ListKind, Object, Objects, shape};
+use crate::types::{Descriptor, Field, Strength, Struct, Type};
+
+impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
+    /// An object that a pointer leads to, with those behind it where they are a chain.
+    pub(super) fn chain_or_object(
+        &mut self,
+        object: &Object,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Content {
+        let descriptor = self.memory.objects.descriptor(object.type_id);
+        let link = descriptor.and_then(|of| Some((of, shape::link(of)?)));
+        match link {
+            Some((of, link)) => self.chain(object, (of, link), path, depth, nesting),
+            None => self.object(object, path, depth, nesting),
+        }
+    }
+
+    /// Objects of which each has one pointer to the next.
+    fn chain(
+        &mut self,
+        first: &Object,
+        (of, link): (&'o Descriptor, (&'o Field<usize>, u64)),
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Content {
+        let (link, link_at) = link;
+        let mut elements = Vec::new();
+        let mut object = *first;
+        let (mut end, mut is_cut) = (None, false);
+        loop {
+            let at = elements.len();
+            let path = format!("{path}[{at}]");
+            self.shown.insert(object.start, path.clone());
+            let place = match Place::of_object(&object, of) {
+                Ok(place) if !place.is_row() => place,
+                Ok(_) | Err(_) => {
+                    let content = self.object(&object, &path, depth, nesting);
+                    elements.push((at as u64, content));
+                    break;
+                }
+            };
+            let Type::Struct(Struct { name, fields, .. }) = place.ty else {
+                break;
+            };
+            let mut named = Vec::new();
+            for field in fields.iter().filter(|field| !std::ptr::eq(*field, link)) {
+                if matches!(field.ty, Type::Volatile { .. }) {
+                    continue;
+                }
+                let path = format!("{path}.{}", field.name);
+                let value = self.place(&place.field(field), &path, depth, nesting);
+                named.push((field.name.clone(), value));
+            }
+            let content = Content::Struct {
+                name: self.memory.objects.name_for_people(name),
+                fields: named,
+            };
+            elements.push((at as u64, content));
+            let next = match self.memory.word(&place, link_at) {
+                Ok(0) => break,
+                Ok(next) => next,
+                Err(why) => {
+                    end = Some(Box::new(Content::Invalid(why)));
+                    break;
+                }
+            };
+            match self.memory.objects.at(next) {
+                At::Object(found)
+                    if found.start == next
+                        && found.type_id == of.id()
+                        && !self.shown.contains_key(&next) =>
+                {
+                    let is_full = elements.len() >= self.limits.elements
+                        || self.left == 0
+                        || self.shown.len() > self.limits.objects;
+                    if is_full {
+                        is_cut = true;
+                        self.cut += 1;
+                        break;
+                    }
+                    object = found;
+                }
+                _ => {
+                    let path = format!("{path}.{}", link.name);
+                    let content = self.pointer(next, Strength::Strong, &path, usize::MAX, nesting);
+                    end = Some(Box::new(content));
+                    break;
+                }
+            }
+        }
+        if let ([(_, only)], None, false) = (&mut elements[..], &end, is_cut) {
+            // One that leads to nothing is just that: with its link, which is null.
+            if let Content::Struct { fields, .. } = only {
+                let at = place_of(link, of).min(fields.len());
+                fields.insert(at, (link.name.clone(), Content::Null));
+                self.shown.insert(first.start, path.to_owned());
+                return std::mem::replace(only, Content::Null);
+            }
+        }
+        Content::List(List {
+            kind: ListKind::Chain {
+                by: link.name.clone(),
+                end,
+            },
+            count: elements.len() as u64,
+            vacant: 0,
+            elements,
+            is_cut,
+        })
+    }
+}
+
+/// How many fields of a struct are shown before this one.
+fn place_of(field: &Field<usize>, of: &Descriptor) -> usize {
+    let Type::Struct(Struct { fields, .. }) = of.root() else {
+        return 0;
+    };
+    let before = fields.iter().take_while(|it| it.offset < field.offset);
+    before
+        .filter(|it| !matches!(it.ty, Type::Volatile { .. }))
+        .count()
+}

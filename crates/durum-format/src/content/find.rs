@@ -1,0 +1,164 @@
+//! The value at a path.
+
+use std::ops::ControlFlow;
+
+use super::memory::Memory;
+use super::path::{Path, PathError, Step};
+use super::place::Place;
+use super::read::{Limits, Look, Reader, key_of, name_of};
+use super::shape::{self, Shape};
+use super::{At, Objects, printable};
+use crate::types::{Field, Struct, Type};
+
+/// Pointers, cells and options in a row that lead to one value.
+const WRAPS_MAX: usize = 64;
+
+/// The value at a path from the object that begins at `root`.
+///
+/// # Errors
+/// [`PathError`] where the path leads to nothing.
+pub fn at_path<O: Objects + ?Sized>(
+    objects: &O,
+    root: u64,
+    path: &Path,
+    limits: &Limits,
+) -> Result<Look, PathError> {
+    let mut reader = Reader::new(objects, limits);
+    let place = find(&mut reader.memory, root, path)?;
+    let name = path.to_string();
+    let content = reader.place(&place, &name, 0, 0);
+    let type_name = name_of(objects, place.ty, place.of);
+    Ok(reader.look(content, type_name, place.address))
+}
+
+/// Where the value at a path lies.
+fn find<'o, O: Objects + ?Sized>(
+    memory: &mut Memory<'o, O>,
+    root: u64,
+    path: &Path,
+) -> Result<Place<'o>, PathError> {
+    let nothing = |steps: usize, problem: String| PathError::Nothing {
+        path: Path {
+            steps: path.steps.get(..steps).unwrap_or_default().to_vec(),
+        }
+        .to_string(),
+        problem,
+    };
+    let place = memory
+        .object(root)
+        .ok_or_else(|| "its type is unknown".to_owned());
+    let place = place.and_then(|(object, descriptor)| Place::of_object(&object, descriptor));
+    let mut place = place.map_err(|problem| nothing(0, problem))?;
+    for (at, step) in path.steps.iter().enumerate() {
+        place = unwrapped(memory, place).map_err(|problem| nothing(at, problem))?;
+        let next = match step {
+            Step::Field(name) => field(memory, &place, name),
+            Step::Key(key) => element(memory, &place, key),
+        };
+        place = next.map_err(|problem| nothing(at + 1, problem))?;
+    }
+    Ok(place)
+}
+
+/// The value that pointers, cells, options and counts lead to.
+fn unwrapped<'o, O: Objects + ?Sized>(
+    memory: &mut Memory<'o, O>,
+    mut place: Place<'o>,
+) -> Result<Place<'o>, String> {
+    for _ in 0..WRAPS_MAX {
+        if place.is_row() {
+            return Ok(place);
+        }
+        place = match (place.shape(), place.ty) {
+            (Shape::Cell(value), _) => memory.inner(&place, value)?,
+            (Shape::OptionalPointer(value), _) => place.field(value),
+            (
+                Shape::Counted {
+                    value: Some(value), ..
+                },
+                _,
+            ) => place.field(value),
+            (_, Type::Pointer { .. }) => {
+                let address = memory.word(&place, 0)?;
+                match memory.objects.at(address) {
+                    _ if address == 0 => return Err("the pointer there is null".to_owned()),
+                    At::Object(object) => {
+                        let descriptor = memory.objects.descriptor(object.type_id);
+                        let descriptor =
+                            descriptor.ok_or("it leads to an object of unknown type")?;
+                        if address - object.start != shape::start_of(descriptor) {
+                            return Err("it leads into the middle of an object".to_owned());
+                        }
+                        Place::of_object(&object, descriptor)?
+                    }
+                    At::Other(what) => return Err(format!("it leads to this: {what}")),
+                    At::Damaged(why) => return Err(why),
+                }
+            }
+            _ => return Ok(place),
+        };
+    }
+    Err("too many pointers lead to it".to_owned())
+}
+
+fn field<'o, O: Objects + ?Sized>(
+    memory: &mut Memory<'o, O>,
+    place: &Place<'o>,
+    name: &str,
+) -> Result<Place<'o>, String> {
+    let fields = match place.ty {
+        Type::Struct(Struct { fields, .. }) if !place.is_row() => fields,
+        Type::Variants(variants) if !place.is_row() => &memory.case(place, variants)?.fields,
+        _ => return Err("it has no fields; elements are in brackets".to_owned()),
+    };
+    let found = fields.iter().find(|field| field.name == name);
+    let names = |fields: &[Field<usize>]| {
+        let names: Vec<_> = fields.iter().map(|field| printable(&field.name)).collect();
+        names.join(", ")
+    };
+    match found {
+        Some(field) => Ok(place.field(field)),
+        None => Err(format!("no such field; there are: {}", names(fields))),
+    }
+}
+
+fn element<'o, O: Objects + ?Sized>(
+    memory: &mut Memory<'o, O>,
+    place: &Place<'o>,
+    key: &str,
+) -> Result<Place<'o>, String> {
+    let mut found = None;
+    let is_map = memory.entries(place, &mut |memory, at, value| {
+        if key_of(memory, &at) == key {
+            found = Some(value);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })?;
+    if let Some(count) = is_map {
+        return found.ok_or_else(|| format!("none of its {count} keys is that"));
+    }
+    let number = key.parse::<u64>();
+    let number = number.map_err(|_| "it is no map: its elements go by numbers".to_owned())?;
+    if let Some(elements) = memory.elements(place)? {
+        return match number < elements.count && elements.stride > 0 {
+            true => Ok(elements.at(number)),
+            false => Err(format!("it has {} elements", elements.count)),
+        };
+    }
+    let whole = memory.object(place.address);
+    let link = match whole {
+        Some((object, of)) if object.start == place.address => shape::link(of),
+        _ => None,
+    };
+    let (link, _) = link.ok_or("it has no elements")?;
+    let mut place = *place;
+    for at in 0..number {
+        let next = unwrapped(memory, place.field(link));
+        place = next.map_err(|problem| format!("it ends with [{at}]: {problem}"))?;
+        if shape::link(place.of).is_none_or(|(other, _)| other.offset != link.offset) {
+            return Err(format!("it ends with [{at}]"));
+        }
+    }
+    Ok(place)
+}

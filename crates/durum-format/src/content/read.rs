@@ -1,0 +1,459 @@
+//! From objects to a tree of what they mean.
+
+use std::ops::ControlFlow;
+
+use super::memory::Memory;
+use super::place::{Elements, Place, are_bytes};
+use super::shape::{self, Shape};
+use super::{At, Content, List, ListKind, Object, Objects, Shown, Target};
+use crate::types::{Descriptor, Field, Primitive, Strength, Struct, Type};
+
+/// Values in values, pointers followed: deeper is not read, whatever is asked for, so that no stack is too small.
+const NESTING_MAX: usize = 256;
+/// Values that are read for one look.
+const VALUES_MAX: usize = 1 << 20;
+/// Places of a row that are looked at for those that have something in them.
+const PLACES_MAX: u64 = 1 << 16;
+
+/// How much is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Pointers in a row.
+    pub depth: usize,
+    /// Objects that pointers lead to.
+    pub objects: usize,
+    /// Elements of a collection or array.
+    pub elements: usize,
+}
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// What the object, or the part of it, means.
+    pub content: Content,
+    /// The name of its type.
+    pub type_name: String,
+    /// Where it lies.
+    pub address: u64,
+    /// The objects that are shown, by where they begin.
+    pub shown: Shown,
+    /// Where the heap is damaged that was looked at.
+    pub damages: Vec<String>,
+    /// Pointers that were not followed because of the limits.
+    pub cut: u64,
+}
+
+/// The object that begins at `start`, which is called `name` in paths.
+pub fn of_object<O: Objects + ?Sized>(
+    objects: &O,
+    start: u64,
+    name: &str,
+    limits: &Limits,
+) -> Look {
+    let mut reader = Reader::new(objects, limits);
+    let (type_name, content) = match objects.at(start) {
+        At::Object(object) => (
+            type_name(objects, &object),
+            reader.object(&object, name, 0, 0),
+        ),
+        At::Other(what) => (what.clone(), Content::Invalid(what)),
+        At::Damaged(why) => {
+            reader.damages.push(why.clone());
+            ("damaged".to_owned(), Content::Invalid(why))
+        }
+    };
+    reader.look(content, type_name, start)
+}
+
+/// What a type is called that stands in the text of a descriptor.
+pub(super) fn name_of<O: Objects + ?Sized>(
+    objects: &O,
+    ty: &Type<usize>,
+    of: &Descriptor,
+) -> String {
+    match ty {
+        Type::Primitive(primitive) => primitive.name().to_owned(),
+        Type::Pointer { target, .. } => {
+            let target = target.and_then(|line| of.line(line));
+            let name = target.map_or("anything".to_owned(), |target| name_of(objects, target, of));
+            format!("pointer to {name}")
+        }
+        Type::Array { element, .. } => format!("[{}]", name_of(objects, element, of)),
+        Type::Opaque { size, .. } | Type::Volatile { size, .. } => format!("{size} bytes"),
+        ty => objects.name_for_people(ty.name().unwrap_or("?")),
+    }
+}
+
+/// What the type of an object is called.
+pub fn type_name<O: Objects + ?Sized>(objects: &O, object: &Object) -> String {
+    match objects.descriptor(object.type_id) {
+        // The value is shown, and not what is kept of it.
+        Some(descriptor) => {
+            let name = name_of(objects, descriptor.root(), descriptor);
+            let value = name.strip_prefix("counted ").unwrap_or(&name);
+            match shape::start_of(descriptor) {
+                0 => value,
+                _ => value.strip_prefix("nvl ").unwrap_or(value),
+            }
+            .to_owned()
+        }
+        None if object.type_id == crate::extent::UNTYPED => "(untyped)".to_owned(),
+        None => format!("(unknown type {:#x})", object.type_id),
+    }
+}
+
+/// What a key of a map is called in paths.
+pub(super) fn key_of<'o, O: Objects + ?Sized>(
+    memory: &mut Memory<'o, O>,
+    key: &Place<'o>,
+) -> String {
+    let limits = Limits {
+        depth: 1,
+        objects: 16,
+        elements: 64,
+    };
+    let objects = memory.objects;
+    let mut reader = Reader::with(std::mem::replace(memory, Memory::of(objects)), &limits);
+    let content = reader.place(key, "", 0, 0);
+    *memory = reader.memory;
+    content.as_key()
+}
+
+/// On the way from an object to a tree of what it means.
+pub(super) struct Reader<'o, 'l, O: Objects + ?Sized> {
+    pub(super) memory: Memory<'o, O>,
+    pub(super) limits: &'l Limits,
+    pub(super) shown: Shown,
+    damages: Vec<String>,
+    pub(super) cut: u64,
+    /// Values that may still be read.
+    pub(super) left: usize,
+}
+
+impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
+    pub(super) fn new(objects: &'o O, limits: &'l Limits) -> Self {
+        Self::with(Memory::of(objects), limits)
+    }
+
+    fn with(memory: Memory<'o, O>, limits: &'l Limits) -> Self {
+        Self {
+            memory,
+            limits,
+            shown: Shown::new(),
+            damages: Vec::new(),
+            cut: 0,
+            left: VALUES_MAX,
+        }
+    }
+
+    pub(super) fn look(self, content: Content, type_name: String, address: u64) -> Look {
+        Look {
+            content,
+            type_name,
+            address,
+            shown: self.shown,
+            damages: self.damages,
+            cut: self.cut,
+        }
+    }
+
+    /// An object, which is shown from now on.
+    pub(super) fn object(
+        &mut self,
+        object: &Object,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Content {
+        self.shown.insert(object.start, path.to_owned());
+        let Some(descriptor) = self.memory.objects.descriptor(object.type_id) else {
+            let end = object.start.saturating_add(object.size);
+            return self.bytes(object.start, end, object.size, false);
+        };
+        match Place::of_object(object, descriptor) {
+            Ok(place) => self.place(&place, path, depth, nesting),
+            Err(why) => Content::Invalid(why),
+        }
+    }
+
+    pub(super) fn place(
+        &mut self,
+        place: &Place<'o>,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Content {
+        if self.left == 0 || nesting > NESTING_MAX {
+            return Content::Cut;
+        }
+        self.left -= 1;
+        let content = self.try_place(place, path, depth, nesting + 1);
+        content.unwrap_or_else(Content::Invalid)
+    }
+
+    fn try_place(
+        &mut self,
+        place: &Place<'o>,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Result<Content, String> {
+        if let Some(elements) = self.memory.elements(place)? {
+            return Ok(self.list(&elements, path, depth, nesting));
+        }
+        match place.shape() {
+            Shape::Cell(value) => {
+                let value = self.memory.inner(place, value)?;
+                Ok(self.place(&value, path, depth, nesting))
+            }
+            Shape::OptionalPointer(some) => {
+                Ok(match self.place(&place.field(some), path, depth, nesting) {
+                    Content::Null => Content::Nothing,
+                    content => content,
+                })
+            }
+            Shape::Counted { strong, value } => match (self.memory.word(place, strong)?, value) {
+                (0, _) => Ok(Content::Gone),
+                (_, Some(value)) => Ok(self.place(&place.field(value), path, depth, nesting)),
+                (_, None) => Ok(Content::Struct {
+                    name: "()".to_owned(),
+                    fields: Vec::new(),
+                }),
+            },
+            Shape::HashMap { .. } | Shape::TreeMap { .. } | Shape::BinaryMap { .. } => {
+                self.map(place, path, depth, nesting)
+            }
+            Shape::Plain | Shape::Vector { .. } => self.plain(place, path, depth, nesting),
+        }
+    }
+
+    fn plain(
+        &mut self,
+        place: &Place<'o>,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Result<Content, String> {
+        Ok(match place.ty {
+            Type::Primitive(it) => primitive(
+                *it,
+                self.memory.unsigned(place.address, place.end, it.size())?,
+            ),
+            Type::Struct(Struct { name, fields, .. }) => Content::Struct {
+                name: self.memory.objects.name_for_people(name),
+                fields: self.fields(place, fields, path, depth, nesting),
+            },
+            Type::Variants(variants) => {
+                let case = self.memory.case(place, variants)?;
+                Content::Case {
+                    name: self.memory.objects.name_for_people(&variants.name),
+                    case: case.name.clone(),
+                    fields: self.fields(place, &case.fields, path, depth, nesting),
+                }
+            }
+            Type::Pointer { strength, .. } => {
+                let address = self.memory.word(place, 0)?;
+                self.pointer(address, *strength, path, depth, nesting)
+            }
+            Type::Opaque { size, .. } => self.bytes(place.address, place.end, *size, false),
+            Type::Volatile { .. } => Content::Volatile,
+            Type::Array { .. } => Content::Invalid("it has no elements".to_owned()),
+        })
+    }
+
+    fn fields(
+        &mut self,
+        place: &Place<'o>,
+        fields: &'o [Field<usize>],
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Vec<(String, Content)> {
+        let shown = fields
+            .iter()
+            .filter(|field| !matches!(field.ty, Type::Volatile { .. }));
+        shown
+            .map(|field| {
+                let path = format!("{path}.{}", field.name);
+                let value = self.place(&place.field(field), &path, depth, nesting);
+                (field.name.clone(), value)
+            })
+            .collect()
+    }
+
+    fn list(
+        &mut self,
+        elements: &Elements<'o>,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Content {
+        if elements.is_text {
+            return self.text(elements);
+        }
+        if let Some(byte) = are_bytes(elements.element())
+            && (elements.count > 0 || elements.kind != ListKind::Vector)
+        {
+            let (first, length) = (elements.at(0), elements.count);
+            let is_c = byte == Primitive::I8 && elements.kind != ListKind::Vector;
+            match self.bytes(first.address, first.end, length, is_c) {
+                Content::Bytes { .. } if is_c => {}
+                content => return content,
+            }
+        }
+        // Elements without bytes are alike.
+        let places = match elements.stride {
+            0 => 0,
+            _ => elements.count,
+        };
+        let mut list = List {
+            kind: elements.kind.clone(),
+            count: elements.count,
+            vacant: 0,
+            elements: Vec::new(),
+            is_cut: false,
+        };
+        for index in 0..places {
+            let place = elements.at(index);
+            let is_full = list.elements.len() >= self.limits.elements || self.left == 0;
+            if index >= PLACES_MAX.max(self.limits.elements as u64) {
+                list.is_cut = true;
+                break;
+            }
+            if self.memory.is_vacant(&place, elements.stride) {
+                list.vacant += 1;
+                continue;
+            }
+            if is_full {
+                list.is_cut = true;
+                break;
+            }
+            let path = format!("{path}[{index}]");
+            let content = self.place(&place, &path, depth, nesting);
+            list.elements.push((index, content));
+        }
+        Content::List(list)
+    }
+
+    fn map(
+        &mut self,
+        place: &Place<'o>,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Result<Content, String> {
+        let mut found = Vec::new();
+        let most = self.limits.elements.min(self.left);
+        let count = self.memory.entries(place, &mut |_, key, value| {
+            if found.len() >= most {
+                return ControlFlow::Break(());
+            }
+            found.push((key, value));
+            ControlFlow::Continue(())
+        })?;
+        let entries = found.into_iter().map(|(key, value)| {
+            let path = format!("{path}[{}]", key_of(&mut self.memory, &key));
+            let key = self.place(&key, &path, depth, nesting);
+            (key, self.place(&value, &path, depth, nesting))
+        });
+        Ok(Content::Map {
+            entries: entries.collect(),
+            count: count.unwrap_or(0),
+        })
+    }
+
+    pub(super) fn pointer(
+        &mut self,
+        address: u64,
+        strength: Strength,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Content {
+        if address == 0 {
+            return Content::Null;
+        }
+        let target = match self.memory.objects.at(address) {
+            At::Object(object) => self.target(&object, address, strength, path, depth, nesting),
+            At::Other(what) => Target::Other(what),
+            At::Damaged(why) => {
+                self.damages.push(why.clone());
+                Target::Other(why)
+            }
+        };
+        Content::Pointer {
+            address,
+            strength,
+            target,
+        }
+    }
+
+    fn target(
+        &mut self,
+        object: &Object,
+        address: u64,
+        strength: Strength,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Target {
+        let descriptor = self.memory.objects.descriptor(object.type_id);
+        let (start, offset) = (
+            descriptor.map_or(0, shape::start_of),
+            address - object.start,
+        );
+        let is_known = self.shown.contains_key(&object.start);
+        let is_followed = strength == Strength::Strong && offset == start && !is_known;
+        if is_followed && depth < self.limits.depth && self.shown.len() <= self.limits.objects {
+            return Target::Here {
+                content: Box::new(self.chain_or_object(object, path, depth + 1, nesting)),
+            };
+        }
+        if is_followed {
+            self.cut += 1;
+        }
+        Target::Elsewhere {
+            start: object.start,
+            type_name: type_name(self.memory.objects, object),
+            part: match offset == start {
+                true => String::new(),
+                false => self.part_of(object, offset),
+            },
+        }
+    }
+
+    /// What in an object lies at an address, by name.
+    fn part_of(&mut self, object: &Object, offset: u64) -> String {
+        let descriptor = self.memory.objects.descriptor(object.type_id);
+        let size = descriptor.map_or(0, |descriptor| object.size_by(descriptor).min(1 << 20));
+        let end = object.start.saturating_add(object.size);
+        let bytes = self.memory.bytes(object.start, end, size);
+        let path = bytes.ok().zip(descriptor).and_then(|(bytes, descriptor)| {
+            let path = descriptor.path(&bytes, offset).ok()?;
+            (path.offset == offset && !path.text.is_empty()).then_some(path.text)
+        });
+        match path {
+            Some(path) if path.starts_with('[') => path,
+            Some(path) => format!(".{path}"),
+            None => format!(" + {offset}"),
+        }
+    }
+}
+
+fn primitive(primitive: Primitive, raw: u64) -> Content {
+    match primitive {
+        Primitive::U8 | Primitive::U16 | Primitive::U32 | Primitive::U64 => Content::Unsigned(raw),
+        Primitive::I8 | Primitive::I16 | Primitive::I32 | Primitive::I64 => {
+            let unused = 64 - 8 * primitive.size();
+            Content::Signed((raw << unused) as i64 >> unused)
+        }
+        Primitive::F32 => Content::Single(f32::from_bits(raw as u32)),
+        Primitive::F64 => Content::Float(f64::from_bits(raw)),
+        Primitive::Bool if raw < 2 => Content::Bool(raw == 1),
+        Primitive::Bool => Content::Invalid(format!("{raw} is no truth value")),
+        Primitive::Char => match char::from_u32(raw as u32) {
+            Some(char) => Content::Char(char),
+            None => Content::Invalid(format!("{raw:#x} is no character")),
+        },
+    }
+}

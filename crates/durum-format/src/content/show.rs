@@ -1,0 +1,358 @@
+//! Contents as text for people: in one line where that is short, else one line for each part.
+
+use std::fmt::{self, Write};
+
+use super::{Content, List, ListKind, Look, Shown, Target, printable};
+use crate::types::Strength;
+
+/// The longest line that is made of several parts.
+const WIDTH: usize = 100;
+/// Spaces of a level.
+const INDENT: usize = 4;
+
+impl fmt::Display for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let printer = Printer { shown: &self.shown };
+        let mut out = String::new();
+        printer.write(&self.content, 0, 0, &mut out);
+        f.write_str(&out)
+    }
+}
+
+impl Content {
+    /// What it is called as the key of a map, in brackets.
+    pub(super) fn as_key(&self) -> String {
+        let printer = Printer {
+            shown: &Shown::new(),
+        };
+        let mut line = Line::of(usize::MAX);
+        let _ = printer.inline(self, &mut line);
+        line.text
+    }
+}
+
+/// A number with a mark between each three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A line that may not become longer than some width.
+struct Line {
+    text: String,
+    room: usize,
+}
+
+impl Line {
+    fn of(room: usize) -> Self {
+        Self {
+            text: String::new(),
+            room,
+        }
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        self.text.push_str(part);
+        match self.text.len() <= self.room {
+            true => Ok(()),
+            false => Err(fmt::Error),
+        }
+    }
+}
+
+struct Printer<'l> {
+    shown: &'l Shown,
+}
+
+/// A content that has parts, as it is printed: what stands before them, the parts, and what stands behind.
+struct Parts<'c> {
+    open: String,
+    parts: Vec<Part<'c>>,
+    close: &'static str,
+}
+
+enum Part<'c> {
+    Plain(&'c Content),
+    Named(String, &'c Content),
+    Entry(&'c Content, &'c Content),
+    Note(String),
+}
+
+impl Printer<'_> {
+    /// Writes in several lines what does not fit one. `used` columns of the line are taken.
+    fn write(&self, content: &Content, indent: usize, used: usize, out: &mut String) {
+        let mut line = Line::of(WIDTH.saturating_sub(used));
+        if self.inline(content, &mut line).is_ok() {
+            out.push_str(&line.text);
+            return;
+        }
+        // Where a pointer stands, what it leads to follows in the same line.
+        if let Content::Pointer {
+            target: Target::Here { content },
+            ..
+        } = content
+        {
+            out.push_str("-> ");
+            self.write(content, indent, used + 3, out);
+            return;
+        }
+        let Some(Parts { open, parts, close }) = self.parts(content) else {
+            let mut line = Line::of(usize::MAX);
+            let _ = self.inline(content, &mut line);
+            out.push_str(&line.text);
+            return;
+        };
+        out.push_str(&open);
+        let inner = indent + INDENT;
+        for part in parts {
+            let start = out.len();
+            let _ = write!(out, "\n{:inner$}", "");
+            let used = |out: &String| out.len() - start - 1;
+            match part {
+                Part::Plain(content) => self.write(content, inner, used(out), out),
+                Part::Named(name, content) => {
+                    let _ = write!(out, "{name}: ");
+                    self.write(content, inner, used(out), out);
+                }
+                Part::Entry(key, value) => {
+                    self.write(key, inner, used(out), out);
+                    out.push_str(": ");
+                    self.write(value, inner, used(out), out);
+                }
+                Part::Note(note) => {
+                    out.push_str(&note);
+                    continue;
+                }
+            }
+            out.push(',');
+        }
+        let _ = write!(out, "\n{:indent$}{close}", "");
+    }
+
+    fn inline(&self, content: &Content, line: &mut Line) -> fmt::Result {
+        match content {
+            Content::Unsigned(number) => write!(line, "{number}"),
+            Content::Signed(number) => write!(line, "{number}"),
+            Content::Float(number) => write!(line, "{number:?}"),
+            Content::Single(number) => write!(line, "{number:?}"),
+            Content::Bool(value) => write!(line, "{value}"),
+            Content::Char(char) => write!(line, "{char:?}"),
+            Content::Text { text, omitted } => {
+                write!(line, "{text:?}")?;
+                self.more_bytes(*omitted, line)
+            }
+            Content::Bytes { bytes, omitted } => {
+                let all = bytes.len() as u64 + omitted;
+                if bytes.iter().all(|byte| *byte == 0) {
+                    let (all, plural) = (grouped(all), if all == 1 { "" } else { "s" });
+                    return write!(line, "{all} byte{plural} of zero");
+                }
+                line.write_str("0x")?;
+                for byte in bytes {
+                    write!(line, "{byte:02x}")?;
+                }
+                self.more_bytes(*omitted, line)
+            }
+            Content::Pointer {
+                address,
+                strength,
+                target,
+            } => {
+                let arrow = match strength {
+                    Strength::Strong => "->",
+                    Strength::Weak => "~>",
+                };
+                write!(line, "{arrow} ")?;
+                match target {
+                    Target::Here { content } => self.inline(content, line),
+                    Target::Elsewhere {
+                        start,
+                        type_name,
+                        part,
+                    } => match self.shown.get(start) {
+                        Some(path) => write!(line, "{}{}", printable(path), printable(part)),
+                        None => {
+                            write!(
+                                line,
+                                "{} at {start:#x}{}",
+                                printable(type_name),
+                                printable(part)
+                            )
+                        }
+                    },
+                    Target::Other(what) => write!(line, "{address:#x} ({what})"),
+                }
+            }
+            Content::Null => line.write_str("null"),
+            Content::Nothing => line.write_str("None"),
+            Content::Gone => line.write_str("(gone)"),
+            Content::Volatile => line.write_str("(volatile)"),
+            Content::Cut => line.write_str("…"),
+            Content::Invalid(why) => write!(line, "(invalid: {why})"),
+            Content::Hidden => line.write_str("(hidden)"),
+            content => match self.parts(content) {
+                Some(parts) => self.inline_parts(&parts, line),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn more_bytes(&self, omitted: u64, line: &mut Line) -> fmt::Result {
+        match omitted {
+            0 => Ok(()),
+            1 => line.write_str(" … 1 more byte"),
+            omitted => write!(line, " … {} more bytes", grouped(omitted)),
+        }
+    }
+
+    fn inline_parts(&self, parts: &Parts<'_>, line: &mut Line) -> fmt::Result {
+        line.write_str(&parts.open)?;
+        let space = if parts.open.ends_with('{') && !parts.parts.is_empty() {
+            " "
+        } else {
+            ""
+        };
+        line.write_str(space)?;
+        for (at, part) in parts.parts.iter().enumerate() {
+            if at > 0 {
+                line.write_str(", ")?;
+            }
+            match part {
+                Part::Plain(content) => self.inline(content, line)?,
+                Part::Named(name, content) => {
+                    write!(line, "{name}: ")?;
+                    self.inline(content, line)?;
+                }
+                Part::Entry(key, value) => {
+                    self.inline(key, line)?;
+                    line.write_str(": ")?;
+                    self.inline(value, line)?;
+                }
+                Part::Note(note) => line.write_str(note)?,
+            }
+        }
+        line.write_str(space)?;
+        line.write_str(parts.close)
+    }
+
+    fn parts<'c>(&self, content: &'c Content) -> Option<Parts<'c>> {
+        Some(match content {
+            // A tuple.
+            Content::Struct { name, fields } if name.starts_with('(') => Parts {
+                open: "(".to_owned(),
+                parts: fields.iter().map(|(_, it)| Part::Plain(it)).collect(),
+                close: ")",
+            },
+            Content::Struct { name, fields } => of_fields(printable(name), fields),
+            Content::Case { name, case, fields } => {
+                of_fields(format!("{}::{}", printable(name), printable(case)), fields)
+            }
+            Content::List(list) => of_list(list),
+            Content::Map { count, entries } => {
+                let mut parts: Vec<_> = entries.iter().map(|(k, v)| Part::Entry(k, v)).collect();
+                parts.extend(rest(*count, entries.len() as u64));
+                Parts {
+                    open: format!("map of {} {{", grouped(*count)),
+                    parts,
+                    close: "}",
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+fn rest<'c>(count: u64, shown: u64) -> Option<Part<'c>> {
+    let more = count.checked_sub(shown).filter(|more| *more > 0)?;
+    Some(Part::Note(format!("… {} more", grouped(more))))
+}
+
+fn of_fields<'c>(name: String, fields: &'c [(String, Content)]) -> Parts<'c> {
+    let is_tuple = !fields.is_empty()
+        && fields
+            .iter()
+            .enumerate()
+            .all(|(at, (name, _))| *name == at.to_string());
+    if is_tuple {
+        return Parts {
+            open: name + "(",
+            parts: fields.iter().map(|(_, it)| Part::Plain(it)).collect(),
+            close: ")",
+        };
+    }
+    if fields.is_empty() {
+        return Parts {
+            open: name,
+            parts: Vec::new(),
+            close: "",
+        };
+    }
+    let named = fields.iter();
+    let named = named.map(|(name, it)| Part::Named(printable(name), it));
+    Parts {
+        open: name + " {",
+        parts: named.collect(),
+        close: "}",
+    }
+}
+
+fn of_list(list: &List) -> Parts<'_> {
+    let count = grouped(list.count);
+    let mut open = match &list.kind {
+        ListKind::Array => String::new(),
+        ListKind::Vector => format!("vector of {count} "),
+        ListKind::Row => format!("row of {count} "),
+        ListKind::Chain { by, .. } => format!("chain by {} ", printable(by)),
+    };
+    let shown = list.elements.len() as u64;
+    // Elements with vacant places between them go by their numbers.
+    let is_numbered = list
+        .elements
+        .iter()
+        .zip(0..)
+        .any(|((at, _), index)| *at != index);
+    let is_sparse = list.vacant > 0;
+    if is_sparse && list.kind == ListKind::Array {
+        let _ = write!(open, "{count} places ");
+    }
+    open.push('[');
+    let elements = list.elements.iter();
+    let mut parts: Vec<_> = elements
+        .map(|(at, it)| match is_numbered {
+            true => Part::Named(at.to_string(), it),
+            false => Part::Plain(it),
+        })
+        .collect();
+    match &list.kind {
+        ListKind::Chain { end, .. } => {
+            if list.is_cut {
+                parts.push(Part::Note("… more".to_owned()));
+            }
+            if let Some(end) = end {
+                parts.push(Part::Plain(end));
+            }
+        }
+        _ if is_sparse => {
+            let last = list.elements.last().map_or(0, |(at, _)| at + 1);
+            if list.is_cut {
+                let more = list.count.saturating_sub(last);
+                parts.push(Part::Note(format!("… {} places more", grouped(more))));
+            }
+        }
+        _ => parts.extend(rest(list.count, shown)),
+    }
+    Parts {
+        open,
+        parts,
+        close: "]",
+    }
+}
