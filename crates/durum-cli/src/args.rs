@@ -33,11 +33,14 @@ pub enum Command {
         after_help = "Examples:\n  durum stat /mnt/pmem/store\n  durum stat --domain /mnt/pmem    what a store there would survive"
     )]
     Stat(Stat),
-    /// Print a pool's objects, free space and logs, without the program that made them and without writing
+    /// Show what a pool holds, its free space and logs, without the program that made them and without writing
     #[command(
-        after_help = "Examples:\n  durum inspect /mnt/pmem/store words --depth 3\n  durum inspect /mnt/pmem/store words --heap --log --json\n\n\
-        A pointer is followed once: the object it leads to is named #1, #2, ... where it is printed, and later pointers to it \
-        show that name; `cycle` marks one that leads back to an object it is part of.\n\n\
+        after_help = "Examples:\n  durum inspect /mnt/pmem/store words --depth 3\n  \
+        durum inspect /mnt/pmem/store words --path 'root.tasks[2203].name'\n  durum inspect /mnt/pmem/store words --find Task --json\n  \
+        durum inspect /mnt/pmem/store words --heap --log --json\n\n\
+        A pointer (-> owns what it leads to, ~> does not) is followed once: later ones show the path of the object. Objects of which each leads to the \
+        next are shown as a chain. A path names fields, elements by number and keys of maps as they are shown; pointers, cells and options are not named. \
+        With --raw an object is named #1, #2, ... where it is printed; `cycle` marks a pointer that leads back to an object it is part of.\n\n\
         A service shows logs to root and its own user."
     )]
     Inspect(Inspect),
@@ -203,11 +206,23 @@ pub struct Inspect {
     /// Print at most this many elements of an array
     #[arg(long, default_value_t = 16, value_name = "N")]
     pub elements: usize,
-    /// Print free space by size, and objects by type, instead of the tree
-    #[arg(long)]
+    /// Print the value at this path from the root instead of the root: root.tasks[2203].name
+    #[arg(long, value_name = "PATH", group = "wanted")]
+    pub path: Option<String>,
+    /// Print all objects of this type
+    #[arg(long, value_name = "TYPE", group = "wanted")]
+    pub find: Option<String>,
+    /// Print which pointers lead to this address, or to the object that it lies in
+    #[arg(long, value_name = "ADDRESS", value_parser = number, group = "wanted")]
+    pub to: Option<u64>,
+    /// Print objects as they lie in memory, with their addresses, and not what they mean
+    #[arg(long, group = "wanted")]
+    pub raw: bool,
+    /// Print free space by size, and objects by type
+    #[arg(long, conflicts_with = "wanted")]
     pub heap: bool,
-    /// Print the logs that concern the store instead of the tree
-    #[arg(long)]
+    /// Print the logs that concern the store
+    #[arg(long, conflicts_with = "wanted")]
     pub log: bool,
 }
 

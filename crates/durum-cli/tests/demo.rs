@@ -118,6 +118,7 @@ fn a_wrong_count_is_found_and_named() {
         "inspect",
         text(&path),
         "words",
+        "--raw",
         "--json",
         "--objects",
         "100000",

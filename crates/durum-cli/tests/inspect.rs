@@ -14,7 +14,7 @@ fn the_tree_has_lists_cycles_arrays_and_names_shared_objects_once() {
     let store = dir.path().join("store");
     make_store(&store);
     let before = contents(&store);
-    let run = succeeds(&["inspect", text(&store), "things"]);
+    let run = succeeds(&["inspect", text(&store), "things", "--raw"]);
     // Addresses are drawn at random.
     let mut shown = String::new();
     for (at, part) in run.out.split("0x").enumerate() {
@@ -92,7 +92,7 @@ fn an_array_behind_a_small_struct_is_shown() {
     })
     .unwrap();
     drop((pool, store));
-    let shown = succeeds(&["inspect", crate::text(&path), "things"]).out;
+    let shown = succeeds(&["inspect", crate::text(&path), "things", "--raw"]).out;
     assert!(
         shown.contains("0: 71") && shown.contains("1: 72"),
         "{shown}"
@@ -104,7 +104,7 @@ fn json_has_the_same_objects_and_pointers_between_them() {
     let dir = scratch();
     let store = dir.path().join("store");
     make_store(&store);
-    let json = succeeds(&["inspect", text(&store), "things", "--json"]).json();
+    let json = succeeds(&["inspect", text(&store), "things", "--raw", "--json"]).json();
     assert_eq!(json["pool"], "things");
     assert_eq!(json["clean"], true);
     let objects = json["objects"].as_array().unwrap();
@@ -139,7 +139,7 @@ fn redact_hides_values_and_keeps_the_structure() {
     let store = dir.path().join("store");
     make_store(&store);
     for format in [&["--redact"][..], &["--redact", "--json"]] {
-        let mut arguments = vec!["inspect", text(&store), "things"];
+        let mut arguments = vec!["inspect", text(&store), "things", "--raw"];
         arguments.extend(format);
         let out = succeeds(&arguments).out;
         for secret in [
@@ -157,7 +157,15 @@ fn redact_hides_values_and_keeps_the_structure() {
             assert!(out.contains(kept), "{kept:?} is not in {out}");
         }
     }
-    let json = succeeds(&["inspect", text(&store), "things", "--redact", "--json"]).json();
+    let json = succeeds(&[
+        "inspect",
+        text(&store),
+        "things",
+        "--raw",
+        "--redact",
+        "--json",
+    ])
+    .json();
     assert_eq!(
         json["objects"].as_array().unwrap().len(),
         8,
@@ -171,7 +179,7 @@ fn limits_cut_what_is_far_and_say_so() {
     let store = dir.path().join("store");
     make_store(&store);
     let cut = |arguments: &[&str]| {
-        let mut all = vec!["inspect", text(&store), "things", "--json"];
+        let mut all = vec!["inspect", text(&store), "things", "--raw", "--json"];
         all.extend(arguments);
         let json = succeeds(&all).json();
         (
@@ -184,17 +192,32 @@ fn limits_cut_what_is_far_and_say_so() {
     assert_eq!(cut(&["--depth", "1"]), (6, 2));
     assert_eq!(cut(&["--depth", "2"]), (8, 0));
     assert_eq!(cut(&["--objects", "3"]).0, 3);
-    let shown = succeeds(&["inspect", text(&store), "things", "--depth", "1"]).out;
+    let shown = succeeds(&["inspect", text(&store), "things", "--raw", "--depth", "1"]).out;
     assert!(
         shown.contains("(not followed)") && shown.contains("2 pointers not followed"),
         "{shown}"
     );
     fails(
-        &["inspect", text(&store), "things", "--depth", "100000"],
+        &[
+            "inspect",
+            text(&store),
+            "things",
+            "--raw",
+            "--depth",
+            "100000",
+        ],
         2,
         "up to 500",
     );
-    let shown = succeeds(&["inspect", text(&store), "things", "--elements", "2"]).out;
+    let shown = succeeds(&[
+        "inspect",
+        text(&store),
+        "things",
+        "--raw",
+        "--elements",
+        "2",
+    ])
+    .out;
     assert!(shown.contains("... 2 more"), "{shown}");
 }
 
@@ -220,9 +243,18 @@ fn a_long_list_is_followed_as_far_as_asked() {
     })
     .unwrap();
     drop((pool, store));
-    let json = succeeds(&["inspect", text(&path), "list", "--depth", "500", "--json"]).json();
+    let json = succeeds(&[
+        "inspect",
+        text(&path),
+        "list",
+        "--raw",
+        "--depth",
+        "500",
+        "--json",
+    ])
+    .json();
     assert_eq!(json["objects"].as_array().unwrap().len(), 501);
-    let run = succeeds(&["inspect", text(&path), "list", "--depth", "500"]);
+    let run = succeeds(&["inspect", text(&path), "list", "--raw", "--depth", "500"]);
     assert!(run.out.contains("value: 1500") && !run.out.contains("value: 1499"));
 }
 
@@ -241,7 +273,7 @@ fn a_pool_without_a_root_is_no_failure_and_a_missing_one_is() {
         succeeds(&["inspect", text(&path), "empty"]).out,
         "pool \"empty\" has no root object\n"
     );
-    let json = succeeds(&["inspect", text(&path), "empty", "--json"]).json();
+    let json = succeeds(&["inspect", text(&path), "empty", "--raw", "--json"]).json();
     assert_eq!(
         (&json["root"], &json["objects"]),
         (&Value::Null, &json!([]))

@@ -115,7 +115,7 @@ fn entries_are_put_read_listed_and_deleted() {
     );
     // It is a store like any other.
     succeeds(&["check", db]);
-    assert!(succeeds(&["inspect", db, "kv"]).out.contains("kv record"));
+    assert!(succeeds(&["inspect", db, "kv"]).out.contains("kv database"));
 }
 
 #[test]

@@ -95,8 +95,8 @@ impl Walk<'_> {
             let graph = &mut self.graph;
             let target = graph.targets.entry(address);
             match target.or_insert_with(|| self.pool.target(address)) {
-                Target::Object { start, .. } => {
-                    let start = *start;
+                Target::Object { object, .. } => {
+                    let start = object.start;
                     if graph.by_address.contains_key(&start) || strength == Strength::Weak {
                         continue;
                     }
@@ -157,7 +157,7 @@ impl Graph {
     /// What a pointer in a node leads to.
     pub(super) fn link(&self, from: usize, address: u64, strength: Strength) -> Link<'_> {
         match self.targets.get(&address) {
-            Some(Target::Object { start, offset }) => match self.by_address.get(start) {
+            Some(Target::Object { object, offset }) => match self.by_address.get(&object.start) {
                 Some(&index) => Link::Node {
                     index,
                     offset: *offset,

@@ -1,13 +1,16 @@
 //! `durum inspect`: what a pool holds, by the type descriptors in its store; or the pools, where none is named. Nothing
 //! is written.
 //!
-//! [`pool`] reads objects, [`graph`] follows pointers from the root, [`tree`] and [`json`] print what was found;
-//! [`heap`] tells about free space, [`logs`] about what was under way when a program died.
+//! [`pool`] reads objects, [`contents`] tells what they mean; [`graph`] follows pointers from the root, [`tree`] and
+//! [`json`] print objects as they lie in memory. [`heap`] tells about free space, [`logs`] about what was under way
+//! when a program died.
 
+mod contents;
 mod graph;
 mod heap;
 mod json;
 mod logs;
+mod names;
 mod pool;
 mod records;
 mod tree;
@@ -51,9 +54,12 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
         elements: options.elements,
         redact: options.redact,
     };
-    let wants_tree = !options.heap && !options.log;
-    let graph = wants_tree.then(|| Graph::from_root(&pool, &limits));
+    let graph = options.raw.then(|| Graph::from_root(&pool, &limits));
     let graph = graph.transpose()?;
+    let mut damages = Vec::new();
+    let wants_contents = !options.raw && !options.heap && !options.log;
+    let contents = wants_contents.then(|| contents::read(&pool, options, &mut damages));
+    let contents = contents.transpose()?;
     let heap = options.heap.then(|| heap::Heap::of(&pool)).transpose()?;
     let logs = match options.log {
         true => Some((logs::read(&store)?, records::read(&store)?)),
@@ -61,6 +67,9 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
     };
     if options.json {
         let mut value = header(&store, &pool);
+        if let Some(contents) = &contents {
+            contents.add_to(&mut value);
+        }
         if let Some(graph) = &graph {
             json::add(graph, &mut value);
         }
@@ -74,6 +83,9 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
         output::json(out, &value)?;
     } else {
         notes(&store, &pool, out)?;
+        if let Some(contents) = &contents {
+            contents.print(name, options, out)?;
+        }
         if let Some(graph) = &graph {
             tree::print(name, graph, options, out)?;
         }
@@ -97,7 +109,7 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
     }
     let of_heap = heap.into_iter().flat_map(|heap| heap.damages);
     let of_graph = graph.into_iter().flat_map(|graph| graph.damages);
-    match of_heap.chain(of_graph).next() {
+    match of_heap.chain(of_graph).chain(damages).next() {
         None => Ok(()),
         Some(first) => Err(Failure::Damaged(format!(
             "{first}; `durum check` looks at everything"

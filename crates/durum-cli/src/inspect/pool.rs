@@ -2,20 +2,21 @@
 
 use std::fmt::Display;
 
-use durum_format::extent::{self, ExtentKind, HeapBytes, Object, Place};
-use durum_format::types::{Descriptor, Registry, Value};
+use durum_format::content::Object;
+use durum_format::extent::{self, ExtentKind, HeapBytes, Place};
+use durum_format::types::{Registry, Value};
 use durum_service::{PoolSummary, PuddleSummary, PuddleView, ReadOnlyStore};
 
 use crate::failure::Failure;
 
 /// Objects above this size are shown by their first bytes.
-const OBJECT_BYTES_MAX: u64 = 64 << 20;
+pub(super) const OBJECT_BYTES_MAX: u64 = 64 << 20;
 
 /// A pool of a store that is only read.
 pub(super) struct PoolView<'a> {
     store: &'a ReadOnlyStore,
     pub(super) summary: PoolSummary,
-    types: Registry,
+    pub(super) types: Registry,
     /// Its puddles, by address.
     pub(super) puddles: Vec<PuddleView>,
     /// All puddles of the store, by address.
@@ -24,8 +25,8 @@ pub(super) struct PoolView<'a> {
 
 /// What lies at an address that a pointer holds.
 pub(super) enum Target {
-    /// An object of this pool: its address, and how far into it the pointer leads.
-    Object { start: u64, offset: u64 },
+    /// An object of this pool, and how far into it the pointer leads.
+    Object { object: Object, offset: u64 },
     /// Something else, in words.
     Other(String),
     /// The heap is damaged there: why.
@@ -99,7 +100,7 @@ impl<'a> PoolView<'a> {
         }
     }
 
-    fn view_at(&self, address: u64) -> Option<&PuddleView> {
+    pub(super) fn view_at(&self, address: u64) -> Option<&PuddleView> {
         let inside =
             |view: &&PuddleView| (view.header().address..view.header().end()).contains(&address);
         self.puddles.iter().find(inside)
@@ -115,7 +116,12 @@ impl<'a> PoolView<'a> {
             Ok(None) => Target::Other("free memory".into()),
             Ok(Some(location)) => match location.place {
                 Place::Object { object, offset } => Target::Object {
-                    start: view.header().address + object.offset,
+                    object: Object {
+                        start: view.header().address + object.offset,
+                        size: object.size,
+                        type_id: object.type_id,
+                        is_element: object.element.is_some(),
+                    },
                     offset,
                 },
                 Place::FreeElement { .. } | Place::Tail => Target::Other("free memory".into()),
@@ -148,17 +154,18 @@ impl<'a> PoolView<'a> {
     pub(super) fn read(&self, start: u64, elements: usize) -> Result<Found, Failure> {
         let missing = || Failure::Damaged(format!("no object begins at {start:#x}"));
         let view = self.view_at(start).ok_or_else(missing)?;
-        let location = extent::locate(view, view.header(), start)
-            .map_err(|error| Failure::Damaged(damaged(view, error)))?;
-        let Some(Place::Object { object, .. }) = location.map(|location| location.place) else {
-            return Err(missing());
+        let object = match self.target(start) {
+            Target::Object { object, offset: 0 } => object,
+            Target::Damaged(why) => return Err(Failure::Damaged(why)),
+            _ => return Err(missing()),
         };
         let mut bytes = vec![0; object.size.min(OBJECT_BYTES_MAX) as usize];
-        view.read(object.offset, &mut bytes)?;
+        HeapBytes::read(view, start - view.header().address, &mut bytes)?;
         let descriptor = self.types.by_id(object.type_id);
         let value = match descriptor {
             Some(descriptor) if bytes.len() as u64 == object.size => {
-                descriptor.value(without_rounding(&bytes, &object, descriptor), elements)
+                bytes.truncate(object.size_by(descriptor) as usize);
+                descriptor.value(&bytes, elements)
             }
             _ => {
                 let shown = bytes.len().min(elements);
@@ -189,17 +196,4 @@ impl<'a> PoolView<'a> {
 /// What is wrong with the heap of a puddle, with the name of its file.
 pub(super) fn damaged(view: &PuddleView, error: impl Display) -> String {
     format!("{}: {error}", view.path().display())
-}
-
-/// An element of a slab is rounded up to 8 bytes, or to whole lines: without this, a small object would look like a row
-/// of several, and what follows a larger one like a part of it. A type with a tail knows itself where that ends, or
-/// shows what there is.
-fn without_rounding<'b>(bytes: &'b [u8], object: &Object, descriptor: &Descriptor) -> &'b [u8] {
-    let layout = descriptor.layout();
-    let size = layout.size;
-    let is_rounded = extent::element_size(size) == Some(object.size) || object.size / 2 < size;
-    if object.element.is_some() && is_rounded && !layout.has_tail {
-        return bytes.get(..size as usize).unwrap_or(bytes);
-    }
-    bytes
 }

@@ -1,0 +1,361 @@
+//! What objects mean: the root, a part of it by its path, all objects of a type, or those that lead to an address.
+
+use std::io::Write;
+
+use durum_format::content::{self, At, Limits, Look, Object, Objects, Path, printable};
+use durum_format::extent::{self, HeapBytes};
+use durum_format::types::Descriptor;
+use serde_json::{Value as Json, json};
+
+use super::names;
+use super::pool::{OBJECT_BYTES_MAX, PoolView, Target, damaged};
+use crate::args::Inspect;
+use crate::failure::Failure;
+use crate::output::{count, grouped, size};
+
+impl Objects for PoolView<'_> {
+    fn at(&self, address: u64) -> At {
+        match self.target(address) {
+            Target::Object { object, .. } => At::Object(object),
+            Target::Other(what) => At::Other(what),
+            Target::Damaged(why) => At::Damaged(why),
+        }
+    }
+
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), String> {
+        let view = self.view_at(address);
+        let view = view.ok_or_else(|| format!("{address:#x} is in no puddle of the pool"))?;
+        let read = HeapBytes::read(view, address - view.header().address, buffer);
+        read.map_err(|error| error.to_string())
+    }
+
+    fn descriptor(&self, type_id: u64) -> Option<&Descriptor> {
+        self.types.by_id(type_id)
+    }
+
+    fn name_for_people(&self, name: &str) -> String {
+        names::for_people(name)
+    }
+}
+
+/// What was asked for.
+pub(super) enum Contents {
+    /// There is no root object.
+    NoRoot,
+    /// The value at a path.
+    Value { path: String, look: Look },
+    /// All objects of a type.
+    Objects {
+        asked: String,
+        found: Vec<(Object, Look)>,
+        all: u64,
+    },
+    /// What leads to an address.
+    Referrers {
+        address: u64,
+        leads_to: String,
+        found: Vec<Referrer>,
+        all: u64,
+    },
+}
+
+/// A pointer.
+pub(super) struct Referrer {
+    object: Object,
+    type_name: String,
+    /// Where in the object it lies, by name.
+    part: String,
+    /// Where it leads.
+    to: u64,
+    is_weak: bool,
+}
+
+/// Reads what was asked for; what is damaged goes into `damages`.
+pub(super) fn read(
+    pool: &PoolView<'_>,
+    options: &Inspect,
+    damages: &mut Vec<String>,
+) -> Result<Contents, Failure> {
+    let limits = Limits {
+        depth: options.depth,
+        objects: options.objects,
+        elements: options.elements,
+    };
+    let mut found = match (&options.find, options.to) {
+        (Some(name), _) => of_type(pool, name, &limits, damages)?,
+        (_, Some(address)) => leading_to(pool, address, limits.objects, damages)?,
+        (None, None) => at_path(pool, options.path.as_deref(), &limits)?,
+    };
+    let looks: Vec<&mut Look> = match &mut found {
+        Contents::Value { look, .. } => vec![look],
+        Contents::Objects { found, .. } => found.iter_mut().map(|(_, look)| look).collect(),
+        _ => Vec::new(),
+    };
+    for look in looks {
+        damages.append(&mut look.damages);
+        if options.redact {
+            let content = std::mem::replace(&mut look.content, content::Content::Hidden);
+            look.content = content.redact();
+            // Keys of maps are data, too.
+            look.shown.clear();
+        }
+    }
+    Ok(found)
+}
+
+fn at_path(pool: &PoolView<'_>, path: Option<&str>, limits: &Limits) -> Result<Contents, Failure> {
+    let refused = |error: content::PathError| Failure::Refused(error.to_string());
+    let path: Path = path.unwrap_or("root").parse().map_err(refused)?;
+    let Some(root) = pool.root()? else {
+        return Ok(Contents::NoRoot);
+    };
+    let look = match path.steps.is_empty() {
+        true => content::of_object(pool, root, "root", limits),
+        false => content::at_path(pool, root, &path, limits).map_err(refused)?,
+    };
+    Ok(Contents::Value {
+        path: path.to_string(),
+        look,
+    })
+}
+
+/// Each object of the pool, in the order of their addresses.
+fn each_object(
+    pool: &PoolView<'_>,
+    damages: &mut Vec<String>,
+    mut visit: impl FnMut(Object) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for view in &pool.puddles {
+        for object in extent::objects(view, view.header()) {
+            match object {
+                Ok(object) => visit(Object {
+                    start: view.header().address + object.offset,
+                    size: object.size,
+                    type_id: object.type_id,
+                    is_element: object.element.is_some(),
+                })?,
+                Err(error) => damages.push(damaged(view, error)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn of_type(
+    pool: &PoolView<'_>,
+    name: &str,
+    limits: &Limits,
+    damages: &mut Vec<String>,
+) -> Result<Contents, Failure> {
+    let (mut found, mut all) = (Vec::new(), 0);
+    let mut names = std::collections::BTreeSet::new();
+    each_object(pool, damages, |object| {
+        let its = content::type_name(pool, &object);
+        if its != name && pool.type_name(object.type_id) != name {
+            names.insert(its);
+            return Ok(());
+        }
+        all += 1;
+        if found.len() < limits.objects {
+            let address = format!("{:#x}", object.start);
+            let look = content::of_object(pool, object.start, &address, limits);
+            found.push((object, look));
+        }
+        Ok(())
+    })?;
+    if all == 0 {
+        let names: Vec<String> = names.iter().map(|name| printable(name)).collect();
+        return Err(Failure::Refused(format!(
+            "no object of the pool is of type {name:?}; there are: {}",
+            names.join(", ")
+        )));
+    }
+    Ok(Contents::Objects {
+        asked: name.to_owned(),
+        found,
+        all,
+    })
+}
+
+fn leading_to(
+    pool: &PoolView<'_>,
+    address: u64,
+    most: usize,
+    damages: &mut Vec<String>,
+) -> Result<Contents, Failure> {
+    // Whatever leads into the object leads to it.
+    let (range, leads_to) = match pool.at(address) {
+        At::Object(object) => {
+            let name = content::type_name(pool, &object);
+            let range = object.start..object.start + object.size;
+            (range, format!("{name} at {:#x}", object.start))
+        }
+        At::Other(what) => (address..address + 1, what),
+        At::Damaged(why) => {
+            damages.push(why.clone());
+            (address..address + 1, why)
+        }
+    };
+    let (mut found, mut all) = (Vec::new(), 0);
+    let mut bytes = Vec::new();
+    each_object(pool, damages, |object| {
+        let Some(descriptor) = pool.types.by_id(object.type_id) else {
+            return Ok(());
+        };
+        if !descriptor.has_pointers() || object.size > OBJECT_BYTES_MAX {
+            return Ok(());
+        }
+        let Some(view) = pool.view_at(object.start) else {
+            return Ok(());
+        };
+        bytes.resize(object.size_by(descriptor) as usize, 0);
+        HeapBytes::read(view, object.start - view.header().address, &mut bytes)?;
+        let pointers = descriptor.visit_pointers(&bytes, |pointer| {
+            let word = bytes.get(pointer.offset as usize..).unwrap_or_default();
+            let to = word
+                .first_chunk()
+                .map_or(0, |word| u64::from_le_bytes(*word));
+            if !range.contains(&to) {
+                return;
+            }
+            all += 1;
+            if found.len() < most {
+                let path = descriptor.path(&bytes, pointer.offset);
+                found.push(Referrer {
+                    object,
+                    type_name: content::type_name(pool, &object),
+                    part: path.map_or_else(|_| format!("+ {}", pointer.offset), |path| path.text),
+                    to,
+                    is_weak: pointer.strength == durum_format::types::Strength::Weak,
+                });
+            }
+        });
+        // An object that contradicts its type is for `durum check`.
+        let _ = pointers;
+        Ok(())
+    })?;
+    Ok(Contents::Referrers {
+        address,
+        leads_to,
+        found,
+        all,
+    })
+}
+
+impl Contents {
+    pub(super) fn print(
+        &self,
+        pool: &str,
+        options: &Inspect,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::NoRoot => writeln!(out, "pool \"{pool}\" has no root object")?,
+            Self::Value { path, look } => {
+                writeln!(out, "{}: {look}", printable(path))?;
+                if look.cut > 0 {
+                    writeln!(
+                        out,
+                        "{} not followed (--depth {}, --objects {}, --elements {})",
+                        count(look.cut, "pointer"),
+                        options.depth,
+                        options.objects,
+                        options.elements
+                    )?;
+                }
+            }
+            Self::Objects { asked, found, all } => {
+                writeln!(
+                    out,
+                    "{} of type {}",
+                    count(*all, "object"),
+                    printable(asked)
+                )?;
+                for (object, look) in found {
+                    writeln!(out, "{:#x}, {}: {look}", object.start, size(object.size))?;
+                }
+                more(*all, found.len(), out)?;
+            }
+            Self::Referrers {
+                address,
+                leads_to,
+                found,
+                all,
+            } => {
+                writeln!(
+                    out,
+                    "{} to {address:#x}, {}",
+                    count(*all, "pointer"),
+                    printable(leads_to)
+                )?;
+                for referrer in found {
+                    let Referrer {
+                        object,
+                        type_name,
+                        part,
+                        to,
+                        is_weak,
+                    } = referrer;
+                    let arrow = if *is_weak { "~>" } else { "->" };
+                    let (name, part) = (printable(type_name), printable(part));
+                    writeln!(out, "{name} at {:#x}, {part} {arrow} {to:#x}", object.start)?;
+                }
+                more(*all, found.len(), out)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_to(&self, json: &mut Json) {
+        let address = |address: u64| json!(format!("{address:#x}"));
+        match self {
+            Self::NoRoot => json["value"] = Json::Null,
+            Self::Value { path, look } => {
+                json["path"] = json!(path);
+                json["address"] = address(look.address);
+                json["type"] = json!(look.type_name);
+                json["value"] = look.to_json();
+                json["pointers_cut"] = json!(look.cut);
+            }
+            Self::Objects { asked, found, all } => {
+                json["type"] = json!(asked);
+                json["count"] = json!(all);
+                let objects = found.iter().map(|(object, look)| {
+                    json!({
+                        "address": address(object.start),
+                        "bytes": object.size,
+                        "value": look.to_json(),
+                    })
+                });
+                json["objects"] = objects.collect();
+            }
+            Self::Referrers {
+                address: asked,
+                leads_to,
+                found,
+                all,
+            } => {
+                json["address"] = address(*asked);
+                json["leads_to"] = json!(leads_to);
+                json["count"] = json!(all);
+                let pointers = found.iter().map(|found| {
+                    json!({
+                        "address": address(found.object.start),
+                        "type": found.type_name,
+                        "part": found.part,
+                        "to": address(found.to),
+                        "weak": found.is_weak,
+                    })
+                });
+                json["pointers"] = pointers.collect();
+            }
+        }
+    }
+}
+
+fn more(all: u64, shown: usize, out: &mut dyn Write) -> Result<(), Failure> {
+    match all - shown as u64 {
+        0 => Ok(()),
+        more => Ok(writeln!(out, "… {} more (--objects)", grouped(more))?),
+    }
+}

@@ -1,0 +1,66 @@
+//! Types of C++ under the names that a programmer writes.
+
+use std::fmt::{self, Write};
+
+use cpp_demangle::Symbol;
+
+/// A name that grows longer than this is left as it is: nobody believes that it comes from a compiler.
+const LENGTH_MAX: usize = 1024;
+
+/// What stands before the name of a type.
+const BEFORE: &str = "typeinfo name for ";
+
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        self.0.push_str(part);
+        match self.0.len() <= LENGTH_MAX {
+            true => Ok(()),
+            false => Err(fmt::Error),
+        }
+    }
+}
+
+/// The name of a type as C++ has it, if it is what `typeid` gives: classes in namespaces, with their arguments.
+pub(super) fn for_people(name: &str) -> String {
+    let is_mangled = name.starts_with('N') && name.ends_with('E');
+    let written = is_mangled.then(|| demangled(name)).flatten();
+    written.unwrap_or_else(|| name.to_owned())
+}
+
+fn demangled(name: &str) -> Option<String> {
+    let symbol = Symbol::new(format!("_ZTS{name}")).ok()?;
+    let mut out = Bounded(String::new());
+    let options = cpp_demangle::DemangleOptions::new();
+    symbol.structured_demangle(&mut out, &options).ok()?;
+    out.0.strip_prefix(BEFORE).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_cpp_are_as_they_are_written() {
+        for (name, written) in [
+            ("N5durum6stringE", "durum::string"),
+            (
+                "N5durum3mapIiNS_6stringESt4lessIvEEE",
+                "durum::map<int, durum::string, std::less<void> >",
+            ),
+            ("Node", "Node"),
+            ("NE", "NE"),
+            ("N5durum", "N5durum"),
+            ("counted N1aE", "counted N1aE"),
+        ] {
+            assert_eq!(for_people(name), written);
+        }
+        // Each argument is twice the one before.
+        let mut name = "N1aIiiE".to_owned();
+        for at in 0..30 {
+            name = format!("N1aI{name}ES{}_E", at);
+        }
+        assert!(for_people(&name).len() <= name.len().max(LENGTH_MAX));
+    }
+}

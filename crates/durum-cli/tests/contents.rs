@@ -1,0 +1,231 @@
+//! `durum inspect` shows what a program means, without that program.
+
+mod support;
+
+use durum::typed::*;
+use serde_json::json;
+use support::*;
+
+durum::pool!(P);
+
+#[derive(PSafe)]
+#[repr(C, u8)]
+enum State {
+    Waiting,
+    Taken { by: u32 },
+}
+
+#[derive(PSafe)]
+#[repr(C)]
+struct Task {
+    name: PString<P>,
+    priority: u8,
+    state: State,
+    worker: Option<Parc<Worker, P>>,
+}
+
+#[derive(PSafe)]
+#[repr(C)]
+struct Worker {
+    name: PString<P>,
+    boss: Option<PWeak<Worker, P>>,
+}
+
+#[derive(PSafe, Root)]
+#[repr(C)]
+struct Jobs {
+    tasks: PHashMap<u64, Task, P>,
+    by_name: PBTreeMap<PString<P>, u64, P>,
+    history: PVec<PString<P>, P>,
+    total: PCell<u64, P>,
+    first: Option<Parc<Worker, P>>,
+}
+
+/// A closed store with a pool "words" of the typed interface.
+fn make_jobs(path: &std::path::Path) {
+    let root = P::open::<PMutex<Jobs, P>>(path, Flags::CREATE).unwrap();
+    P::transaction(|j| {
+        let mut jobs = root.lock(j);
+        let boss = Parc::new(
+            Worker {
+                name: PString::new("Ada", j),
+                boss: None,
+            },
+            j,
+        );
+        for number in 0..20_000_u64 {
+            let name = format!("job-{number}");
+            let task = Task {
+                name: PString::new(&name, j),
+                priority: (number % 7) as u8,
+                state: match number % 2 {
+                    0 => State::Waiting,
+                    _ => State::Taken { by: number as u32 },
+                },
+                worker: (number == 2203).then(|| {
+                    let name = PString::new("Bob\u{1b}[2J", j);
+                    let boss = Some(boss.downgrade(j));
+                    Parc::new(Worker { name, boss }, j)
+                }),
+            };
+            jobs.tasks.insert(number, task, j);
+            if number < 40 {
+                jobs.by_name.insert(PString::new(&name, j), number, j);
+            }
+        }
+        jobs.history.push(PString::new("", j), j);
+        jobs.history.push(PString::new(&"long ".repeat(50), j), j);
+        jobs.total.set(7, j);
+        jobs.first = Some(boss);
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_contents_are_shown_as_the_program_means_them() {
+    let dir = scratch();
+    let path = dir.path().join("store");
+    make_jobs(&path);
+    let before = contents(&path);
+    let list = succeeds(&["ls", text(&path), "--json"]).json();
+    let pool = list["pools"][0]["name"].as_str().unwrap();
+    let inspect = |arguments: &[&str]| {
+        let all = [&["inspect", text(&path), pool], arguments].concat();
+        succeeds(&all).out
+    };
+    let shown = inspect(&[]);
+    let line = |begin: &str| {
+        let mut lines = shown.lines().map(str::trim_start);
+        let found = lines.find(|line| line.starts_with(begin));
+        found
+            .unwrap_or_else(|| panic!("no {begin:?} in {shown}"))
+            .to_owned()
+    };
+    assert_eq!(line("root"), "root: Jobs {");
+    assert_eq!(line("tasks"), "tasks: map of 20,000 {");
+    assert_eq!(line("… 19,984"), "… 19,984 more");
+    assert_eq!(line("by_name"), "by_name: map of 40 {");
+    // In the order of the keys.
+    assert_eq!(line("\"job-0\""), "\"job-0\": 0,");
+    assert_eq!(line("\"job-10\""), "\"job-10\": 10,");
+    assert_eq!(
+        line("\"long"),
+        format!(
+            "\"{}\" … 186 more bytes,",
+            "long ".repeat(13).split_at(64).0
+        )
+    );
+    assert_eq!(line("total"), "total: 7,");
+    assert_eq!(
+        line("first"),
+        "first: -> Worker { name: \"Ada\", boss: None },"
+    );
+    assert_eq!(
+        inspect(&["--path", "root.tasks[2204]"]),
+        "root.tasks[2204]: Task { name: \"job-2204\", priority: 6, state: State::Waiting, worker: None }\n"
+    );
+    // What could move the cursor is escaped; what a weak pointer leads to is not followed.
+    let task = inspect(&["--path", "root.tasks[2203]"]);
+    assert!(task.contains(r#"name: "Bob\u{1b}[2J""#), "{task}");
+    assert!(task.contains("boss: ~> Worker at 0x"), "{task}");
+    assert!(task.contains("state: State::Taken { by: 2203 }"), "{task}");
+    assert_eq!(
+        inspect(&["--path", r#"root.by_name["job-7"]"#]),
+        "root.by_name[\"job-7\"]: 7\n"
+    );
+    assert_eq!(
+        inspect(&["--path", "root.tasks[2203].worker.boss.name"]),
+        "root.tasks[2203].worker.boss.name: \"Ada\"\n"
+    );
+    let all = inspect(&["--elements", "30000", "--objects", "30000"]);
+    assert!(
+        all.contains(" 19999: Task {") && !all.contains("more}"),
+        "{}",
+        all.len()
+    );
+    let found = inspect(&["--find", "Worker"]);
+    assert!(found.starts_with("2 objects of type Worker\n"), "{found}");
+    assert!(
+        found.contains("\"Ada\"") && found.contains("\"Bob"),
+        "{found}"
+    );
+    let ada = found.lines().find(|line| line.contains("Ada")).unwrap();
+    let address = ada.split(',').next().unwrap();
+    let to = inspect(&["--to", address]);
+    assert!(
+        to.starts_with(&format!("2 pointers to {address}, Worker")),
+        "{to}"
+    );
+    assert!(
+        to.contains("value.value.first.some -> ") && to.contains("boss.some ~> "),
+        "{to}"
+    );
+    let json = inspect(&["--path", "root.tasks[2203]", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["value"]["name"], "job-2203");
+    assert_eq!(json["value"]["state"], json!({ "Taken": { "by": 2203 } }));
+    assert_eq!(json["value"]["worker"]["value"]["name"], "Bob\u{1b}[2J");
+    let hidden = inspect(&["--redact"]) + &inspect(&["--redact", "--json"]);
+    for secret in ["job-", "Ada", "long", "Taken", ": 7,"] {
+        assert!(!hidden.contains(secret), "{secret} in {hidden}");
+    }
+    let refuse = |arguments: &[&str], why| {
+        let all = [&["inspect", text(&path), pool], arguments].concat();
+        fails(&all, 2, why);
+    };
+    refuse(
+        &["--path", "root.task"],
+        "there are: tasks, by_name, history, total, first",
+    );
+    refuse(
+        &["--path", "root.tasks[20000]"],
+        "none of its 20000 keys is that",
+    );
+    refuse(&["--path", "tasks"], "does not begin with `root`");
+    refuse(&["--find", "Wurker"], "there are: ");
+    refuse(&["--find", "Worker", "--raw"], "cannot be used with");
+    assert_eq!(contents(&path), before, "inspect changes nothing");
+}
+
+/// Structs of C, as `durum.h` declares them: a list is a chain, text ends at a zero, null pointers are vacant places.
+#[test]
+fn what_c_has_made_is_shown_as_c_means_it() {
+    let dir = scratch();
+    let path = dir.path().join("store");
+    make_store(&path);
+    let shown = succeeds(&["inspect", text(&path), "things"]).out;
+    let expected = format!(
+        "\
+root: root {{
+    list: -> chain by next [node {{ value: 11 }}, node {{ value: 22 }}, node {{ value: 33 }}],
+    ring: -> chain by next [node {{ value: 1 }}, node {{ value: 2 }}, -> root.ring[0]],
+    leaves: 6 places [
+        -> leaf {{
+            label: \"secret word\",
+            numbers: [-1, 2, -3, 4],
+            ratio: 0.5,
+            is_set: true,
+            padding: 7 bytes of zero,
+        }},
+        -> root.leaves[0],
+    ],
+    second: -> root.list[1],
+    inside: -> root.leaves[0].numbers[2],
+    bytes: -> 0x{} … 236 more bytes,
+}}
+",
+        "ab".repeat(64)
+    );
+    assert_eq!(shown, expected);
+    let value = succeeds(&[
+        "inspect",
+        text(&path),
+        "things",
+        "--path",
+        "root.list[2].value",
+    ]);
+    assert_eq!(value.out, "root.list[2].value: 33\n");
+    let shown = succeeds(&["inspect", text(&path), "things", "--elements", "2"]).out;
+    assert!(shown.contains("node { value: 22 }, … more]"), "{shown}");
+    assert!(shown.contains("1 pointer not followed"), "{shown}");
+}
