@@ -8,6 +8,7 @@
 mod code;
 mod content;
 mod sections;
+mod successors;
 
 use durum_format::catalog::Catalog;
 use durum_format::consts::{GRANULE, UNIT};
@@ -30,12 +31,13 @@ use zerocopy::IntoBytes;
 pub use code::code;
 pub use content::content;
 pub use sections::sections;
+pub use successors::successors_of as successors;
 
 /// A function to fuzz.
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their corpora.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("puddle_header", puddle_header),
     ("heap", heap),
     ("log_bytes", log_bytes),
@@ -46,6 +48,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("code", code),
     ("types", types),
     ("content", content),
+    ("successors", successors),
     ("catalog", catalog),
     ("registry", registry),
     ("export", export),

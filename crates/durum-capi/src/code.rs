@@ -147,7 +147,7 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::ReadOnly { .. } => DURUM_E_READ_ONLY,
         Error::Forked => DURUM_E_FORKED,
         Error::ObjectSize { .. } => DURUM_E_OBJECT_SIZE,
-        Error::RootType { .. } => DURUM_E_ROOT_TYPE,
+        Error::RootType { .. } | Error::OldRootType { .. } => DURUM_E_ROOT_TYPE,
         Error::RootPending { .. } => DURUM_E_ROOT_PENDING,
         Error::SectionEngine { .. } => DURUM_E_SECTION_ENGINE,
         Error::TransactionTooLarge { .. } => DURUM_E_TX_SIZE,

@@ -1,5 +1,7 @@
 //! `#[durum(...)]`.
 
+use proc_macro2::Span;
+use syn::spanned::Spanned;
 use syn::{Attribute, Error, LitStr, Type};
 
 /// What `#[durum(...)]` on a type says.
@@ -9,6 +11,8 @@ pub struct Attributes {
     pub name: Option<LitStr>,
     /// The pool, where the fields do not tell.
     pub pool: Option<Type>,
+    /// Names in the store that it had before.
+    pub was: Vec<LitStr>,
 }
 
 impl Attributes {
@@ -27,9 +31,14 @@ impl Attributes {
                     if found.pool.replace(meta.value()?.parse()?).is_some() {
                         return Err(meta.error("the pool is said twice"));
                     }
+                } else if meta.path.is_ident("was") {
+                    let was: LitStr = meta.value()?.parse()?;
+                    check_name(&was)?;
+                    found.was.push(was);
                 } else {
-                    return Err(meta
-                        .error("durum knows `name = \"...\"` and `pool = P` here, nothing else"));
+                    return Err(meta.error(
+                        "durum knows `name = \"...\"`, `was = \"...\"` and `pool = P` here, nothing else",
+                    ));
                 }
                 Ok(())
             });
@@ -39,15 +48,39 @@ impl Attributes {
     }
 }
 
-/// Fields and variants have no attributes of durum; one that stands there was meant for something.
-pub fn refuse(attributes: &[Attribute], errors: &mut Vec<Error>) {
-    let misplaced = attributes.iter().filter(|it| it.path().is_ident("durum"));
-    errors.extend(misplaced.map(|attribute| {
-        Error::new_spanned(
-            attribute,
-            "`#[durum(...)]` goes before the type, not into it",
-        )
-    }));
+/// What `#[durum(...)]` on a field or a variant says.
+#[derive(Default)]
+pub struct PartAttributes {
+    /// Names that it had before.
+    pub was: Vec<LitStr>,
+    /// Where the field says that it may take the place of reserved bytes.
+    pub in_reserved: Option<Span>,
+}
+
+impl PartAttributes {
+    /// Of the attributes of a field, or of a variant, those of durum.
+    pub fn parse(attributes: &[Attribute], is_field: bool, errors: &mut Vec<Error>) -> Self {
+        let mut found = Self::default();
+        for attribute in attributes.iter().filter(|it| it.path().is_ident("durum")) {
+            let parsed = attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("was") {
+                    let was: LitStr = meta.value()?.parse()?;
+                    check_characters(&was)?;
+                    found.was.push(was);
+                } else if is_field && meta.path.is_ident("in_reserved") {
+                    found.in_reserved = Some(meta.path.span());
+                } else {
+                    return Err(meta.error(match is_field {
+                        true => "durum knows `was = \"...\"` and `in_reserved` here; all else goes before the type",
+                        false => "durum knows `was = \"...\"` here; all else goes before the type",
+                    }));
+                }
+                Ok(())
+            });
+            errors.extend(parsed.err());
+        }
+        found
+    }
 }
 
 /// Bytes that a name may have.
@@ -87,12 +120,23 @@ pub fn is_reserved(name: &str) -> bool {
 }
 
 /// The rules of docs/format/types.md, which would otherwise be found broken at the first use of the type only.
-fn check_name(literal: &LitStr) -> syn::Result<()> {
+fn check_characters(literal: &LitStr) -> syn::Result<()> {
     let name = literal.value();
     let fine = |char: char| !char.is_control() && char != '"' && char != '\\';
-    let problem = if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fine) {
-        "the name must have 1 to 255 bytes, none of them a control character, '\"' or '\\'"
-    } else if PRIMITIVES.contains(&name.as_str()) {
+    match name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fine) {
+        false => Ok(()),
+        true => Err(Error::new_spanned(
+            literal,
+            "the name must have 1 to 255 bytes, none of them a control character, '\"' or '\\'",
+        )),
+    }
+}
+
+/// The same for the name of a type.
+fn check_name(literal: &LitStr) -> syn::Result<()> {
+    check_characters(literal)?;
+    let name = literal.value();
+    let problem = if PRIMITIVES.contains(&name.as_str()) {
         "this is the name of a primitive; choose another one"
     } else if is_reserved(&name) {
         "durum describes types of its own by this name; choose another one"
@@ -125,6 +169,24 @@ mod tests {
         assert!(errors.is_empty());
         assert_eq!(found.name.unwrap().value(), "index::Node");
         assert_eq!(found.pool.to_token_stream().to_string(), "crate :: P");
+    }
+
+    #[test]
+    fn parts_have_former_names_and_fields_may_lie_in_reserved_bytes() {
+        let attribute: Attribute = parse_quote!(#[durum(was = "a", was = "b", in_reserved)]);
+        let mut errors = Vec::new();
+        let found = PartAttributes::parse(std::slice::from_ref(&attribute), true, &mut errors);
+        let was: Vec<_> = found.was.iter().map(LitStr::value).collect();
+        assert_eq!(
+            (was, found.in_reserved.is_some()),
+            (vec!["a".to_owned(), "b".to_owned()], true)
+        );
+        assert!(errors.is_empty());
+        PartAttributes::parse(&[attribute], false, &mut errors);
+        PartAttributes::parse(&[parse_quote!(#[durum(was = "")])], true, &mut errors);
+        let told: Vec<_> = errors.iter().map(Error::to_string).collect();
+        assert!(told[0].contains("before the type") && told[1].contains("1 to 255 bytes"));
+        assert!(errors_of(parse_quote!(#[durum(was = "PString")])).contains("of its own"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use syn::{
     TypeParamBound, Visibility, WherePredicate,
 };
 
-use crate::attributes::{self, Attributes};
+use crate::attributes::{Attributes, PartAttributes};
 
 /// A struct or enum. `Self` in its field types, bounds and discriminants is replaced by the type, so that they mean the
 /// same in items of their own.
@@ -35,11 +35,15 @@ pub struct Field {
     /// Its name or number.
     pub member: Member,
     pub ty: Type,
+    /// What `#[durum(...)]` says.
+    pub attributes: PartAttributes,
 }
 
 /// A variant of an enum.
 pub struct Variant {
     pub ident: Ident,
+    /// What `#[durum(...)]` says.
+    pub attributes: PartAttributes,
     pub fields: Vec<Field>,
     /// The discriminant, where it is said.
     pub discriminant: Option<Expr>,
@@ -205,8 +209,9 @@ impl Field {
             .into_iter()
             .zip(fields)
             .map(|(member, field)| {
-                attributes::refuse(&field.attrs, errors);
+                let attributes = PartAttributes::parse(&field.attrs, true, errors);
                 Self {
+                    attributes,
                     visibility: field.vis,
                     member: generated_member(member),
                     ty: field.ty,
@@ -244,10 +249,11 @@ impl Field {
 
 impl Variant {
     fn parse(variant: syn::Variant, errors: &mut Vec<Error>) -> Self {
-        attributes::refuse(&variant.attrs, errors);
+        let attributes = PartAttributes::parse(&variant.attrs, false, errors);
         let mut ident = variant.ident;
         ident.set_span(generated_at(ident.span()));
         Self {
+            attributes,
             ident,
             fields: Field::parse_all(variant.fields, errors),
             discriminant: variant.discriminant.map(|(_, value)| value),

@@ -14,7 +14,11 @@ pub fn described(item: &Item, repr: Option<&Repr>) -> TokenStream {
     let ty = item.ty();
     let generics = item.generics_with(&quote!(::durum::typed::__private::PSafe));
     let (parameters, _, condition) = generics.split_for_impl();
-    let name = name(item);
+    let name = named(item, None);
+    let formers = item.attributes.was.iter();
+    let formers: Vec<_> = formers
+        .map(|former| named(item, Some(&former.value())))
+        .collect();
     let tree = match (&item.body, repr) {
         (Body::Enum(variants), Some(Repr::Enum(tag))) => tagged::variants(&ty, variants, tag),
         (Body::Struct(fields), Some(_)) => structure(&ty, fields),
@@ -44,7 +48,8 @@ pub fn described(item: &Item, repr: Option<&Repr>) -> TokenStream {
                 let __name = ::durum::typed::__private::Cow::into_owned(#name);
                 let __size = ::core::mem::size_of::<#ty>() as ::core::primitive::u64;
                 let __align = ::core::mem::align_of::<#ty>() as ::core::primitive::u64;
-                #tree
+                let __type = { #tree };
+                __type #(.was(&[::core::convert::AsRef::<::core::primitive::str>::as_ref(&#formers)]))*
             }
 
             #description
@@ -60,11 +65,12 @@ fn structure(ty: &TokenStream, members: &[Field]) -> TokenStream {
     quote!(::durum::typed::__private::Type::structure(__name, __size, __align, #fields))
 }
 
-/// The name in the store as a `Cow`: `Pair<u64,8>`.
-fn name(item: &Item) -> TokenStream {
-    let base = match &item.attributes.name {
-        Some(name) => name.value(),
-        None => unraw(&item.ident),
+/// The name in the store as a `Cow`, or one that it had before: `Pair<u64,8>`.
+fn named(item: &Item, former: Option<&str>) -> TokenStream {
+    let base = match (former, &item.attributes.name) {
+        (Some(former), _) => former.to_owned(),
+        (None, Some(name)) => name.value(),
+        (None, None) => unraw(&item.ident),
     };
     let arguments: Vec<_> = item
         .generics
@@ -114,7 +120,7 @@ mod tests {
     use crate::tests::item;
 
     fn name_of(source: &str) -> String {
-        name(&item(source)).to_string()
+        named(&item(source), None).to_string()
     }
 
     #[test]

@@ -4,9 +4,9 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Error, Type};
 
-use crate::item::{self, Field, Item, generated_at, unraw};
+use crate::item::{self, Body, Field, Item, generated_at, unraw};
 use crate::repr::{Refusal, Repr};
-use crate::{attributes, layout, owners, threads};
+use crate::{attributes, fields, layout, owners, tagged, threads};
 
 /// All that makes a type `PSafe`. A layout that is not fixed is told beside that: what else uses the type is right, and
 /// the compiler has nothing to say about it.
@@ -37,6 +37,7 @@ pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let psafe = psafe(&item, repr.as_ref());
     let no_drop = no_drop(&item);
     let one_pool = one_pool(&item);
+    let zeros = zeros(&item);
     Ok(quote! {
         #[doc(hidden)]
         const _: () = {
@@ -46,6 +47,7 @@ pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
             #psafe
             #no_drop
             #one_pool
+            #zeros
         };
     })
 }
@@ -81,6 +83,11 @@ fn psafe(item: &Item, repr: Option<&Repr>) -> TokenStream {
     let fields: Vec<_> = item.fields().map(Field::as_psafe).collect();
     let owners = owners::sum(item);
     let kind = kind(item, repr);
+    let zero_is_value = match (&item.body, repr) {
+        (Body::Struct(_), _) => quote!(true #(&& #fields::ZERO_IS_VALUE)*),
+        (Body::Enum(variants), Some(Repr::Enum(tag))) => tagged::zero_is_value(variants, tag),
+        (Body::Enum(_), _) => quote!(false),
+    };
     quote! {
         #[automatically_derived]
         unsafe impl #parameters ::durum::typed::__private::PSafe for #ty #condition {
@@ -91,6 +98,7 @@ fn psafe(item: &Item, repr: Option<&Repr>) -> TokenStream {
             const WORDS: ::core::primitive::bool = false #(|| #fields::WORDS)*;
             const POOL: ::durum::typed::__private::PoolId =
                 ::durum::typed::__private::PoolId::ANY #(.and(#fields::POOL))*;
+            const ZERO_IS_VALUE: ::core::primitive::bool = #zero_is_value;
 
             #[inline]
             fn owners(&self) -> ::core::primitive::i64 {
@@ -161,6 +169,15 @@ fn one_pool(item: &Item) -> Option<TokenStream> {
             const _: () = <#ty as ::durum::typed::__private::PSafe>::POOL.assert_one();
         }
     })
+}
+
+/// Zero is a value of each field that may take the place of reserved bytes. Of a generic type that is seen where it is
+/// used.
+fn zeros(item: &Item) -> TokenStream {
+    let is_seen_here = item.generics.params.is_empty();
+    let checks = item.fields().filter_map(fields::zero_is_value);
+    let checks: Vec<_> = checks.filter(|_| is_seen_here).collect();
+    quote!(#(const _: () = #checks;)*)
 }
 
 /// A trait that everything with a destructor implements, and this type, too: with a destructor, it would do so twice.

@@ -12,7 +12,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::fields::fields;
-use crate::item::{Variant, unraw};
+use crate::item::{Field, Variant, unraw};
 use crate::repr::Tag;
 
 /// The tree of an enum.
@@ -25,6 +25,7 @@ pub fn variants(ty: &TokenStream, variants: &[Variant], tag: &Tag) -> TokenStrea
     let unsigned = tag.unsigned();
     let cases = variants.iter().enumerate().map(|(index, variant)| {
         let name = unraw(&variant.ident);
+        let was = &variant.attributes.was;
         let discriminant = discriminant(index);
         let fields = fields(
             variant
@@ -37,6 +38,7 @@ pub fn variants(ty: &TokenStream, variants: &[Variant], tag: &Tag) -> TokenStrea
             ::durum::typed::__private::Case {
                 discriminant: #discriminant as #unsigned as ::core::primitive::u64,
                 name: <::durum::typed::__private::String as ::core::convert::From<&::core::primitive::str>>::from(#name),
+                was: ::std::vec![#(<::durum::typed::__private::String as ::core::convert::From<&::core::primitive::str>>::from(#was)),*],
                 fields: #fields,
             }
         }
@@ -55,6 +57,7 @@ pub fn variants(ty: &TokenStream, variants: &[Variant], tag: &Tag) -> TokenStrea
         let __payload = #payload;
         ::durum::typed::__private::Type::Variants(::durum::typed::__private::Variants {
             name: __name,
+            was: ::std::vec![],
             size: __size,
             align: __align,
             tag_offset: 0,
@@ -148,6 +151,20 @@ fn case(index: usize) -> Ident {
 
 fn discriminant(index: usize) -> Ident {
     format_ident!("__DISCRIMINANT_{index}")
+}
+
+/// Whether zero is a value: the case whose discriminant that is has no fields but such of which it is one.
+pub fn zero_is_value(variants: &[Variant], tag: &Tag) -> TokenStream {
+    let discriminants = discriminants(variants, tag);
+    let cases = variants.iter().enumerate().map(|(index, variant)| {
+        let discriminant = discriminant(index);
+        let fields = variant.fields.iter().map(Field::as_psafe);
+        quote!((#discriminant == 0 #(&& #fields::ZERO_IS_VALUE)*))
+    });
+    quote!({
+        #discriminants
+        false #(|| #cases)*
+    })
 }
 
 /// A constant for each variant: what it says, else one more than the one before.

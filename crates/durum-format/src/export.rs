@@ -14,12 +14,15 @@ use crate::registry::state::by_hex;
 use crate::registry::{PoolRecord, PuddleRecord, State};
 use crate::store::StoreHeader;
 use crate::text::{FirstLine, hex};
+use crate::types::{Meanings, text_has_history};
 use crate::{EngineKind, Uuid};
 
 /// The name of the file. In an export each puddle's file has the puddle's uuid as its name.
 pub const FILE_NAME: &str = "durum.export";
-/// The version that this build writes and reads.
-pub const VERSION: u32 = 1;
+/// The newest version that this build writes and reads.
+pub const VERSION: u32 = 2;
+/// The version of manifests in which no type has a history: older builds read them.
+pub const VERSION_MIN: u32 = 1;
 /// So many bytes of the file tell by [`length`] how long it is.
 pub const BEGINNING_BYTES: u64 = 128;
 /// A manifest is never longer: more than a million puddles.
@@ -57,6 +60,9 @@ pub struct ExportedPool {
     pub engine: EngineKind,
     /// The puddle with its root object.
     pub root_puddle: Uuid,
+    /// What the ids of types mean that its program has changed.
+    #[serde(default, skip_serializing_if = "Meanings::is_empty")]
+    pub meanings: Meanings,
 }
 
 /// A puddle of an export.
@@ -120,6 +126,7 @@ impl Manifest {
                 root_puddle: pool.root_puddle,
                 rights: None,
                 damage: None,
+                meanings: pool.meanings.clone(),
             };
             (*uuid, record)
         });
@@ -144,6 +151,15 @@ impl Manifest {
         state.validate()
     }
 
+    /// The version of its file: the oldest that can say this.
+    fn version(&self) -> u32 {
+        let has_history = self.types.values().any(|text| text_has_history(text));
+        match has_history || self.pools.values().any(|pool| !pool.meanings.is_empty()) {
+            true => VERSION,
+            false => VERSION_MIN,
+        }
+    }
+
     /// The file that says it.
     ///
     /// # Errors
@@ -151,7 +167,7 @@ impl Manifest {
     pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
         self.validate()?;
         let body = self.body()?;
-        let line = FirstLine::encode(FIRST_WORDS, VERSION, body.len(), crc32c(&body));
+        let line = FirstLine::encode(FIRST_WORDS, self.version(), body.len(), crc32c(&body));
         let mut bytes = line.into_bytes();
         bytes.extend_from_slice(&body);
         Ok(bytes)
@@ -185,7 +201,7 @@ pub fn length(beginning: &[u8]) -> Result<u64, FormatError> {
 }
 
 fn first_line(bytes: &[u8]) -> Result<FirstLine, FormatError> {
-    FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION..=VERSION, bytes)
+    FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION_MIN..=VERSION, bytes)
 }
 
 /// Reads and checks a whole file.
@@ -214,7 +230,7 @@ pub fn parse(bytes: &[u8]) -> Result<Manifest, FormatError> {
     let manifest: Manifest =
         serde_json::from_slice(body).map_err(|error| damaged(error.to_string()))?;
     // One manifest has one text.
-    if manifest.body()? != body {
+    if manifest.body()? != body || manifest.version() != line.version {
         return Err(damaged(
             "it is not written as this version writes it".to_owned(),
         ));

@@ -128,6 +128,10 @@ pub(crate) mod hex {
     }
 }
 
+/// A number that is a key, or a value of a map.
+#[derive(PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Hex(#[serde(with = "hex")] pub(crate) u64);
+
 /// A mode of a file as four octal digits, as people write it.
 pub(crate) mod octal {
     use serde::{Deserialize, Deserializer, Serializer};

@@ -34,7 +34,7 @@ use durum_format::section::{
 };
 use durum_format::store::StoreHeader;
 use durum_format::twin::{self, SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage};
-use durum_format::types::type_id;
+use durum_format::types::{Meanings, type_id};
 use durum_format::{DEFAULT_BASE, EngineKind, SPACE_SIZE, UNIT};
 use fuzz::TARGETS;
 use replay::{corpus, corpus_dir, first_failure, hex_of};
@@ -44,6 +44,22 @@ const TYPES: [&str; 4] = [
     "struct \"Node\"(16,8){0:\"value\":i64;8:\"next\":*0;}\n",
     "struct \"T\"(16,8){0:\"len\":u16;8:\"any\":~any;16:\"p\":[*1;field \"len\"];}\n[char;tail]\n",
     "variants \"V\"(24,8,tag 0,1){0:\"A\"{}1:\"B\"{8:\"x\":[*0;2];}}\n",
+];
+
+/// Types, and what they may become.
+const CHANGES: [(&str, &str); 3] = [
+    (
+        "struct \"Q\"(8,8){0:\"first\":*1;}\nstruct \"T\"(24,8){0:\"n\":u64;8:\"later\":reserved(16,1);}\n",
+        "struct \"Q\"(8,8){0:\"first\":*1;}\nstruct \"J\" was \"T\"(24,8){0:\"m\" was \"n\":u64;8:\"p\":*1 in reserved;16:\"later\":reserved(8,1);}\n",
+    ),
+    (
+        "variants \"V\"(16,8,tag 0,1){0:\"A\"{}3:\"B\"{8:\"x\":*0;}}\n",
+        "variants \"V\"(16,8,tag 0,1){0:\"Z\" was \"A\"{}1:\"C\"{8:\"y\":~0;}3:\"B\"{8:\"x\":*0;}}\n",
+    ),
+    (
+        "struct \"P<T>\"(8,8){0:\"n\":u32;8:\"a\":[*1;field \"n\"];}\nstruct \"T\"(1,1){0:\"x\":reserved(1,1);}\n",
+        "struct \"P<J>\"(8,8){0:\"m\" was \"n\":u32;8:\"a\":[*1;field \"m\"];}\nstruct \"J\" was \"T\"(1,1){0:\"x\":bool in reserved;}\n",
+    ),
 ];
 
 /// Small valid inputs, by target.
@@ -236,6 +252,13 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             .into_iter()
             .map(|(data, _)| data)
             .collect(),
+        "successors" => CHANGES
+            .into_iter()
+            .map(|(was, is)| {
+                let object = [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x20].repeat(6);
+                [was.as_bytes(), &[0], is.as_bytes(), &[0], &object].concat()
+            })
+            .collect(),
         "catalog" => {
             let file = catalog().encode().unwrap();
             let body = file.iter().position(|byte| *byte == b'\n').unwrap() + 1;
@@ -413,6 +436,7 @@ fn manifest() -> Manifest {
         name: "pool".into(),
         engine: EngineKind::Hybrid,
         root_puddle: uuid(3),
+        meanings: Meanings::default(),
     };
     let puddle = ExportedPuddle {
         owner: uuid(2),
@@ -461,6 +485,7 @@ fn registry() -> State {
                     mode: 0o640,
                 }),
                 damage: None,
+                meanings: Meanings::default(),
             },
         ),
         Change::PutClient(uuid(5)),

@@ -32,6 +32,7 @@ fn queue(size: u64, task: Vec<Field<String>>) -> Descriptor {
         size,
         align: 8,
         fields: task,
+        was: Vec::new(),
     };
     let array = Type::Array {
         element: Box::new(Type::Struct(task.clone())),
@@ -114,6 +115,7 @@ fn what_is_another_number_or_lies_elsewhere_is_told_by_its_way() {
 fn a_list_ends_and_cases_have_their_numbers() {
     let node = |cases: Vec<Case<String>>| {
         let state = Type::Variants(Variants {
+            was: Vec::new(),
             name: "State".to_owned(),
             size: 16,
             align: 8,
@@ -128,6 +130,7 @@ fn a_list_ends_and_cases_have_their_numbers() {
         declared(vec![Type::structure("Node", 24, 8, fields)])
     };
     let case = |discriminant, name: &str, fields| Case {
+        was: Vec::new(),
         discriminant,
         name: name.to_owned(),
         fields,

@@ -6,7 +6,7 @@ use common::{flips, uuid};
 use durum_format::export::{BYTES_MAX, ExportedPool, ExportedPuddle, Manifest, length, parse, sum};
 use durum_format::puddle::PuddleKind;
 use durum_format::store::StoreHeader;
-use durum_format::types::type_id;
+use durum_format::types::{Meanings, type_id};
 use durum_format::{DEFAULT_BASE, EngineKind, Fault, SPACE_SIZE, UNIT};
 
 const TYPE: &str = "u64\n";
@@ -85,6 +85,7 @@ fn manifest() -> Manifest {
                 name: "words".into(),
                 engine: EngineKind::Twin,
                 root_puddle: uuid(0x30),
+                meanings: Meanings::default(),
             },
         )]
         .into(),
@@ -111,7 +112,7 @@ fn every_changed_or_missing_byte_is_refused() {
         assert!(parse(&MANIFEST.as_bytes()[..cut]).is_err(), "{cut}");
     }
     assert!(parse(format!("{MANIFEST}x").as_bytes()).is_err());
-    let newer = MANIFEST.replacen("export 1", "export 2", 1);
+    let newer = MANIFEST.replacen("export 1", "export 3", 1);
     assert_eq!(
         parse(newer.as_bytes()).unwrap_err().fault(),
         Fault::OtherVersion
@@ -159,4 +160,39 @@ fn what_contradicts_itself_is_refused() {
 fn a_sum_is_that_of_all_parts_together() {
     assert_eq!(sum([&b"123456789"[..]]), 0xe306_9283);
     assert_eq!(sum([&b"1234"[..], b"", b"56789"]), 0xe306_9283);
+}
+
+/// Types that may change, and those that did, are of version 2, which older builds refuse.
+#[test]
+fn types_with_a_history_are_of_version_2() {
+    let mut reserved = manifest();
+    let old = "struct \"T\"(8,8){0:\"later\":reserved(8,1);}\n";
+    let new = "struct \"T\"(8,8){0:\"n\":u64 in reserved;}\n";
+    let ids = [old, new].map(type_id);
+    reserved.types.insert(ids[0], old.to_owned());
+    let mut changed = reserved.clone();
+    let meanings = Meanings::new([(ids[0], ids[1])].into());
+    for pool in changed.pools.values_mut() {
+        pool.meanings = meanings.clone().unwrap();
+    }
+    assert!(
+        changed
+            .validate()
+            .unwrap_err()
+            .to_string()
+            .contains("not registered")
+    );
+    changed.types.insert(ids[1], new.to_owned());
+    for manifest in [reserved, changed] {
+        let bytes = manifest.encode().unwrap();
+        assert!(bytes.starts_with(b"durum export 2 "));
+        assert_eq!(parse(&bytes), Ok(manifest));
+        let older = [b"durum export 1 ".as_slice(), &bytes[15..]].concat();
+        assert!(
+            parse(&older)
+                .unwrap_err()
+                .to_string()
+                .contains("as this version")
+        );
+    }
 }

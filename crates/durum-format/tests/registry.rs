@@ -12,7 +12,7 @@ use durum_format::registry::{
     parse, salvage, snapshot_version,
 };
 use durum_format::store::StoreHeader;
-use durum_format::types::type_id;
+use durum_format::types::{Meanings, type_id};
 use durum_format::{DEFAULT_BASE, EngineKind, Fault, FormatError, SPACE_SIZE, UNIT, Uuid};
 use proptest::prelude::*;
 
@@ -68,6 +68,7 @@ fn steps() -> Vec<Vec<Change>> {
                     root_puddle: uuid(0x40),
                     rights: Some(RIGHTS),
                     damage: None,
+                    meanings: Meanings::default(),
                 },
             ),
             Change::PutPuddle(uuid(0x40), root),
@@ -204,6 +205,65 @@ fn version_1_is_read_and_may_not_say_more() {
         let (bytes, _) = file(&steps, folded);
         let error = parse(&older(&bytes)).unwrap_err();
         assert!(error.to_string().contains("version 1"), "{error}");
+    }
+}
+
+/// What older builds cannot follow is of a version that they refuse.
+#[test]
+fn types_that_may_change_and_what_became_of_them_are_of_version_4() {
+    let case = |cases: &str| format!("variants \"V\"(1,1,tag 0,1){{0:\"A\"{{}}{cases}}}\n");
+    let texts = [case(""), case("1:\"B\"{}")];
+    let ids = [0, 1].map(|index| type_id(&texts[index]));
+    let all = steps();
+    let mut state = after(&all, all.len());
+    assert_eq!(snapshot_version(&state), registry::VERSION_RIGHTS);
+    let record = PoolRecord {
+        meanings: Meanings::new([(ids[0], ids[1])].into()).unwrap(),
+        ..state.pools[&uuid(POOL)].clone()
+    };
+    let put_types = [0, 1].map(|index| Change::PutType(ids[index], texts[index].clone()));
+    let changed = Change::PutPool(uuid(POOL), record);
+    assert_eq!(put_types[0].version_needed(), registry::VERSION_MIN);
+    assert_eq!(changed.version_needed(), registry::VERSION_MEANINGS);
+    state.commit(std::slice::from_ref(&changed));
+    let error = state.validate().unwrap_err();
+    assert!(error.to_string().contains("not registered"), "{error}");
+    state.commit(&put_types);
+    let bytes = encode_snapshot(&state).unwrap();
+    let said = format!(
+        "\"meanings\": {{\n        \"{:#x}\": \"{:#x}\"\n      }}",
+        ids[0], ids[1]
+    );
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(
+        text.starts_with("durum registry 4 ") && text.contains(&said),
+        "{text}"
+    );
+    let (bytes, _) = file(
+        &[&all[..], &[put_types.to_vec(), vec![changed]]].concat(),
+        all.len(),
+    );
+    let error = parse(&bytes).unwrap_err();
+    assert!(error.to_string().contains("version 2"), "{error}");
+
+    // Former names and reserved bytes, and not what names only look like.
+    for (text, version) in [
+        (
+            "struct \"was\"(8,8){0:\"reserved(8,8)\":u64;}\n",
+            registry::VERSION_MIN,
+        ),
+        (
+            "struct \"a\" was \"b\"(8,8){}\n",
+            registry::VERSION_MEANINGS,
+        ),
+        ("reserved(8,8)\n", registry::VERSION_MEANINGS),
+        (
+            "struct \"a\"(8,8){0:\"n\":u64 in reserved;}\n",
+            registry::VERSION_MEANINGS,
+        ),
+    ] {
+        let put = Change::PutType(type_id(text), text.to_owned());
+        assert_eq!(put.version_needed(), version, "{text}");
     }
 }
 
@@ -618,8 +678,8 @@ fn a_record_that_is_not_the_next_one_is_damage() {
 #[test]
 fn a_newer_registry_is_refused_by_its_version_and_a_foreign_one_as_such() {
     for parsed in [
-        parse(b"durum registry 4 whatever follows\n").map(|_| ()),
-        Room::of(b"durum registry 4 whatever follows\n").map(|_| ()),
+        parse(b"durum registry 5 whatever follows\n").map(|_| ()),
+        Room::of(b"durum registry 5 whatever follows\n").map(|_| ()),
     ] {
         let newer = parsed.unwrap_err();
         assert_eq!(newer.fault(), Fault::OtherVersion, "{newer}");
@@ -918,6 +978,7 @@ fn the_reserve_holds_the_removal_of_everything() {
                             root_puddle: uuid,
                             rights: Some(RIGHTS),
                             damage: None,
+                            meanings: Meanings::default(),
                         },
                     ));
                     put.push(Change::PutGrant(client, pool));

@@ -34,6 +34,7 @@ fn resolve(types: &[Type<String>], name: &str) -> Descriptor {
 /// A map with what there is: variants, arrays of all three kinds, nested structs, every kind of pointer.
 fn table() -> Vec<Type<String>> {
     let slot = Type::Variants(Variants {
+        was: Vec::new(),
         name: "Slot".into(),
         size: 24,
         align: 8,
@@ -41,11 +42,13 @@ fn table() -> Vec<Type<String>> {
         tag_width: 1,
         cases: vec![
             Case {
+                was: Vec::new(),
                 discriminant: 0,
                 name: "Empty".into(),
                 fields: vec![],
             },
             Case {
+                was: Vec::new(),
                 discriminant: 1,
                 name: "One".into(),
                 fields: vec![
@@ -54,6 +57,7 @@ fn table() -> Vec<Type<String>> {
                 ],
             },
             Case {
+                was: Vec::new(),
                 discriminant: 2,
                 name: "Pair".into(),
                 fields: vec![Field::new(
@@ -315,12 +319,14 @@ fn impossible_types_are_refused() {
     let tail = |count: Count| number(Primitive::U8).array(count);
     let of_case = |fields| {
         Type::Variants(Variants {
+            was: Vec::new(),
             name: "X".into(),
             size: 16,
             align: 8,
             tag_offset: 0,
             tag_width: 1,
             cases: vec![Case {
+                was: Vec::new(),
                 discriminant: 1,
                 name: "A".into(),
                 fields,
@@ -329,11 +335,13 @@ fn impossible_types_are_refused() {
     };
     let tag = |tag_offset, tag_width, discriminant| {
         let cases = vec![Case {
+            was: Vec::new(),
             discriminant,
             name: "A".into(),
             fields: vec![],
         }];
         Type::Variants(Variants {
+            was: Vec::new(),
             name: "X".into(),
             size: 16,
             align: 8,
@@ -432,11 +440,13 @@ fn deeply_nested_variants_are_read_in_no_time() {
         let size = 16 + level * 8;
         let fields = vec![Field::new("inner", 8, ty)];
         let cases = vec![Case {
+            was: Vec::new(),
             discriminant: 0,
             name: "C".into(),
             fields,
         }];
         ty = Type::Variants(Variants {
+            was: Vec::new(),
             name: format!("V{level}"),
             size,
             align: 8,
@@ -541,6 +551,7 @@ fn pointers_are_found_in_arrays_cases_and_tails() {
 
 fn case(discriminant: u64, name: &str, fields: Vec<Field<String>>) -> Case<String> {
     Case {
+        was: Vec::new(),
         discriminant,
         name: name.into(),
         fields,
@@ -563,6 +574,7 @@ fn volatile_parts_are_found_in_arrays_and_cases() {
         )
     };
     let either = Type::Variants(Variants {
+        was: Vec::new(),
         name: "Either".into(),
         size: 24,
         align: 8,
@@ -610,6 +622,7 @@ fn volatile_parts_are_found_in_arrays_and_cases() {
 fn a_place_of_an_array_without_an_element_has_no_pointers() {
     let mut declared = Declarations::new();
     let either = Type::Variants(Variants {
+        was: Vec::new(),
         name: "Either".into(),
         size: 16,
         align: 8,
@@ -819,12 +832,14 @@ fn laid_out(name: String, members: Vec<Type<String>>, is_variants: bool) -> Type
         return Type::structure(name, size, 8, fields);
     }
     let empty = Case {
+        was: Vec::new(),
         discriminant: 0,
         name: "Zero".into(),
         fields: vec![],
     };
     let cases = vec![
         Case {
+            was: Vec::new(),
             discriminant: 9,
             name: "Nine".into(),
             fields,
@@ -832,6 +847,7 @@ fn laid_out(name: String, members: Vec<Type<String>>, is_variants: bool) -> Type
         empty,
     ];
     Type::Variants(Variants {
+        was: Vec::new(),
         name,
         size,
         align: 8,

@@ -342,6 +342,7 @@ fn convert(ty: &Type<usize>) -> Result<Type<String>, String> {
         Type::Pointer { .. } => Type::pointer(PROXY),
         Type::Struct(Struct {
             name,
+            was,
             size,
             align,
             fields,
@@ -349,16 +350,32 @@ fn convert(ty: &Type<usize>) -> Result<Type<String>, String> {
             let mut converted = Vec::with_capacity(fields.len());
             for field in fields {
                 if let Some(ty) = convert_field(field, *size)? {
-                    converted.push(Field::new(&field.name, field.offset, ty));
+                    converted.push(Field {
+                        name: field.name.clone(),
+                        was: field.was.clone(),
+                        offset: field.offset,
+                        ty,
+                        is_in_reserved: field.is_in_reserved,
+                    });
                 }
             }
-            Type::structure(name, *size, *align, converted)
+            Type::Struct(Struct {
+                name: name.clone(),
+                was: was.clone(),
+                size: *size,
+                align: *align,
+                fields: converted,
+            })
         }
         Type::Array {
             element,
             count: Count::Fixed(count),
         } => convert(element)?.array(Count::Fixed(*count)),
         Type::Opaque { size, align } | Type::Volatile { size, align } => Type::Opaque {
+            size: *size,
+            align: *align,
+        },
+        Type::Reserved { size, align } => Type::Reserved {
             size: *size,
             align: *align,
         },

@@ -8,6 +8,7 @@
 use std::path::PathBuf;
 
 use durum_format::puddle::PuddleKind;
+use durum_format::types::Meanings;
 use durum_format::{EngineKind, Uuid};
 use durum_service::{
     AddressRange, Garbage, ImportReport, InterruptedClient, LostFile, PoolSummary, PuddleOwner,
@@ -51,8 +52,12 @@ pub const SECTIONS: u64 = 32;
 /// The service keeps code that completes sections: puddles of code.
 pub const CODE: u64 = 64;
 
+/// Types of a pool change: [`Request::Meanings`], [`Request::ChangeTypes`]. A client without it opens no pool in which
+/// they did.
+pub const TYPES: u64 = 128;
+
 /// All features of this version that there are.
-pub const FEATURES: u64 = LOOK | MOVE | IMPORT | FOLLOW | SHOW | SECTIONS | CODE;
+pub const FEATURES: u64 = LOOK | MOVE | IMPORT | FOLLOW | SHOW | SECTIONS | CODE | TYPES;
 
 /// The words with which a client begins.
 pub const GREETING: [u8; 8] = *b"durum-cl";
@@ -236,6 +241,14 @@ pub enum Request {
     SectionsDone {
         client: Uuid,
     },
+    Meanings {
+        pool: Uuid,
+    },
+    ChangeTypes {
+        pool: Uuid,
+        old: u64,
+        new: u64,
+    },
 }
 
 impl Request {
@@ -269,6 +282,7 @@ impl Request {
                 kind: PuddleKind::Code,
                 ..
             } => CODE,
+            Request::Meanings { .. } | Request::ChangeTypes { .. } => TYPES,
             _ => 0,
         }
     }
@@ -399,6 +413,8 @@ pub enum Answer {
         pools: Vec<OpenPool>,
         puddles: Vec<Grant>,
     },
+    /// Those that ids have now.
+    Meanings(Meanings),
 }
 
 impl Answer {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use durum_format::puddle::PuddleKind;
 use durum_format::section::Code;
+use durum_format::types::Meanings;
 use durum_format::{EngineKind, Uuid};
 use durum_persist::domain::Domain;
 use durum_protocol::frame::{ANSWER_MAX, FILES_MAX, HEADER, PACKET_MAX, REQUEST_MAX};
@@ -138,6 +139,12 @@ fn requests() -> Vec<Request> {
         },
         Request::TakeOver { client: UUID },
         Request::SectionsDone { client: UUID },
+        Request::Meanings { pool: UUID },
+        Request::ChangeTypes {
+            pool: UUID,
+            old: 7,
+            new: 8,
+        },
     ]
 }
 
@@ -255,6 +262,7 @@ fn answers() -> Vec<Answer> {
             pools: vec![pool],
             puddles: vec![grant],
         },
+        Answer::Meanings(Meanings::new([(7, 8), (9, 8)].into()).unwrap()),
         Answer::StrayFiles(vec![
             StrayFile {
                 file: "/store/notes".into(),

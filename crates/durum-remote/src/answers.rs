@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use durum_format::Uuid;
+use durum_format::types::Meanings;
 use durum_persist::file::MediaFile;
 use durum_protocol::frame::Frame;
 use durum_protocol::message::{self, OpenPool};
@@ -56,6 +57,10 @@ pub fn to_own(client: &Embedded, request: &Request, again: bool) -> Result<Reply
         }),
         Request::RegisterLogSpace { puddle } => done(client.register_log_space(*puddle)),
         Request::RegisterType { id, text } => done(client.register_type(*id, text)),
+        Request::Meanings { pool } => client.meanings(*pool).map(meanings),
+        Request::ChangeTypes { pool, old, new } => {
+            client.change_types(*pool, *old, *new).map(meanings)
+        }
         Request::TypeText { id } => client
             .type_text(*id)
             .map(|text| alone(Answer::TypeText(text))),
@@ -110,6 +115,10 @@ pub fn to_take_over(client: &Embedded, of: Uuid, again: bool) -> Result<Reply> {
         )));
     }
     client.take_over(of).map(taken_reply)
+}
+
+fn meanings(found: Meanings) -> Reply {
+    alone(Answer::Meanings(found))
 }
 
 /// A refusal, whose reason a person understands.

@@ -245,6 +245,7 @@ impl Session {
             | Request::RemovePuddle { .. }
             | Request::RegisterLogSpace { .. }
             | Request::RegisterType { .. }
+            | Request::Meanings { .. }
             | Request::TypeText { .. } => answers::to_own(&self.client, request, false),
             Request::CreatePuddle { kind, size, .. } => {
                 self.ensure_may_make(*kind, *size)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
+use durum_format::types::Meanings;
 use durum_persist::file::MediaFile;
 use durum_service::{
     AddressRange, Error, Export, Garbage, GarbageOptions, ImportOptions, ImportReport,
@@ -69,6 +70,7 @@ impl Service for Given {
         fn remove_puddle(&self, uuid: Uuid) -> Result<()>;
         fn register_log_space(&self, puddle: Uuid) -> Result<()>;
         fn register_type(&self, id: u64, text: &str) -> Result<()>;
+        fn meanings(&self, pool: Uuid) -> Result<Meanings>;
         fn type_text(&self, id: u64) -> Result<Option<String>>;
         fn when_lost(&self, tell: Box<dyn FnOnce() + Send>) -> ();
         fn close(&self) -> Result<()>;
@@ -88,6 +90,7 @@ impl Service for Given {
         fn open_logs(&self, logs: &[Uuid]) -> Result<Vec<MediaFile>>;
         fn pool_at(&self, address: u64) -> Result<Option<String>>;
         fn remove_pool(&self, name: &str) -> Result<()>;
+        fn change_types(&self, pool: Uuid, old: u64, new: u64) -> Result<Meanings>;
         fn types(&self) -> Result<Vec<(u64, String)>>;
         fn refused_pools(&self) -> Result<Vec<RefusedPool>>;
         fn give_up(&self, name: &str) -> Result<RecoveryReport>;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
+use durum_format::types::Meanings;
 use durum_persist::file::MediaFile;
 use durum_protocol::message::{ClientView, MANIFEST_MAX, OpenPool};
 use durum_protocol::{Answer, Grant, Request};
@@ -143,6 +144,13 @@ impl Remote {
 
     fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>)> {
         self.connection()?.call(request)
+    }
+
+    fn ask_meanings(&self, request: &Request) -> Result<Meanings> {
+        match self.ask(request)?.0 {
+            Answer::Meanings(meanings) => Ok(meanings),
+            _ => Err(self.strange()),
+        }
     }
 
     /// For requests whose answer says only that they are done.
@@ -332,6 +340,19 @@ impl Service for Remote {
             id,
             text: text.to_owned(),
         })
+    }
+
+    fn meanings(&self, pool: Uuid) -> Result<Meanings> {
+        let request = Request::Meanings { pool };
+        // With one that does not know of it, no types have changed.
+        match self.connection()?.knows(&request)? {
+            true => self.ask_meanings(&request),
+            false => Ok(Meanings::NONE),
+        }
+    }
+
+    fn change_types(&self, pool: Uuid, old: u64, new: u64) -> Result<Meanings> {
+        self.ask_meanings(&Request::ChangeTypes { pool, old, new })
     }
 
     fn type_text(&self, id: u64) -> Result<Option<String>> {

@@ -153,7 +153,7 @@ fn make(
         spaces.push(beside.beginning_at(new_identity.start));
     }
     let moves = Moves::draw(place, identity, spaces, contents)?;
-    let objects = Objects::of(&contents.types)?;
+    let objects = Objects::of(contents)?;
     let directory = place.join(PUDDLE_DIRECTORY);
     file::create_dir(&directory, COPY)
         .map_err(|error| grown("making a directory", &directory, 0, error))?;

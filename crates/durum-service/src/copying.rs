@@ -9,7 +9,7 @@ use durum_format::Uuid;
 use durum_format::extent::{self, UNTYPED};
 use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader, PuddleKind};
 use durum_format::twin::SEAL_SIZE;
-use durum_format::types::{Descriptor, Registry as Types};
+use durum_format::types::{Descriptor, Meanings, Registry as Types};
 use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
 
@@ -133,6 +133,8 @@ pub(crate) fn appear<T, E: From<Error>>(
 /// The objects that are copied, and what is known of their types.
 pub(crate) struct Objects {
     types: Types,
+    /// What ids mean in pools whose programs have changed their types.
+    meanings: BTreeMap<Uuid, Meanings>,
     /// Types that the registry was not told to have, and objects do.
     pub(crate) learned: BTreeMap<u64, String>,
     pub(crate) seen: Seen,
@@ -152,14 +154,19 @@ pub(crate) struct Seen {
 }
 
 impl Objects {
-    /// None yet, of types among these and others.
-    pub(crate) fn of(types: &BTreeMap<u64, String>) -> Result<Objects> {
+    /// None yet, of types among those of the store and others.
+    pub(crate) fn of(contents: &Contents) -> Result<Objects> {
         let mut known = Types::new();
-        for (id, text) in types {
+        for (id, text) in &contents.types {
             register(&mut known, *id, text)?;
         }
+        let pools = contents.pools.iter();
+        let meanings = pools.filter(|(_, pool)| !pool.meanings.is_empty());
         Ok(Objects {
             types: known,
+            meanings: meanings
+                .map(|(uuid, pool)| (*uuid, pool.meanings.clone()))
+                .collect(),
             learned: BTreeMap::new(),
             seen: Seen::default(),
         })
@@ -183,24 +190,27 @@ impl Objects {
         for object in extent::objects(bytes.as_slice(), header) {
             objects.push(object.map_err(|error| Error::damaged_heap(&path, &error))?);
         }
+        let meanings = self.meanings.get(&record.owner).cloned();
+        let meanings = meanings.unwrap_or_default();
         for object in objects {
             self.seen.objects += 1;
-            self.learn(source, object.type_id)?;
+            let type_id = meanings.of(object.type_id);
+            self.learn(source, type_id)?;
             let start = usize::try_from(object.offset).unwrap_or(usize::MAX);
             let end = start.saturating_add(usize::try_from(object.size).unwrap_or(usize::MAX));
-            match self.types.by_id(object.type_id) {
+            match self.types.by_id(type_id) {
                 Some(descriptor) => {
-                    self.seen.known_types.insert(object.type_id);
+                    self.seen.known_types.insert(type_id);
                     if let Some(object) = bytes.get_mut(start..end) {
                         let place = (path.as_path(), start as u64);
                         copied(descriptor, object, place, &mut elsewhere)?;
                     }
                 }
-                None if object.type_id == UNTYPED => {
+                None if type_id == UNTYPED => {
                     self.seen.untyped_objects += 1;
                     self.seen.untyped_bytes += object.size;
                 }
-                None => *self.seen.unknown_types.entry(object.type_id).or_default() += 1,
+                None => *self.seen.unknown_types.entry(type_id).or_default() += 1,
             }
         }
         if header.kind == PuddleKind::Twin && header.is_root {

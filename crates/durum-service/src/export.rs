@@ -247,7 +247,7 @@ fn place_at(
             .collect(),
         pools: named,
         puddles: BTreeMap::new(),
-        objects: Objects::of(&contents.types)?,
+        objects: Objects::of(contents)?,
         report: ExportReport::default(),
     };
     if let Some(compression) = options.archive {
@@ -299,7 +299,7 @@ impl Exporter<'_> {
     ) -> Result<ExportReport, Stopped> {
         self.export_all(held, &mut |_, _, _| Ok(()))?;
         to.add(FILE_NAME, vec![&self.manifest()?])?;
-        let mut again = Objects::of(&self.contents.types)?;
+        let mut again = Objects::of(self.contents)?;
         for (uuid, exported) in &self.puddles {
             let record = self.contents.puddle(self.store, *uuid)?;
             let header = files::header_of(*uuid, record);
@@ -413,16 +413,23 @@ impl Exporter<'_> {
     /// The manifest's file, once all is read.
     fn manifest(&self) -> Result<Vec<u8>> {
         let Objects { learned, seen, .. } = &self.objects;
-        let text = |id: &u64| {
-            let text = learned.get(id).or(self.contents.types.get(id));
-            Some((*id, text?.clone()))
+        let text = |id: u64| {
+            let text = learned.get(&id).or(self.contents.types.get(&id));
+            Some((id, text?.clone()))
         };
+        let meant = self.pools.iter().flat_map(|pool| {
+            let meanings = self.contents.meanings_of(*pool).iter();
+            meanings
+                .flat_map(|(old, new)| [old, new])
+                .collect::<Vec<_>>()
+        });
         let pools = self.pools.iter().filter_map(|uuid| {
             let pool = self.contents.pools.get(uuid)?;
             let exported = ExportedPool {
                 name: pool.name.clone(),
                 engine: pool.engine,
                 root_puddle: pool.root_puddle,
+                meanings: pool.meanings.clone(),
             };
             Some((*uuid, exported))
         });
@@ -431,7 +438,10 @@ impl Exporter<'_> {
             pool: self.pools.first().copied().unwrap_or_default(),
             pools: pools.collect(),
             puddles: self.puddles.clone(),
-            types: seen.known_types.iter().filter_map(text).collect(),
+            types: (seen.known_types.iter().copied())
+                .chain(meant)
+                .filter_map(text)
+                .collect(),
             untyped_objects: seen.untyped_objects + seen.unknown_types.values().sum::<u64>(),
         };
         let file = Path::new(FILE_NAME);

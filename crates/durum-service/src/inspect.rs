@@ -14,7 +14,7 @@ use durum_format::home::Verdict;
 use durum_format::puddle::PuddleHeader;
 use durum_format::registry::Rights;
 use durum_format::store::StoreHeader;
-use durum_format::types::Registry;
+use durum_format::types::{Meanings, Registry};
 use durum_persist::file::MediaFile;
 
 use crate::directory::absolute;
@@ -395,6 +395,11 @@ impl ReadOnlyStore {
             .collect();
         puddles.sort_unstable_by_key(|puddle| puddle.address);
         puddles
+    }
+
+    /// What the ids of a pool's objects mean, where its program has changed its types.
+    pub fn meanings_of(&self, pool: Uuid) -> &Meanings {
+        self.contents.meanings_of(pool)
     }
 
     /// The canonical text of a type; `None` if none with this id is registered. Who may not know the types of all pools

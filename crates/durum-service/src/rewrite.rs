@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use durum_format::extent::{self, Extent, Object, UNTYPED};
 use durum_format::puddle::{self, PuddleHeader};
-use durum_format::types::Registry as Types;
+use durum_format::types::{Meanings, Registry as Types};
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
 
@@ -159,7 +159,8 @@ impl<'r> Rewriter<'r> {
         Ok(true)
     }
 
-    /// Rewrites a puddle whose header is to be `header`. All of it is durable on return.
+    /// Rewrites a puddle whose header is to be `header`, of a pool in which ids have these meanings. All of it is
+    /// durable on return.
     ///
     /// Nobody else may write to it meanwhile, nor read it.
     ///
@@ -169,6 +170,7 @@ impl<'r> Rewriter<'r> {
         &mut self,
         file: &MediaFile,
         header: &PuddleHeader,
+        meanings: &Meanings,
     ) -> Result<(), Stopped> {
         let mut window = Window::new(file, header);
         let mut ways = Ways::new(self.moves);
@@ -177,7 +179,8 @@ impl<'r> Rewriter<'r> {
         for extent in extent::extents(&bytes, header) {
             let extent = extent.map_err(|error| Error::damaged_heap(file.path(), &error))?;
             if extent.allocated() > 0 {
-                self.rewrite_extent(&mut window, &mut ways, &extent)?;
+                let type_id = meanings.of(extent.type_id());
+                self.rewrite_extent(&mut window, &mut ways, &extent, type_id)?;
             }
         }
         window.flush()?;
@@ -195,8 +198,8 @@ impl<'r> Rewriter<'r> {
         window: &mut Window<'_>,
         ways: &mut Ways<'_>,
         extent: &Extent,
+        type_id: u64,
     ) -> Result<(), Stopped> {
-        let type_id = extent.type_id();
         if !self.knows(type_id)? {
             return match self.untyped_hold_no_pointers {
                 true => Ok(()),

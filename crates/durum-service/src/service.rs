@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
+use durum_format::types::Meanings;
 use durum_persist::file::MediaFile;
 
 use crate::check::{Garbage, GarbageOptions};
@@ -186,6 +187,23 @@ pub trait Service: Send + Sync {
     /// # Errors
     /// `TypeRefused` when the text does not parse, or does not hash to the id.
     fn register_type(&self, id: u64, text: &str) -> Result<()>;
+
+    /// What ids of types mean in a pool that this client has open, where they mean others: its program has changed its
+    /// types ([`Service::change_types`]).
+    ///
+    /// # Errors
+    /// `PoolNotOpen`.
+    fn meanings(&self, pool: Uuid) -> Result<Meanings>;
+
+    /// From now on the root of a pool that this client has open for writing, which is an `old`, is a `new`, and so all
+    /// that pointers lead to from there: ids with which objects were allocated mean the successors of their types
+    /// (docs/format/types.md, "Successors"). Both are registered.
+    ///
+    /// Durable on return. What a `new` has that an `old` has not may be written from then on, and not before.
+    ///
+    /// # Errors
+    /// `PoolNotOpen`; `TypeRefused` where `new` is no successor of what `old` means in this pool.
+    fn change_types(&self, pool: Uuid, old: u64, new: u64) -> Result<Meanings>;
 
     /// The canonical text of a type, if it is known here.
     fn type_text(&self, id: u64) -> Result<Option<String>>;

@@ -335,6 +335,18 @@ unsafe impl<T: 'static> Described for PhantomData<T> {
 /// durum::describe!(Node as "node" { value, next });
 /// ```
 ///
+/// Behind the names stand those that a type and its fields had before, and `in_reserved` where a field takes the place
+/// of bytes that were [`Reserved`](crate::typed::Reserved) (docs/how-to/change-types.md):
+///
+/// ```
+/// #[repr(C)]
+/// struct Job {
+///     attempts: u64,
+///     deadline: u64,
+/// }
+/// durum::describe!(Job as "job" was "task" { attempts was "tries", deadline in_reserved });
+/// ```
+///
 /// A field that is left out does not compile:
 ///
 /// ```compile_fail
@@ -347,7 +359,9 @@ unsafe impl<T: 'static> Described for PhantomData<T> {
 /// ```
 #[macro_export]
 macro_rules! describe {
-    ($type:ident as $name:literal { $($field:ident),* $(,)? }) => {
+    ($type:ident as $name:literal $(was $former:literal)* {
+        $($field:ident $($word:ident $($former_field:literal)?)*),* $(,)?
+    }) => {
         // SAFETY: the layout is measured by the compiler, and the pattern below names every field.
         unsafe impl $crate::Described for $type {
             fn name() -> ::core::option::Option<::std::borrow::Cow<'static, str>> {
@@ -358,6 +372,7 @@ macro_rules! describe {
                 let _every_field_is_listed = |object: &$type| { let $type { $($field: _),* } = object; };
                 let fields = ::std::vec![$(
                     walk.field(stringify!($field), ::core::mem::offset_of!($type, $field), |object: &$type| &object.$field)
+                        $(.$word($(&[$former_field])?))*
                 ),*];
                 $crate::types::Type::structure(
                     $name,
@@ -365,6 +380,7 @@ macro_rules! describe {
                     ::core::mem::align_of::<$type>() as u64,
                     fields,
                 )
+                .was(&[$($former),*])
             }
 
             fn description() -> &'static $crate::Description {

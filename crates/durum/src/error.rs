@@ -168,8 +168,8 @@ pub enum Error {
     },
     /// The pool's root is of another type.
     #[error(
-        "pool \"{pool}\": its root is of type {found}, not {expected}{}; open it with the program that made it, or use another pool (a type that has changed is another type: \"When a type changes\" in docs/tutorials/rust.md and docs/tutorials/c.md)",
-        differing(changes)
+        "pool \"{pool}\": its root is of type {found}, not {expected}{}{}; give its types what they may become (new cases, fields in reserved bytes, former names: docs/how-to/change-types.md), open it with the program that made it, or use another pool",
+        differing(changes), in_the_way(obstacle.as_deref())
     )]
     RootType {
         /// The pool's name.
@@ -180,6 +180,23 @@ pub enum Error {
         found: String,
         /// How they differ, as far as that is known, with the way to each place from the root
         /// ([`Difference`](durum_format::types::Difference)).
+        changes: Vec<String>,
+        /// The first of them that a type which stays readable may not have.
+        obstacle: Option<String>,
+    },
+    /// The pool's root is of a type that a newer version of the program has.
+    #[error(
+        "pool \"{pool}\": a newer version of this program has been there: its root is of type {found} now, not {expected}{}; use that version, because this one would not understand what it has stored",
+        differing(changes)
+    )]
+    OldRootType {
+        /// The pool's name.
+        pool: String,
+        /// The type asked for.
+        expected: String,
+        /// What it has become.
+        found: String,
+        /// How they differ, as for `RootType`.
         changes: Vec<String>,
     },
     /// Another transaction is making the pool's root.
@@ -378,6 +395,12 @@ fn differing(changes: &[String]) -> String {
     }
 }
 
+fn in_the_way(obstacle: Option<&str>) -> String {
+    obstacle.map_or_else(String::new, |obstacle| {
+        format!(" (values would have to be written anew because of {obstacle})")
+    })
+}
+
 /// How many stores were not announced.
 fn stores(count: usize) -> String {
     match count {
@@ -400,6 +423,7 @@ impl Error {
             Error::Poisoned { .. } | Error::DamagedHeap { .. } => ErrorKind::Data,
             Error::NothingToOpen { .. }
             | Error::RootType { .. }
+            | Error::OldRootType { .. }
             | Error::OtherEngine { .. }
             | Error::EngineMissing { .. } => ErrorKind::User,
             Error::CombinedUpdates { kind, .. } => *kind,

@@ -79,6 +79,7 @@ mod options;
 mod pages;
 mod poison;
 mod pool;
+mod pool_types;
 mod populate;
 #[doc(hidden)]
 pub mod primitive;
@@ -86,6 +87,7 @@ mod put_off;
 mod rawlog;
 mod reach;
 mod reading;
+mod root_type;
 mod saved;
 mod savepoint;
 mod section_memory;

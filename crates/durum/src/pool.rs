@@ -23,6 +23,7 @@ use crate::opened::{Durability, Pool, PoolInner, StoreInner, next_key};
 use crate::options::PoolOptions;
 use crate::pages::Way;
 use crate::poison::Poison;
+use crate::pool_types::PoolTypes;
 use crate::primitive::locked;
 use crate::tx::{Transaction, Tx};
 
@@ -58,6 +59,7 @@ impl PoolInner {
         let is_checked = options.check_stores && !options.read_only;
         let checker = engines.checker.filter(|_| is_checked);
         let checks_stores = checker.is_some();
+        let types = PoolTypes::new(store.service.meanings(grant.uuid)?);
         let pool = Arc::new_cyclic(|this| Self {
             key: next_key(),
             uuid: grant.uuid,
@@ -79,6 +81,7 @@ impl PoolInner {
             frontier: Arc::default(),
             combine: Combine::new(options.concurrency),
             root: Mutex::new(()),
+            types,
             this: this.clone(),
             checker: checker.map(|begin| Mutex::new(begin())),
         });
@@ -227,30 +230,20 @@ impl Pool {
         let Some((address, found, found_size)) = self.inner.existing_root()? else {
             return Ok(None);
         };
-        if found == type_id && found_size == size.max(1) as u64 {
-            return Ok(Some(std::ptr::with_exposed_provenance_mut(address)));
-        }
-        let name = |id, size| {
-            format!(
-                "{} ({size} bytes, id {id:#018x})",
-                self.inner.store.type_name(id)
-            )
-        };
-        Err(Error::RootType {
-            pool: self.inner.name.clone(),
-            expected: name(type_id, size as u64),
-            found: name(found, found_size),
-            changes: self.inner.store.type_changes(found, type_id),
-        })
+        let root = std::ptr::with_exposed_provenance_mut(address);
+        let is_so_large = found_size == size.max(1) as u64;
+        self.inner
+            .fit_root((found, found_size), (type_id, size as u64), is_so_large)?;
+        Ok(Some(root))
     }
 
-    /// The type id of the root object, if the pool has one.
+    /// The type id of the root object, if the pool has one: that of what it means, where types have changed.
     ///
     /// # Errors
     /// `DamagedHeap`, `Poisoned`.
     pub fn root_type(&self) -> Result<Option<u64>> {
         match self.inner.existing_root() {
-            Ok(root) => Ok(root.map(|(_, type_id, _)| type_id)),
+            Ok(root) => Ok(root.map(|(_, type_id, _)| self.inner.meaning(type_id))),
             Err(Error::RootPending { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -449,7 +442,7 @@ impl Pool {
         Ok(heap.object_at(puddle, address).map(|found| Extent {
             start: std::ptr::with_exposed_provenance_mut(found.address),
             len: found.len,
-            type_id: found.type_id,
+            type_id: self.inner.meaning(found.type_id),
         }))
     }
 
@@ -480,7 +473,10 @@ impl Pool {
     pub fn ensure_described(&self, description: &crate::described::Description) -> Result<u64> {
         match self.inner.is_read_only {
             // Who only reads leaves no type behind.
-            true => Ok(description.id),
+            true => {
+                self.inner.types.note(description);
+                Ok(description.id)
+            }
             false => self.inner.store.ensure_described(description),
         }
     }
@@ -544,7 +540,7 @@ pub struct Extent {
     pub start: *mut u8,
     /// Bytes from there on that are its own: as many as were asked for, or a few more.
     pub len: usize,
-    /// The id of its type; 0: none.
+    /// The id of its type, or, where that has changed since, of what it has become; 0: none.
     pub type_id: u64,
 }
 

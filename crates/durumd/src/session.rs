@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_persist::file::MediaFile;
 use durum_protocol::frame::{Kind, REQUEST_MAX};
+use durum_protocol::message::TYPES;
 use durum_protocol::{Answer, Failure, Hello, Request, message};
 use durum_remote::answers::{self, Reply, done, pool_reply, refused, send};
 use durum_remote::greeting::{self, Heard};
@@ -269,8 +270,8 @@ impl Session {
                 if again && let Some(open) = client.pool_again(|_, record| record == name)? {
                     return Ok(pool_reply(open));
                 }
-                self.when_free(|client| client.open_pool(&name))
-                    .map(pool_reply)
+                let opened = self.when_free(|client| client.open_pool(&name))?;
+                self.understood(opened).map(pool_reply)
             }
             Request::PoolAt { address } => alone(Answer::PoolAt(client.pool_at(address)?)),
             Request::RemovePool { pool, name } => {
@@ -397,6 +398,8 @@ impl Session {
             | Request::RemovePuddle { .. }
             | Request::RegisterLogSpace { .. }
             | Request::RegisterType { .. }
+            | Request::Meanings { .. }
+            | Request::ChangeTypes { .. }
             | Request::TypeText { .. }
             | Request::SectionsDone { .. }) => answers::to_own(client, &own, again),
             Request::Close => {
@@ -419,7 +422,20 @@ impl Session {
         if again && let Some(open) = self.client.read_again(name)? {
             return Ok(pool_reply(open));
         }
-        self.when_free(|client| open(client, name)).map(pool_reply)
+        let opened = self.when_free(|client| open(client, name))?;
+        self.understood(opened).map(pool_reply)
+    }
+
+    /// A pool that the client reads as it is meant: an older one knows nothing of types that have changed.
+    fn understood(&self, pool: PoolGrant) -> Result<PoolGrant> {
+        if self.line.features & TYPES == 0 && !self.client.meanings(pool.uuid)?.is_empty() {
+            self.client.close_pool(pool.uuid)?;
+            let name = &pool.name;
+            return Err(answers::refused(format!(
+                "pool \"{name}\": a newer version of its program has changed its types, of which this one's durum knows nothing; use the newer one"
+            )));
+        }
+        Ok(pool)
     }
 
     /// Tries again where the pool was that of a client that is gone, or code has completed what that one has left.

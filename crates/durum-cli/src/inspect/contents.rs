@@ -131,7 +131,7 @@ fn each_object(
                 Ok(object) => visit(Object {
                     start: view.header().address + object.offset,
                     size: object.size,
-                    type_id: object.type_id,
+                    type_id: pool.meaning(object.type_id),
                     is_element: object.element.is_some(),
                 })?,
                 Err(error) => damages.push(damaged(view, error)),

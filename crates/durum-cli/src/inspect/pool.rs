@@ -71,7 +71,9 @@ impl<'a> PoolView<'a> {
         let extents = puddles
             .iter()
             .flat_map(|view| extent::extents(view, view.header()).flatten());
-        let ids = extents.flat_map(|extent| extent.objects().map(|object| object.type_id));
+        let meanings = store.meanings_of(summary.uuid);
+        let ids =
+            extents.flat_map(|extent| extent.objects().map(|object| meanings.of(object.type_id)));
         store.learn_types(ids.collect(), &mut types)?;
         Ok(Self {
             store,
@@ -100,6 +102,11 @@ impl<'a> PoolView<'a> {
         }
     }
 
+    /// What the id of an object means.
+    pub(super) fn meaning(&self, id: u64) -> u64 {
+        self.store.meanings_of(self.summary.uuid).of(id)
+    }
+
     pub(super) fn view_at(&self, address: u64) -> Option<&PuddleView> {
         let inside =
             |view: &&PuddleView| (view.header().address..view.header().end()).contains(&address);
@@ -119,7 +126,7 @@ impl<'a> PoolView<'a> {
                     object: Object {
                         start: view.header().address + object.offset,
                         size: object.size,
-                        type_id: object.type_id,
+                        type_id: self.meaning(object.type_id),
                         is_element: object.element.is_some(),
                     },
                     offset,
@@ -185,7 +192,7 @@ impl<'a> PoolView<'a> {
 
     /// The name of a type.
     pub(super) fn type_name(&self, id: u64) -> String {
-        match self.types.by_id(id) {
+        match self.types.by_id(self.meaning(id)) {
             Some(descriptor) => descriptor.title().to_owned(),
             None if id == extent::UNTYPED => "(untyped)".into(),
             None => format!("(unknown type {id:#x})"),

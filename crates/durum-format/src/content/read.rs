@@ -255,7 +255,9 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                 let address = self.memory.word(place, 0)?;
                 self.pointer(address, *strength, path, depth, nesting)
             }
-            Type::Opaque { size, .. } => self.bytes(place.address, place.end, *size, false),
+            Type::Opaque { size, .. } | Type::Reserved { size, .. } => {
+                self.bytes(place.address, place.end, *size, false)
+            }
             Type::Volatile { .. } => Content::Volatile,
             Type::Array { .. } => Content::Invalid("it has no elements".to_owned()),
         })
@@ -269,9 +271,10 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         depth: usize,
         nesting: usize,
     ) -> Vec<(String, Content)> {
-        let shown = fields
-            .iter()
-            .filter(|field| !matches!(field.ty, Type::Volatile { .. }));
+        let is_shown = |field: &&Field<usize>| {
+            !matches!(field.ty, Type::Volatile { .. } | Type::Reserved { .. })
+        };
+        let shown = fields.iter().filter(is_shown);
         shown
             .map(|field| {
                 let path = format!("{path}.{}", field.name);

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::rights::Rights;
-use super::{VERSION_MIN, VERSION_MOVES, VERSION_RIGHTS};
+use super::{VERSION_MEANINGS, VERSION_MIN, VERSION_MOVES, VERSION_RIGHTS};
 use crate::home::Verdict;
 use crate::puddle::PuddleKind;
 use crate::store::StoreHeader;
 use crate::text::hex;
+use crate::types::{Meanings, text_has_history};
 use crate::{EngineKind, Uuid};
 
 /// A pool.
@@ -28,6 +29,9 @@ pub struct PoolRecord {
     /// What is wrong with it, so that nobody opens it: a puddle of it is not what was exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
+    /// What the ids of types mean that its program has changed since. Objects keep the ids that they got.
+    #[serde(default, skip_serializing_if = "Meanings::is_empty")]
+    pub meanings: Meanings,
 }
 
 /// Why a pool that was imported must not be opened.
@@ -364,6 +368,11 @@ impl State {
         let mut pools = self.pools.values();
         let has_rights = !self.users.is_empty() || pools.any(|pool| pool.rights.is_some());
         let mut pools = self.pools.values();
+        let has_meanings = pools.any(|pool| !pool.meanings.is_empty());
+        if has_meanings || self.types.values().any(|text| text_has_history(text)) {
+            return VERSION_MEANINGS;
+        }
+        let mut pools = self.pools.values();
         let is_importing = !self.imports.is_empty() || !self.coming.is_empty();
         let is_moving = !self.moves.is_empty() || is_importing;
         match (
@@ -411,6 +420,8 @@ impl Change {
     /// The oldest version in whose files it can stand.
     pub fn version_needed(&self) -> u32 {
         match self {
+            Change::PutPool(_, pool) if !pool.meanings.is_empty() => VERSION_MEANINGS,
+            Change::PutType(_, text) if text_has_history(text) => VERSION_MEANINGS,
             Change::PutMove(..) | Change::PutImport(..) | Change::Coming(..) => VERSION_MOVES,
             Change::PutPool(_, pool) if pool.damage.is_some() => VERSION_MOVES,
             Change::PutPuddle(_, puddle) if puddle.is_stale => VERSION_MOVES,
@@ -427,22 +438,19 @@ pub(crate) mod by_hex {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::text::hex;
-
-    #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    struct Key(#[serde(with = "hex")] u64);
+    use crate::text::Hex;
 
     pub(crate) fn serialize<V: Serialize, S: Serializer>(
         values: &BTreeMap<u64, V>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(values.iter().map(|(number, value)| (Key(*number), value)))
+        serializer.collect_map(values.iter().map(|(number, value)| (Hex(*number), value)))
     }
 
     pub(crate) fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<BTreeMap<u64, V>, D::Error> {
-        let values = <BTreeMap<Key, V>>::deserialize(deserializer)?;
+        let values = <BTreeMap<Hex, V>>::deserialize(deserializer)?;
         let values = values.into_iter().map(|(key, value)| (key.0, value));
         Ok(values.collect())
     }

@@ -214,6 +214,12 @@ impl State {
             if !names.insert(name) {
                 refuse(format!("two pools are named {name:?}"))?;
             }
+            let mut ids = pool.meanings.iter().flat_map(|(old, new)| [old, new]);
+            if let Some(id) = ids.find(|id| !self.types.contains_key(id)) {
+                refuse(format!(
+                    "pool {name:?} says what the type {id:#x} means, which is not registered"
+                ))?;
+            }
             let damaged = pool.damage.as_ref().map(|damage| damage.puddle);
             let is_its = |puddle| {
                 self.puddles

@@ -128,7 +128,9 @@ impl<T> Type<T> {
         match self {
             Self::Primitive(primitive) => Ok(Layout::plain(primitive.size(), primitive.size())),
             Self::Pointer { .. } => Ok(Layout::plain(8, 8)),
-            Self::Opaque { size, align } | Self::Volatile { size, align } => {
+            Self::Opaque { size, align }
+            | Self::Volatile { size, align }
+            | Self::Reserved { size, align } => {
                 check_size(path, *size, *align)?;
                 Ok(Layout::plain(*size, *align))
             }
@@ -161,7 +163,7 @@ impl<T> Type<T> {
                 }
             }
             Self::Struct(it) => {
-                check_name(&it.name)?;
+                check_names(&it.name, &it.was)?;
                 path.push(&it.name);
                 let (size, align) = (it.size, it.align);
                 check_size(path, size, align)?;
@@ -178,7 +180,7 @@ impl<T> Type<T> {
                 })
             }
             Self::Variants(variants) => {
-                check_name(&variants.name)?;
+                check_names(&variants.name, &variants.was)?;
                 path.push(&variants.name);
                 variants.check(path, depth)?;
                 path.pop();
@@ -192,9 +194,18 @@ impl<T> Type<T> {
     pub(super) fn normalize(&mut self) {
         match self {
             Self::Array { element, .. } => element.normalize(),
-            Self::Struct(Struct { fields, .. }) => normalize_fields(fields),
-            Self::Variants(Variants { cases, .. }) => {
+            Self::Struct(Struct {
+                name, was, fields, ..
+            }) => {
+                normalize_names(name, was);
+                normalize_fields(fields);
+            }
+            Self::Variants(Variants {
+                name, was, cases, ..
+            }) => {
+                normalize_names(name, was);
                 for case in cases.iter_mut() {
+                    normalize_names(&case.name, &mut case.was);
                     normalize_fields(&mut case.fields);
                 }
                 cases.sort_by_key(|case| case.discriminant);
@@ -202,7 +213,8 @@ impl<T> Type<T> {
             Self::Primitive(_)
             | Self::Pointer { .. }
             | Self::Opaque { .. }
-            | Self::Volatile { .. } => {}
+            | Self::Volatile { .. }
+            | Self::Reserved { .. } => {}
         }
     }
 }
@@ -219,7 +231,7 @@ impl<T> Variants<T> {
             return problem(path, "the tag does not lie in the type");
         };
         for (index, case) in self.cases.iter().enumerate() {
-            check_name(&case.name)?;
+            check_names(&case.name, &case.was)?;
             if width < 8 && case.discriminant >> (8 * width) != 0 {
                 let what = format!("discriminant {} does not fit the tag", case.discriminant);
                 return problem(path, what);
@@ -273,7 +285,7 @@ impl Whole {
         let mut has_tail = false;
         let mut names = HashSet::new();
         for (index, field) in fields.iter().enumerate() {
-            check_name(&field.name)?;
+            check_names(&field.name, &field.was)?;
             path.push(&field.name);
             let offset = field.offset;
             if !names.insert(&field.name) {
@@ -323,11 +335,29 @@ impl Whole {
 
 fn normalize_fields<T>(fields: &mut Vec<Field<T>>) {
     for field in fields.iter_mut() {
+        normalize_names(&field.name, &mut field.was);
         field.ty.normalize();
     }
     let is_empty = |layout: Layout| layout.size == 0 && !layout.has_tail;
     fields.retain(|field| !field.ty.layout().is_ok_and(is_empty));
     fields.sort_by_key(|field| field.offset);
+}
+
+fn normalize_names(name: &str, was: &mut Vec<String>) {
+    was.retain(|former| former != name);
+    was.sort();
+    was.dedup();
+}
+
+/// Former names stand in order, each once, and none is the name.
+fn check_names(name: &str, was: &[String]) -> Result<(), TypeError> {
+    check_name(name)?;
+    was.iter().try_for_each(|former| check_name(former))?;
+    let in_order = was.is_sorted_by(|one, next| one < next);
+    match in_order && !was.iter().any(|former| former == name) {
+        true => Ok(()),
+        false => problem(&[name], "former names stand in order, each once"),
+    }
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), TypeError> {

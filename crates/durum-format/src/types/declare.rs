@@ -89,9 +89,11 @@ fn named(ty: &Type<String>, found: &mut BTreeMap<String, Type<String>>) -> Resul
             .iter()
             .flat_map(|case| case.fields.iter().map(|field| &field.ty))
             .collect(),
-        Type::Primitive(_) | Type::Pointer { .. } | Type::Opaque { .. } | Type::Volatile { .. } => {
-            vec![]
-        }
+        Type::Primitive(_)
+        | Type::Pointer { .. }
+        | Type::Opaque { .. }
+        | Type::Volatile { .. }
+        | Type::Reserved { .. } => vec![],
     };
     for field in fields {
         named(field, found)?;

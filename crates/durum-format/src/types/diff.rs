@@ -314,7 +314,7 @@ impl Descriptor {
     }
 
     /// A type in a few words; what it has in it is not told.
-    fn short(&self, ty: &Type<usize>) -> String {
+    pub(super) fn short(&self, ty: &Type<usize>) -> String {
         match ty {
             Type::Primitive(primitive) => primitive.name().to_owned(),
             Type::Struct(named) => named.name.clone(),
@@ -337,6 +337,7 @@ impl Descriptor {
             }
             Type::Opaque { size, .. } => format!("{size} bytes without pointers"),
             Type::Volatile { size, .. } => format!("{size} volatile bytes"),
+            Type::Reserved { size, .. } => format!("{size} reserved bytes"),
         }
     }
 }

@@ -155,7 +155,8 @@ fn descend<'a>(path: &mut FieldPath<'a>, bytes: &[u8], offset: u64) -> Result<()
             Type::Primitive(_)
             | Type::Pointer { .. }
             | Type::Opaque { .. }
-            | Type::Volatile { .. } => return Ok(()),
+            | Type::Volatile { .. }
+            | Type::Reserved { .. } => return Ok(()),
         }
     }
 }

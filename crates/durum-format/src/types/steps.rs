@@ -148,8 +148,11 @@ fn compile_into<P: Part>(
 ) -> Result<(), TypeError> {
     steps.extend(P::of(ty, base).map(Step::Part));
     match ty {
-        Type::Primitive(_) | Type::Opaque { .. } | Type::Volatile { .. } | Type::Pointer { .. } => {
-        }
+        Type::Primitive(_)
+        | Type::Opaque { .. }
+        | Type::Volatile { .. }
+        | Type::Reserved { .. }
+        | Type::Pointer { .. } => {}
         Type::Struct(Struct { fields, .. }) => {
             for field in fields {
                 compile_into(&field.ty, base + field.offset, fields, base, steps)?;

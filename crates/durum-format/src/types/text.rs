@@ -11,6 +11,7 @@ pub(super) fn write(ty: &Type<usize>, out: &mut String) {
         Type::Primitive(primitive) => write!(out, "{}", primitive.name()),
         Type::Opaque { size, align } => write!(out, "opaque({size},{align})"),
         Type::Volatile { size, align } => write!(out, "volatile({size},{align})"),
+        Type::Reserved { size, align } => write!(out, "reserved({size},{align})"),
         Type::Pointer { strength, target } => {
             out.push(match strength {
                 Strength::Strong => '*',
@@ -31,15 +32,21 @@ pub(super) fn write(ty: &Type<usize>, out: &mut String) {
             }
         }
         Type::Struct(it) => {
-            let _ = write!(out, "struct \"{}\"({},{}){{", it.name, it.size, it.align);
+            out.push_str("struct ");
+            write_names(&it.name, &it.was, out);
+            let _ = write!(out, "({},{}){{", it.size, it.align);
             write_fields(&it.fields, out);
             write!(out, "}}")
         }
         Type::Variants(it) => {
-            let _ = write!(out, "variants \"{}\"({},{},", it.name, it.size, it.align);
+            out.push_str("variants ");
+            write_names(&it.name, &it.was, out);
+            let _ = write!(out, "({},{},", it.size, it.align);
             let _ = write!(out, "tag {},{}){{", it.tag_offset, it.tag_width);
             for case in &it.cases {
-                let _ = write!(out, "{}:\"{}\"{{", case.discriminant, case.name);
+                let _ = write!(out, "{}:", case.discriminant);
+                write_names(&case.name, &case.was, out);
+                out.push('{');
                 write_fields(&case.fields, out);
                 out.push('}');
             }
@@ -49,11 +56,31 @@ pub(super) fn write(ty: &Type<usize>, out: &mut String) {
 }
 
 fn write_fields(fields: &[Field<usize>], out: &mut String) {
-    for Field { name, offset, ty } in fields {
-        let _ = write!(out, "{offset}:\"{name}\":");
-        write(ty, out);
-        out.push(';');
+    for field in fields {
+        let _ = write!(out, "{}:", field.offset);
+        write_names(&field.name, &field.was, out);
+        out.push(':');
+        write(&field.ty, out);
+        out.push_str(match field.is_in_reserved {
+            true => " in reserved;",
+            false => ";",
+        });
     }
+}
+
+fn write_names(name: &str, was: &[String], out: &mut String) {
+    let _ = write!(out, "\"{name}\"");
+    for name in was {
+        let _ = write!(out, " was \"{name}\"");
+    }
+}
+
+/// Whether there are words in a text that builds do not know which cannot follow types that change: former names, and
+/// reserved bytes.
+pub(crate) fn has_history(text: &str) -> bool {
+    // Every other part is a name.
+    let mut words = text.split('"').step_by(2);
+    words.any(|word| word == " was " || word.contains("reserved"))
 }
 
 /// Reads one line, given without its line end.
@@ -126,6 +153,16 @@ impl<'a> Reader<'a> {
         Ok(name.into())
     }
 
+    /// A name and those that it was before.
+    fn names(&mut self) -> Result<(String, Vec<String>), TypeError> {
+        let name = self.name()?;
+        let mut was = Vec::new();
+        while self.accept(" was ") {
+            was.push(self.name()?);
+        }
+        Ok((name, was))
+    }
+
     fn parse_type(&mut self) -> Result<Type<usize>, TypeError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -135,12 +172,13 @@ impl<'a> Reader<'a> {
             });
         }
         let ty = if self.accept("struct ") {
-            let name = self.name()?;
+            let (name, was) = self.names()?;
             self.expect("(")?;
             let [size, align] = self.size_and_align()?;
             self.expect("){")?;
             Type::Struct(Struct {
                 name,
+                was,
                 size,
                 align,
                 fields: self.fields()?,
@@ -155,6 +193,10 @@ impl<'a> Reader<'a> {
             let [size, align] = self.size_and_align()?;
             self.expect(")")?;
             Type::Volatile { size, align }
+        } else if self.accept("reserved(") {
+            let [size, align] = self.size_and_align()?;
+            self.expect(")")?;
+            Type::Reserved { size, align }
         } else if self.accept("[") {
             let element = Box::new(self.parse_type()?);
             self.expect(";")?;
@@ -209,17 +251,24 @@ impl<'a> Reader<'a> {
         while !self.accept("}") {
             let offset = self.number()?;
             self.expect(":")?;
-            let name = self.name()?;
+            let (name, was) = self.names()?;
             self.expect(":")?;
             let ty = self.parse_type()?;
+            let is_in_reserved = self.accept(" in reserved");
             self.expect(";")?;
-            fields.push(Field { name, offset, ty });
+            fields.push(Field {
+                name,
+                was,
+                offset,
+                ty,
+                is_in_reserved,
+            });
         }
         Ok(fields)
     }
 
     fn variants(&mut self) -> Result<Type<usize>, TypeError> {
-        let name = self.name()?;
+        let (name, was) = self.names()?;
         self.expect("(")?;
         let [size, align] = self.size_and_align()?;
         self.expect(",tag ")?;
@@ -229,16 +278,18 @@ impl<'a> Reader<'a> {
         while !self.accept("}") {
             let discriminant = self.number()?;
             self.expect(":")?;
-            let name = self.name()?;
+            let (name, was) = self.names()?;
             self.expect("{")?;
             cases.push(Case {
                 discriminant,
                 name,
+                was,
                 fields: self.fields()?,
             });
         }
         Ok(Type::Variants(Variants {
             name,
+            was,
             size,
             align,
             tag_offset,

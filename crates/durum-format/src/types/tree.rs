@@ -112,6 +112,8 @@ pub enum Count {
 pub struct Struct<T> {
     /// Its language-neutral name.
     pub name: String,
+    /// Names that it had before.
+    pub was: Vec<String>,
     /// Its bytes, a multiple of `align`; elements of a tail are not counted.
     pub size: u64,
     /// Its alignment.
@@ -125,10 +127,14 @@ pub struct Struct<T> {
 pub struct Field<T> {
     /// Its name.
     pub name: String,
+    /// Names that it had before.
+    pub was: Vec<String>,
     /// Where it begins, from the start of the struct or variants it belongs to.
     pub offset: u64,
     /// Its type.
     pub ty: Type<T>,
+    /// It may take the place of reserved bytes: zero is a value of its type.
+    pub is_in_reserved: bool,
 }
 
 /// A type whose contents depend on a tag in it.
@@ -136,6 +142,8 @@ pub struct Field<T> {
 pub struct Variants<T> {
     /// Its language-neutral name.
     pub name: String,
+    /// Names that it had before.
+    pub was: Vec<String>,
     /// Its bytes, a multiple of `align`.
     pub size: u64,
     /// Its alignment.
@@ -155,6 +163,8 @@ pub struct Case<T> {
     pub discriminant: u64,
     /// Its name.
     pub name: String,
+    /// Names that it had before.
+    pub was: Vec<String>,
     /// Its fields by offset, counted from the start of the variants.
     pub fields: Vec<Field<T>>,
 }
@@ -196,6 +206,13 @@ pub enum Type<T> {
         /// Their alignment.
         align: u64,
     },
+    /// Bytes that are zero until a later version of the type has fields there.
+    Reserved {
+        /// How many.
+        size: u64,
+        /// Their alignment.
+        align: u64,
+    },
 }
 
 impl<T> Field<T> {
@@ -203,10 +220,33 @@ impl<T> Field<T> {
     pub fn new(name: impl Into<String>, offset: u64, ty: Type<T>) -> Self {
         Self {
             name: name.into(),
+            was: Vec::new(),
             offset,
             ty,
+            is_in_reserved: false,
         }
     }
+
+    /// The same field, which had these names before, too.
+    #[must_use]
+    pub fn was(mut self, names: &[&str]) -> Self {
+        self.was.extend(owned(names));
+        self
+    }
+
+    /// The same field, which may take the place of reserved bytes.
+    #[must_use]
+    pub fn in_reserved(self) -> Self {
+        let is_in_reserved = true;
+        Self {
+            is_in_reserved,
+            ..self
+        }
+    }
+}
+
+fn owned(names: &[&str]) -> impl Iterator<Item = String> {
+    names.iter().copied().map(str::to_owned)
 }
 
 impl Type<String> {
@@ -219,6 +259,7 @@ impl Type<String> {
     ) -> Self {
         Self::Struct(Struct {
             name: name.into(),
+            was: Vec::new(),
             size,
             align,
             fields,
@@ -259,6 +300,15 @@ impl<T> Type<T> {
         }
     }
 
+    /// The same struct or variants, which had these names before, too.
+    #[must_use]
+    pub fn was(mut self, names: &[&str]) -> Self {
+        if let Self::Struct(Struct { was, .. }) | Self::Variants(Variants { was, .. }) = &mut self {
+            was.extend(owned(names));
+        }
+        self
+    }
+
     /// Whether it is an array that goes on to the end of the object, or as far as a length field says.
     pub(super) fn is_open_array(&self) -> bool {
         matches!(
@@ -288,11 +338,13 @@ impl<T> Type<T> {
             map: &mut impl FnMut(&T) -> Result<U, E>,
         ) -> Result<Vec<Field<U>>, E> {
             let mapped = |field: &Field<T>| {
-                Ok(Field::new(
-                    &field.name,
-                    field.offset,
-                    field.ty.map_targets(map)?,
-                ))
+                Ok(Field {
+                    name: field.name.clone(),
+                    was: field.was.clone(),
+                    offset: field.offset,
+                    ty: field.ty.map_targets(map)?,
+                    is_in_reserved: field.is_in_reserved,
+                })
             };
             fields.iter().map(mapped).collect()
         }
@@ -300,6 +352,7 @@ impl<T> Type<T> {
             Self::Primitive(primitive) => Type::Primitive(*primitive),
             &Self::Opaque { size, align } => Type::Opaque { size, align },
             &Self::Volatile { size, align } => Type::Volatile { size, align },
+            &Self::Reserved { size, align } => Type::Reserved { size, align },
             Self::Pointer { strength, target } => Type::Pointer {
                 strength: *strength,
                 target: target.as_ref().map(map).transpose()?,
@@ -310,12 +363,14 @@ impl<T> Type<T> {
             },
             Self::Struct(it) => Type::Struct(Struct {
                 name: it.name.clone(),
+                was: it.was.clone(),
                 size: it.size,
                 align: it.align,
                 fields: fields(&it.fields, map)?,
             }),
             Self::Variants(it) => Type::Variants(Variants {
                 name: it.name.clone(),
+                was: it.was.clone(),
                 size: it.size,
                 align: it.align,
                 tag_offset: it.tag_offset,
@@ -327,6 +382,7 @@ impl<T> Type<T> {
                         Ok(Case {
                             discriminant: case.discriminant,
                             name: case.name.clone(),
+                            was: case.was.clone(),
                             fields: fields(&case.fields, map)?,
                         })
                     })

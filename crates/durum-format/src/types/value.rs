@@ -106,7 +106,9 @@ impl Reader<'_> {
                 slice(self.bytes, base, *size)?;
                 Value::Volatile
             }
-            Type::Opaque { size, .. } => self.row_of_bytes(base, *size)?,
+            Type::Opaque { size, .. } | Type::Reserved { size, .. } => {
+                self.row_of_bytes(base, *size)?
+            }
             Type::Pointer { strength, target } => Value::Pointer {
                 address: read_unsigned(self.bytes, base, 8)?,
                 strength: *strength,
@@ -148,12 +150,14 @@ impl Reader<'_> {
         }
     }
 
+    /// Nothing is told of reserved bytes.
     fn fields(&self, fields: &[Field<usize>], base: u64) -> Vec<(String, Value)> {
         let named = |field: &Field<usize>| {
             let value = self.value(&field.ty, base + field.offset, (fields, base));
             (field.name.clone(), value)
         };
-        fields.iter().map(named).collect()
+        let has_value = |field: &&Field<usize>| !matches!(field.ty, Type::Reserved { .. });
+        fields.iter().filter(has_value).map(named).collect()
     }
 
     fn row_of_bytes(&self, base: u64, len: u64) -> Result<Value, ValueError> {

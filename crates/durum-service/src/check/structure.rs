@@ -24,6 +24,7 @@ pub(super) struct CheckedPuddle {
 pub(super) struct LiveObject {
     pub(super) address: u64,
     pub(super) size: u64,
+    /// What its id means in its pool.
     pub(super) type_id: u64,
     /// Index into the puddles.
     pub(super) puddle: usize,
@@ -86,7 +87,7 @@ pub(super) fn check(
                 all.partial.insert(puddle.owner);
             }
             Ok(view) if puddle.kind.holds_objects() => {
-                check_heap(view, puddle.owner, &mut all, report)?;
+                check_heap(reader, view, puddle.owner, &mut all, report)?;
             }
             // Logs were read with the plans for recovery.
             Ok(_) => {}
@@ -110,6 +111,7 @@ fn is_not_shown(error: &Error) -> bool {
 }
 
 fn check_heap(
+    reader: &ReadOnlyStore,
     view: PuddleView,
     pool: Uuid,
     all: &mut Objects,
@@ -118,6 +120,7 @@ fn check_heap(
     let header = *view.header();
     let file = view.path().to_owned();
     let puddle = all.puddles.len();
+    let meanings = reader.meanings_of(pool);
     for extent in extent::extents(&view, &header) {
         let extent = match extent {
             Ok(extent) => extent,
@@ -134,7 +137,7 @@ fn check_heap(
             all.objects.push(LiveObject {
                 address: header.address + object.offset,
                 size: object.size,
-                type_id: object.type_id,
+                type_id: meanings.of(object.type_id),
                 puddle,
                 is_root: header.is_root && extent.granule() == 0,
             });

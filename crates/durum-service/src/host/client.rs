@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
+use durum_format::types::Meanings;
 use durum_persist::file::MediaFile;
 
 use super::commit::Commit;
@@ -316,6 +317,31 @@ impl Service for Embedded {
                 }
             }
             Ok(((), Commit::addition(changes)))
+        })
+    }
+
+    fn meanings(&self, pool: Uuid) -> Result<Meanings> {
+        self.host.request(|open| {
+            self.may_write(open, pool).ok_or_else(|| not_open(pool))?;
+            Ok((open.contents.meanings_of(pool).clone(), Commit::nothing()))
+        })
+    }
+
+    fn change_types(&self, pool: Uuid, old: u64, new: u64) -> Result<Meanings> {
+        self.host.request(|open| {
+            self.ensure_open(open, pool)?;
+            let changed = descriptors::changed(&open.contents, pool, old, new)?;
+            let record = open.contents.pools.get(&pool);
+            let record = record.filter(|record| record.meanings != changed);
+            let put = record.map(|record| {
+                let meanings = changed.clone();
+                let record = PoolRecord {
+                    meanings,
+                    ..record.clone()
+                };
+                Change::PutPool(pool, record)
+            });
+            Ok((changed, Commit::addition(put.into_iter().collect())))
         })
     }
 

@@ -2,6 +2,7 @@
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
+use durum_format::types::Meanings;
 
 use super::client::{not_open, refused};
 use super::commit::Commit;
@@ -53,6 +54,7 @@ impl Embedded {
                 root_puddle: uuid,
                 rights: Some(rights),
                 damage: None,
+                meanings: Meanings::default(),
             };
             let mut changes = self.enter(open);
             changes.push(Change::PutPool(pool, record));

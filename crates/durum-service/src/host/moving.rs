@@ -245,7 +245,8 @@ impl Embedded {
                 let name = away.look(|open| open.contents.name_of(record.owner))?;
                 let refused = |error| files::of_pool(error, store, &name);
                 let file = files::open(store, *uuid, record, true).map_err(refused)?;
-                let done = rewriter.rewrite(&file, &files::header_of(*uuid, record));
+                let meanings = away.look(|open| open.contents.meanings_of(record.owner).clone())?;
+                let done = rewriter.rewrite(&file, &files::header_of(*uuid, record), &meanings);
                 done.map_err(|stopped| match stopped {
                     Stopped::Error(error) => refused(error),
                     Stopped::Unknown(unknown) => Error::Unmovable {

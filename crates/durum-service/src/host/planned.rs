@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
 use durum_format::export::{ExportedPuddle, Manifest};
+use durum_format::types::Meanings;
 
 use super::holders::Wish;
 use super::puddles::Registered;
@@ -55,6 +56,8 @@ struct Arriving {
 struct Joins {
     name: String,
     engine: EngineKind,
+    /// What ids mean in the pool that they come from.
+    meanings: Meanings,
     /// Known once the puddles have addresses.
     pool: Option<Uuid>,
 }
@@ -76,6 +79,7 @@ impl Plan {
                 manifest.pools.values().next().map(|pool| Joins {
                     name: name.clone(),
                     engine: pool.engine,
+                    meanings: pool.meanings.clone(),
                     pool: None,
                 })
             }
@@ -102,6 +106,7 @@ impl Plan {
                 root_puddle: root.map(|(_, _, uuid)| *uuid).unwrap_or_default(),
                 rights: Some(client.own_rights()),
                 damage: None,
+                meanings: pool.meanings.clone(),
             };
             let uuid = names::random_uuid()?;
             pools.push(Arriving { from, uuid, record });
@@ -171,6 +176,14 @@ impl Plan {
         let pool = client.host.pool_named(&open.contents, name)?;
         client.ensure_may(open, pool, Wish::Write)?;
         client.ensure_usable(open, pool, Wish::Write)?;
+        let known = open.contents.meanings_of(pool);
+        let mut meanings = joins.meanings.iter();
+        if meanings.any(|(old, new)| known.of(old) != known.of(new)) {
+            let reason = format!(
+                "its program has changed its types, and that of pool \"{name}\" has not; open the pool with the newer version before"
+            );
+            return Err(refused(&self.place, reason));
+        }
         let own = open.contents.pools.get(&pool).map(|pool| pool.engine);
         match own.filter(|own| own != engine) {
             None => Ok(pool),

@@ -15,6 +15,7 @@ pub(crate) use durum_format::registry::{
     Rights,
 };
 use durum_format::store::StoreHeader;
+use durum_format::types::Meanings;
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -199,7 +200,8 @@ impl Contents {
         Contents::of(state)
     }
 
-    /// The part of what readers may know that concerns some pools; no types, of which nobody knows whose they are.
+    /// The part of what readers may know that concerns some pools; of types those that their programs have changed. Of
+    /// the others nobody knows whose they are.
     pub(crate) fn of_pools(self, is_one: impl Fn(Uuid) -> bool) -> Contents {
         let mut part = self.into_state();
         part.pools.retain(|uuid, _| is_one(*uuid));
@@ -216,7 +218,9 @@ impl Contents {
         let pools = &part.pools;
         part.puddles
             .retain(|uuid, record| pools.contains_key(&record.owner) || kept.contains(uuid));
-        part.types.clear();
+        let meanings = pools.values().flat_map(|pool| pool.meanings.iter());
+        let ids: BTreeSet<u64> = meanings.flat_map(|(old, new)| [old, new]).collect();
+        part.types.retain(|id, _| ids.contains(id));
         Contents::of(part)
     }
 
@@ -320,6 +324,12 @@ impl Contents {
             store: store.to_owned(),
             puddles: stale.count() as u64,
         })
+    }
+
+    /// What the ids of a pool's objects mean.
+    pub(crate) fn meanings_of(&self, pool: Uuid) -> &Meanings {
+        static NONE: Meanings = Meanings::NONE;
+        self.pools.get(&pool).map_or(&NONE, |pool| &pool.meanings)
     }
 
     /// The pool of that name.

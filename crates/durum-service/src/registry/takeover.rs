@@ -13,6 +13,7 @@ use std::path::Path;
 use durum_format::catalog::{self as format, Catalog, FILE_NAME as CATALOG_FILE, Grant};
 use durum_format::registry::State;
 use durum_format::store::StoreHeader;
+use durum_format::types::Meanings;
 use durum_format::{EngineKind, FormatError, Uuid};
 use durum_persist::Site;
 
@@ -135,6 +136,7 @@ fn to_contents(store: &Path, identity: &StoreHeader, catalog: &Catalog) -> Resul
         let record = PoolRecord {
             rights: None,
             damage: None,
+            meanings: Meanings::default(),
             name: pool.name.clone(),
             engine,
             root_puddle: pool.root,

@@ -56,12 +56,14 @@ fn an_object_whose_value_is_gone_is_cloned_as_it_is() {
     let pool = store.create_pool("husk", &spec()).unwrap();
     let lock = Type::Volatile { size: 8, align: 8 };
     let value = Type::Variants(Variants {
+        was: Vec::new(),
         name: "Either".into(),
         size: 16,
         align: 8,
         tag_offset: 0,
         tag_width: 8,
         cases: vec![Case {
+            was: Vec::new(),
             discriminant: 1,
             name: "Guarded".into(),
             fields: vec![Field::new("lock", 8, lock)],

@@ -6,7 +6,7 @@ use std::time::Duration;
 use durum_format::registry::{
     Change, PoolRecord, PuddleRecord, Room, State, encode_snapshot, parse,
 };
-use durum_format::types::type_id;
+use durum_format::types::{Meanings, type_id};
 use durum_format::{UNIT, Uuid};
 use durum_persist::count::{Counters, thread_counters};
 use durum_service::{Embedded, EngineKind, PuddleKind, Service};
@@ -68,6 +68,7 @@ fn fill(state: &mut State) {
         let record = PoolRecord {
             rights: None,
             damage: None,
+            meanings: Meanings::default(),
             name: format!("pool number {number}"),
             engine: EngineKind::Hybrid,
             root_puddle: root,

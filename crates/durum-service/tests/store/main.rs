@@ -19,6 +19,7 @@ mod moving;
 mod quarantine;
 mod reading;
 mod recovery;
+mod retyping;
 mod rights;
 mod scale;
 mod scene;

@@ -28,6 +28,7 @@ use crate::mapping::Kept;
 use crate::media::Barrier;
 use crate::options::PoolOptions;
 use crate::poison::Poison;
+use crate::pool_types::PoolTypes;
 use crate::saved::Saved;
 use crate::savepoint::Savepoint;
 
@@ -269,6 +270,7 @@ pub(crate) struct PoolInner {
     pub(crate) frontier: Arc<Frontier>,
     pub(crate) combine: Combine,
     pub(crate) root: Mutex<()>,
+    pub(crate) types: PoolTypes,
     pub(crate) this: std::sync::Weak<PoolInner>,
     pub(crate) checker: Option<Mutex<Box<dyn Check>>>,
 }

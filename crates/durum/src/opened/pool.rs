@@ -200,7 +200,7 @@ impl PoolInner {
             pool: self.uuid,
             puddles: &puddles,
             space: (info.base, info.base + info.space_size),
-            type_text: &|id| self.store.service.type_text(id).ok()?,
+            type_text: &|id| self.store.service.type_text(self.meaning(id)).ok()?,
         };
         checker.look(subject, pending, is_announced)
     }

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use durum_format::types::{Descriptor, differences};
 use durum_persist::domain::Domain;
 use durum_service::{RecoveryReport, Service, StoreInfo};
 
@@ -257,20 +256,6 @@ impl StoreInner {
     #[cold]
     pub(crate) fn set_poison(&self, reason: &'static str) {
         self.poison.set(&self.info.path, 0, reason);
-    }
-
-    /// How a type differs from another one that was there before; nothing where one of them is not known.
-    pub(crate) fn type_changes(&self, was: u64, is: u64) -> Vec<String> {
-        let known = |id| {
-            let text = self.service.type_text(id).ok().flatten()?;
-            Descriptor::parse(&text).ok()
-        };
-        let (Some(was), Some(is)) = (known(was), known(is)) else {
-            return Vec::new();
-        };
-        let found = differences(&was, &is);
-        let all = found.all.iter().map(ToString::to_string);
-        all.chain(found.rest()).collect()
     }
 
     pub(crate) fn type_name(&self, id: u64) -> String {

@@ -43,6 +43,8 @@ macro_rules! cell {
             const POINTERS: bool = T::POINTERS;
             const WORDS: bool = $words;
             const POOL: $crate::typed::pool_id::PoolId = T::POOL.and(P::ID);
+            // Its word is zero in every pool that was copied.
+            const ZERO_IS_VALUE: bool = T::ZERO_IS_VALUE;
 
             #[inline]
             fn owners(&self) -> i64 {

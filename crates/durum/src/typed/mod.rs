@@ -14,7 +14,7 @@
 //! - what may live in a pool: `psafe`;
 //! - an open pool: `deferred_drops`, `binding`;
 //! - a transaction and the handles that it has: `drop_glue`, `counts`, `typed_tx`, `journal`;
-//! - what a program begins with: `values`, `open_options`, `open`, `pool_type`;
+//! - what a program begins with: `values`, `reserved`, `open_options`, `open`, `pool_type`;
 //! - pointers (`pbox`, `counted`) and cells (`later`, `pcell`, `prefcell`, `pmutex`, `log_free`), then the collections,
 //!   and pointers to other pools (`exports`).
 
@@ -50,6 +50,7 @@ mod pool_type;
 mod prefcell;
 mod psafe;
 mod reading;
+mod reserved;
 mod revocable;
 mod typed_tx;
 mod values;
@@ -75,6 +76,7 @@ pub use pool_type::PoolType;
 pub use prefcell::{BorrowError, PRef, PRefCell, PRefMut};
 pub use psafe::{InOption, PSafe, TxInSafe, TxOutSafe};
 pub use reading::Reading;
+pub use reserved::Reserved;
 pub use values::{PClone, Root};
 pub use waiting::{contended, contended_within};
 

@@ -20,7 +20,8 @@ use crate::described::{Described, Walk};
 /// # Safety
 /// The layout is fixed and described ([`Described`]); the type has no destructor of its own and holds nothing that
 /// points to volatile memory; [`PSafe::owners`] counts every handle; [`PSafe::Threads`] is `Send` only if a value in a
-/// pool may be used by several threads one after the other, and `Sync` only if it may at the same time.
+/// pool may be used by several threads one after the other, and `Sync` only if it may at the same time;
+/// [`PSafe::ZERO_IS_VALUE`] only if it is.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in a pool",
     label = "not `PSafe`",
@@ -40,6 +41,9 @@ pub unsafe trait PSafe: Described + UnwindSafe + RefUnwindSafe {
     const WORDS: bool;
     /// The pool that its pointers lead into.
     const POOL: PoolId;
+    /// Whether bytes that are all zero are a value, which owns nothing: a field of such a type may take the place of
+    /// [`Reserved`](super::Reserved) bytes.
+    const ZERO_IS_VALUE: bool = false;
     /// The handles in this value, not counting those behind pointers.
     fn owners(&self) -> i64;
 }
@@ -102,6 +106,7 @@ macro_rules! plain {
             const OWNERS: bool = false;
             const WORDS: bool = false;
             const POOL: PoolId = PoolId::ANY;
+            const ZERO_IS_VALUE: bool = true;
 
             #[inline(always)]
             fn owners(&self) -> i64 {
@@ -134,6 +139,7 @@ unsafe impl<T: PSafe, const N: usize> PSafe for [T; N] {
     const POINTERS: bool = T::POINTERS;
     const WORDS: bool = T::WORDS;
     const POOL: PoolId = T::POOL;
+    const ZERO_IS_VALUE: bool = T::ZERO_IS_VALUE;
 
     #[inline]
     fn owners(&self) -> i64 {
@@ -184,6 +190,8 @@ unsafe impl<T: PSafe + InOption> PSafe for Option<T> {
     const OWNERS: bool = T::OWNERS;
     const WORDS: bool = T::WORDS;
     const POOL: PoolId = T::POOL;
+    // Of a handle, zero is `None`; of others only the compiler knows.
+    const ZERO_IS_VALUE: bool = T::Kind::HANDLE;
 
     #[inline(always)]
     fn owners(&self) -> i64 {
@@ -219,6 +227,7 @@ macro_rules! tuples {
             const POINTERS: bool = $($name::POINTERS)||+;
             const WORDS: bool = $($name::WORDS)||+;
             const POOL: PoolId = PoolId::ANY $(.and($name::POOL))+;
+            const ZERO_IS_VALUE: bool = $($name::ZERO_IS_VALUE)&&+;
 
             #[inline]
             fn owners(&self) -> i64 {

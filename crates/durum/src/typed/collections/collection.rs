@@ -17,6 +17,8 @@ macro_rules! collection {
             const OWNERS: bool = true;
             const WORDS: bool = false;
             const POOL: $crate::typed::pool_id::PoolId = P::ID;
+            // One that is empty has allocated nothing; in a vector of what has no bytes there is room at once.
+            const ZERO_IS_VALUE: bool = size_of::<$item>() != 0;
 
             #[inline]
             fn owners(&self) -> i64 {

@@ -164,6 +164,7 @@ unsafe impl<P: PoolType> PSafe for PString<P> {
     const OWNERS: bool = true;
     const WORDS: bool = false;
     const POOL: PoolId = P::ID;
+    const ZERO_IS_VALUE: bool = PVec::<u8, P>::ZERO_IS_VALUE;
 
     #[inline]
     fn owners(&self) -> i64 {

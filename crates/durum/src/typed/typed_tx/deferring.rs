@@ -61,7 +61,8 @@ impl TypedTx {
             }
             // SAFETY: a member of the list, which this thread holds.
             let deferred = unsafe { ptr::with_exposed_provenance::<DeferredDrop>(at).read() };
-            let glue = (self.known_glue.borrow_mut()).find(self.binding(), deferred.type_id);
+            let type_id = self.open().pool.inner.meaning(deferred.type_id);
+            let glue = (self.known_glue.borrow_mut()).find(self.binding(), type_id);
             // SAFETY: the reference keeps the object in the pool.
             let word = unsafe { self.binding().words.at::<CountWord>(deferred.object) };
             // What this transaction has pinned or locked itself hinders nobody.
