@@ -84,10 +84,7 @@ mod changed_type {
         match Q::open::<LimitedAccount>(&old_path, Flags::OPEN) {
             Err(error @ Error::RootType { .. }) => {
                 let text = error.to_string();
-                assert!(
-                    text.contains("\"When a type changes\" in docs/tutorials/rust.md"),
-                    "{text}"
-                );
+                assert!(text.contains("docs/how-to/change-types.md"), "{text}");
             }
             other => panic!("{:?}", other.err()),
         }

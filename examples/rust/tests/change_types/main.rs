@@ -1,0 +1,86 @@
+//! What docs/how-to/change-types.md shows is compiled and run: each version goes on with what the one before has
+//! stored.
+
+#![allow(dead_code, reason = "each version is shown as a whole")]
+
+mod first;
+mod second;
+mod third;
+
+use std::fs;
+use std::path::Path;
+
+use durum::Error;
+use durum::typed::*;
+
+#[test]
+fn each_version_goes_on_with_what_the_one_before_has_stored() -> durum::Result<()> {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("store");
+    {
+        let queue = first::P::open::<first::Queue>(&path, Flags::CREATE)?;
+        first::P::transaction(|j| {
+            queue.add("write", j);
+            queue.add("read", j);
+            let tasks = queue.tasks.borrow();
+            *tasks[1].state.borrow_mut(j) = first::State::Running { worker: 3 };
+            tasks[1].tries.set(2, j);
+        })?;
+    }
+    {
+        let queue = second::P::open::<second::Queue>(&path, Flags::OPEN)?;
+        second::P::transaction(|j| {
+            let tasks = queue.tasks.borrow();
+            assert!(matches!(
+                *tasks[1].state.borrow(),
+                second::State::Running { worker: 3 }
+            ));
+            assert_eq!((tasks[1].attempts.get(), tasks[1].deadline.get()), (2, 0));
+            *tasks[0].state.borrow_mut(j) = second::State::Done { at: 70 };
+            tasks[1].deadline.set(80, j);
+        })?;
+    }
+    let old = first::P::open::<first::Queue>(&path, Flags::OPEN)
+        .err()
+        .unwrap();
+    assert!(matches!(old, Error::OldRootType { .. }), "{old}");
+    {
+        let queue = third::P::open::<third::Queue>(&path, Flags::OPEN)?;
+        third::P::transaction(|j| {
+            let mut jobs = queue.jobs.borrow_mut(j);
+            assert!(matches!(
+                *jobs[0].state.borrow(),
+                third::State::Done { at: 70 }
+            ));
+            assert_eq!((&*jobs[1].name, jobs[1].deadline.get()), ("read", 80));
+            let last = third::Job {
+                name: PString::new("rest", j),
+                state: PRefCell::new(third::State::Waiting, j),
+                attempts: PCell::new(0, j),
+                deadline: PCell::new(90, j),
+                after: Some(jobs[1].pclone(j)),
+            };
+            jobs.push(Parc::new(last, j), j);
+        })?;
+    }
+    let queue = third::P::open::<third::Queue>(&path, Flags::OPEN)?;
+    let jobs = queue.jobs.borrow();
+    let after = jobs[2].after.as_ref().map(|job| job.name.as_str());
+    assert_eq!((after, jobs[0].after.is_none()), (Some("read"), true));
+    Ok(())
+}
+
+/// The page shows the code above, and what a program of the first version is told.
+#[test]
+fn the_page_shows_code_of_the_versions() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(top.join("../../docs/how-to/change-types.md")).unwrap();
+    let versions = ["first", "second", "third"]
+        .map(|name| fs::read_to_string(top.join(format!("tests/change_types/{name}.rs"))).unwrap());
+    let blocks: Vec<_> = page.split("```rust\n").skip(1).collect();
+    assert_eq!(blocks.len(), 3);
+    for (block, version) in blocks.iter().zip(&versions) {
+        let code = block.split("```").next().unwrap();
+        assert!(version.contains(code), "{code}");
+    }
+}
