@@ -234,7 +234,7 @@ fn a_reader_of_a_pool_is_told_its_types() {
         let (read, all) = (durum_as(bob, &command), succeeds(&command));
         assert_eq!((read.code, read.out), (0, all), "{command:?}: {}", read.err);
     }
-    let shown = durum_as(bob, &["inspect", &pool]).out;
+    let shown = durum_as(bob, &["inspect", &pool, "--raw"]).out;
     assert!(shown.contains("[u64;2]"), "{shown}");
     // Pointers of a type that is not known would lead into the source: a copy has all types, too.
     let place = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -243,7 +243,7 @@ fn a_reader_of_a_pool_is_told_its_types() {
     let copy = place.path().join("copy");
     let cloned = durum_as(bob, &["clone", &pool, text(&copy)]);
     assert_eq!(cloned.code, 0, "{}", cloned.err);
-    assert!(succeeds(&["inspect", text(&copy), "words"]).contains("[u64;2]"));
+    assert!(succeeds(&["inspect", text(&copy), "words", "--raw"]).contains("[u64;2]"));
     alice.end();
 }
 
