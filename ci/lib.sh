@@ -134,3 +134,16 @@ check() { # check NAME COMMAND...
 last_line() { # last_line FILE
     tail -n 2 "$1" | awk -v whole="$(tail -c 1 "$1" | wc -l)" '{ lines[NR] = $0 } END { print lines[whole ? NR : NR - 1] }'
 }
+
+# examples/*/tasks.*: each version goes on with what the one before has stored, and no earlier one comes back. $work has
+# the store.
+versions_go_on() { # versions_go_on PROGRAM, without its version
+    local store=$work/$(basename "$1").store
+    "$1"1 "$store" && "$1"2 "$store" && "$1"3 "$store" >"$work/third" || return 1
+    printf '%s\n' 'task 3, 20 attempts, until 300, after 2' 'task 2, 20 attempts, until 200' 'task 1, 10 attempts' |
+        diff - "$work/third" || return 1
+    local version
+    for version in 1 2; do
+        ! "$1$version" "$store" 2>"$work/refused" && grep "newer version of this program" "$work/refused" || return 1
+    done
+}

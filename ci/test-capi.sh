@@ -95,6 +95,12 @@ done
 # Containers of the standard library, made durable by sections.
 check "compile containers" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" $capi/tests/programs/containers.cpp \
     -o "$work/bin/containers" "${run_path[@]}" "${libs[@]}"
+# Types that change.
+for version in 1 2 3; do
+    check "compile tasks $version" gcc -std=c11 -O2 "${warnings[@]}" "${cflags[@]}" -DVERSION=$version examples/c/tasks.c \
+        -o "$work/bin/tasks$version" "${run_path[@]}" "${libs[@]}"
+done
+check "versions of tasks" versions_go_on "$work/bin/tasks"
 # Without a handler around its functions the process would end.
 check "compile ending" gcc -std=c11 -O2 "${warnings[@]}" "${cflags[@]}" -D_GNU_SOURCE examples/c/ending.c \
     -o "$work/bin/ending" "${run_path[@]}" "${libs[@]}" -lpthread

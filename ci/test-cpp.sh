@@ -112,6 +112,13 @@ articles_run() { [ "$("$work/articles" "$work/articles.store" | tail -n 1)" = "O
 check "articles" articles_run 1
 check "articles, again" articles_run 2
 
+# Types that change.
+for version in 1 2 3; do
+    check "compile tasks $version" g++ -std=c++17 "${warnings[@]}" "${cflags[@]}" -DVERSION=$version examples/cpp/tasks.cpp \
+        -o "$work/tasks$version" "${run_path[@]}" "${libs[@]}"
+done
+check "versions of tasks" versions_go_on "$work/tasks"
+
 # A structure steps on and says each step once it is durable. It is killed at a random moment; another process recovers
 # it and looks whether it holds what that many steps put there, which are as many as last said, or one more.
 killed_and_checked() { # killed_and_checked PROGRAM STORE ENGINE STRUCTURE

@@ -296,6 +296,18 @@
 // Bytes that mean nothing after the program has ended: locks and the like.
 #define DURUM_KIND_VOLATILE 22
 
+// Bytes that are zero until a later version of the type has fields there.
+#define DURUM_KIND_RESERVED 23
+
+// No field: the one of this name was called `target_name` before.
+#define DURUM_KIND_WAS 30
+
+// No field: the one of this name may lie in bytes that were reserved.
+#define DURUM_KIND_IN_RESERVED 31
+
+// No field: the type was called `target_name` before.
+#define DURUM_KIND_TYPE_WAS 32
+
 // The count of a flexible array member.
 #define DURUM_COUNT_TAIL UINT64_MAX
 
@@ -732,6 +744,18 @@ int durum_pool_close(struct durum_pool *pool);
 DURUM_MUST_CHECK
 int durum_pool_remove(struct durum_store *store,
                       const char *name);
+
+// Takes objects of the pool whose type has the id `found` as objects of `type`, and so all that pointers lead to from
+// there: for a program that keeps ids beside objects of its own. A newer version of the type becomes their type,
+// durably (docs/how-to/change-types.md). Returns 0 or
+// DURUM_E_ROOT_TYPE they are of another type, or of a newer version; DURUM_E_TYPE, DURUM_E_POISONED, DURUM_E_FORKED,
+// DURUM_E_ARGUMENT, DURUM_E_IO.
+int durum_pool_take_type(struct durum_pool *pool,
+                         uint64_t found,
+                         struct durum_type *type);
+
+// Whether types of the pool have changed since objects of them were stored: 1 or 0. Also 0 with DURUM_E_ARGUMENT.
+int durum_pool_has_old_types(struct durum_pool *pool);
 
 // The root object of the pool: made now, all bytes zero and durable, if the pool has none yet. `type` may be NULL:
 // bytes without pointers. Inside a transaction the making is part of it.
@@ -1321,6 +1345,14 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
  *   DURUM_STRUCT_ARRAY(f, type) an array of such
  *   DURUM_BYTES(f)              bytes without pointers (a union, an array with two dimensions, ...)
  *   DURUM_VOLATILE(f)           locks and the like, which mean nothing after the program has ended
+ *   DURUM_RESERVED(f)           bytes that are zero (DURUM_NEW makes them so, durum_malloc does not)
+ *                               until a later version of the type has fields there
+ *
+ * A type may change while the data stays (docs/how-to/change-types.md). What the new one says then:
+ *
+ *   DURUM_IN_RESERVED(f)        the field f, which is listed, too, may lie where bytes were reserved
+ *   DURUM_WAS(f, "name")        the field f, which is listed, too, had this name before
+ *   DURUM_TYPE_WAS("name")      the type had this language-neutral name before
  */
 
 /* From here on gcc names the line of the program where something is wrong, and not those here. */
@@ -1390,6 +1422,13 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
                 durum_type_of_##type)
 #define DURUM_BYTES(f) DURUM_ONE_(f, DURUM_KIND_BYTES, NULL, NULL)
 #define DURUM_VOLATILE(f) DURUM_ONE_(f, DURUM_KIND_VOLATILE, NULL, NULL)
+#define DURUM_RESERVED(f) DURUM_ONE_(f, DURUM_KIND_RESERVED, NULL, NULL)
+
+#define DURUM_IN_RESERVED(f) DURUM_SAID_(#f, offsetof(durum_self_, f), DURUM_KIND_IN_RESERVED, NULL)
+#define DURUM_WAS(f, former) DURUM_SAID_(#f, offsetof(durum_self_, f), DURUM_KIND_WAS, former)
+#define DURUM_TYPE_WAS(former) DURUM_SAID_("", 0, DURUM_KIND_TYPE_WAS, former)
+#define DURUM_SAID_(name, offset, kind, former)                                                    \
+    {(name), (offset), 0, 0, 0, (kind), (former), NULL}
 
 /* A field, and one that is an array. */
 #define DURUM_ONE_(f, kind, target_name, target)                                                   \

@@ -6,7 +6,7 @@ use client::{Concurrency, Engine, PageTracking, Pool, TwinMode, Tx};
 
 use crate::begun;
 use crate::code;
-use crate::guard::{Failure, Result, handle, pointer, status, string};
+use crate::guard::{Failure, Result, handle, pointer, run, status, string};
 use crate::store::StoreHandle;
 use crate::types::{self, TypeDeclaration};
 
@@ -287,6 +287,38 @@ pub unsafe extern "C" fn durum_pool_remove(store: *mut StoreHandle, name: *const
         };
         Ok(store.0.remove_pool(name)?)
     })
+}
+
+/// Takes objects of the pool whose type has the id `found` as objects of `type`, and so all that pointers lead to from
+/// there: for a program that keeps ids beside objects of its own. A newer version of the type becomes their type,
+/// durably (docs/how-to/change-types.md). Returns 0 or
+/// DURUM_E_ROOT_TYPE they are of another type, or of a newer version; DURUM_E_TYPE, DURUM_E_POISONED, DURUM_E_FORKED,
+/// DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn durum_pool_take_type(
+    pool: *mut PoolHandle,
+    found: u64,
+    r#type: *mut TypeDeclaration,
+) -> c_int {
+    status(|| {
+        // SAFETY: a live handle, and a type made by DURUM_TYPE, as the conventions say.
+        let (pool, id) = unsafe {
+            let pool = &handle(pool, "the pool")?.0;
+            (pool, types::ensure(pool, r#type, usize::MAX)?.0)
+        };
+        Ok(pool.take_type(found, id)?)
+    })
+}
+
+/// Whether types of the pool have changed since objects of them were stored: 1 or 0. Also 0 with DURUM_E_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn durum_pool_has_old_types(pool: *mut PoolHandle) -> c_int {
+    run(|| {
+        // SAFETY: a live handle, as the conventions say.
+        let pool = unsafe { handle(pool, "the pool")? };
+        Ok(c_int::from(pool.0.has_old_types()))
+    })
+    .unwrap_or(0)
 }
 
 /// The root object of the pool: made now, all bytes zero and durable, if the pool has none yet. `type` may be NULL:

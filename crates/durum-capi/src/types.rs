@@ -42,6 +42,14 @@ pub const DURUM_KIND_POINTER: u32 = 20;
 pub const DURUM_KIND_STRUCT: u32 = 21;
 /// Bytes that mean nothing after the program has ended: locks and the like.
 pub const DURUM_KIND_VOLATILE: u32 = 22;
+/// Bytes that are zero until a later version of the type has fields there.
+pub const DURUM_KIND_RESERVED: u32 = 23;
+/// No field: the one of this name was called `target_name` before.
+pub const DURUM_KIND_WAS: u32 = 30;
+/// No field: the one of this name may lie in bytes that were reserved.
+pub const DURUM_KIND_IN_RESERVED: u32 = 31;
+/// No field: the type was called `target_name` before.
+pub const DURUM_KIND_TYPE_WAS: u32 = 32;
 
 /// The count of a flexible array member.
 pub const DURUM_COUNT_TAIL: u64 = u64::MAX;
@@ -231,16 +239,16 @@ impl<'a> Reader<'a> {
                 std::slice::from_raw_parts(declaration.fields, declaration.field_count as usize)
             }
         };
-        let fields = fields
-            .iter()
+        let is_field = |field: &&FieldDeclaration| field.kind < DURUM_KIND_WAS;
+        let mut found = (fields.iter().filter(is_field))
             .map(|field| self.field(field, &name, depth))
-            .collect::<Result<_>>()?;
-        Ok(Type::structure(
-            name,
-            declaration.size,
-            declaration.align,
-            fields,
-        ))
+            .collect::<Result<Vec<_>>>()?;
+        let mut formers = Vec::new();
+        for said in fields.iter().filter(|field| !is_field(field)) {
+            formers.extend(history(said, &mut found)?);
+        }
+        let (size, align) = (declaration.size, declaration.align);
+        Ok(Type::structure(name, size, align, found).was(&formers))
     }
 
     /// A field of the type called `owner`.
@@ -255,6 +263,7 @@ impl<'a> Reader<'a> {
         let element = match field.kind {
             DURUM_KIND_BYTES => Type::Opaque { size, align },
             DURUM_KIND_VOLATILE => Type::Volatile { size, align },
+            DURUM_KIND_RESERVED => Type::Reserved { size, align },
             DURUM_KIND_POINTER => self.pointer(field, owner)?,
             DURUM_KIND_STRUCT => match target(field) {
                 Some(inner) => self.tree(inner, depth + 1)?,
@@ -290,6 +299,29 @@ impl<'a> Reader<'a> {
             },
         )
     }
+}
+
+/// Goes by what is said about a field of those found, or gives a former name of their type.
+fn history<'a>(said: &'a FieldDeclaration, found: &mut [Field<String>]) -> Result<Option<&'a str>> {
+    let former = || text(said.target_name, "a former name");
+    if said.kind == DURUM_KIND_TYPE_WAS {
+        return former().map(Some);
+    }
+    let name = text(said.name, "a field's name")?;
+    let field = found.iter_mut().find(|field| field.name == name);
+    let Some(field) = field else {
+        let what = format!("\"{name}\", of which something is said, is no field of the type");
+        return Err(refused(what));
+    };
+    match said.kind {
+        DURUM_KIND_WAS => field.was.push(former()?.to_owned()),
+        DURUM_KIND_IN_RESERVED => field.is_in_reserved = true,
+        other => {
+            let what = format!("\"{name}\" is of the unknown kind {other}");
+            return Err(refused(what));
+        }
+    }
+    Ok(None)
 }
 
 fn target(field: &FieldDeclaration) -> Option<&'static TypeDeclaration> {

@@ -1,5 +1,5 @@
-//! The code in `docs/tutorials/c.md` and `docs/tutorials/cpp.md` is code of the examples, which are compiled, run and
-//! killed.
+//! The code in `docs/tutorials/c.md`, `docs/tutorials/cpp.md` and `docs/how-to/change-types.md` is code of the
+//! examples, which are compiled, run and killed.
 
 use std::fs;
 use std::path::Path;
@@ -32,6 +32,13 @@ fn shows_code(page: &str, language: &str, folder: &str, examples_min: usize, blo
 #[test]
 fn the_tutorial_shows_code_of_the_examples() {
     shows_code("docs/tutorials/c.md", "c", "examples/c", 3, 7);
+}
+
+#[test]
+fn the_page_on_types_that_change_shows_code_of_the_examples() {
+    let page = "docs/how-to/change-types.md";
+    shows_code(page, "c", "examples/c", 3, 3);
+    shows_code(page, "cpp", "examples/cpp", 3, 3);
 }
 
 #[test]

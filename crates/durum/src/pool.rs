@@ -237,6 +237,22 @@ impl Pool {
         Ok(Some(root))
     }
 
+    /// Takes objects whose type has the id `found` as such of the registered type `wanted`, as [`Pool::root`] does with
+    /// the root: for a program that keeps ids beside objects of its own.
+    ///
+    /// # Errors
+    /// `RootType`, `OldRootType`.
+    #[doc(hidden)]
+    pub fn take_type(&self, found: u64, wanted: u64) -> Result<()> {
+        self.inner.fit_root((found, 0), (wanted, 0), true)
+    }
+
+    /// Whether objects of this pool have ids that mean other types.
+    #[doc(hidden)]
+    pub fn has_old_types(&self) -> bool {
+        !self.inner.types.meanings().is_empty()
+    }
+
     /// The type id of the root object, if the pool has one: that of what it means, where types have changed.
     ///
     /// # Errors

@@ -27,9 +27,12 @@ impl PoolInner {
         if is_so_large && was == is {
             return Ok(());
         }
-        let name = |(id, size)| {
+        let name = |(id, size): (u64, u64)| {
             let name = self.store.type_name(id);
-            format!("{name} ({size} bytes, id {id:#018x})")
+            match size {
+                0 => format!("{name} (id {id:#018x})"),
+                size => format!("{name} ({size} bytes, id {id:#018x})"),
+            }
         };
         let (pool, expected) = (self.name.clone(), name(wanted));
         let found_name = name((was, found.1));

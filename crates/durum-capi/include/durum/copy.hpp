@@ -49,6 +49,7 @@ template <class M> constexpr bool has_seen_members() {
 template <class M> struct is_seen_in_copy : std::bool_constant<has_seen_members<M>()> {};
 template <class T> struct is_seen_in_copy<persist<T, in_copy>> : std::true_type {};
 template <class T> struct is_seen_in_copy<volatile_member<T>> : std::true_type {};
+template <std::size_t N> struct is_seen_in_copy<reserved<N>> : std::true_type {};
 template <class M, std::size_t N> struct is_seen_in_copy<M[N]> : is_seen_in_copy<M> {};
 template <class M, std::size_t N> struct is_seen_in_copy<std::array<M, N>> : is_seen_in_copy<M> {};
 

@@ -9,6 +9,7 @@
 #include "persist.hpp"
 #include "types.hpp"
 
+#include <atomic>
 #include <csetjmp>
 #include <cstddef>
 #include <exception>
@@ -103,6 +104,7 @@ class pool {
             close();
             detail::raise(code, what);
         }
+        has_old_types_ = durum_pool_has_old_types(pool_) != 0;
         if (detail::default_pool() == nullptr) {
             detail::default_pool() = this;
         }
@@ -213,9 +215,9 @@ class pool {
         detail::check_announced<T>();
         const std::size_t at = in_range(number);
         void *object = objects_->objects[at];
-        if (object != nullptr && !is_of<T>(objects_->types[at])) {
-            throw error(DURUM_E_ROOT_TYPE,
-                        "object " + std::to_string(at) + " of the pool is of another type");
+        const std::uint64_t found = objects_->types[at];
+        if (object != nullptr && (has_old_types_ || !is_of<T>(found))) {
+            take<T>(at, found);
         }
         return static_cast<T *>(object);
     }
@@ -384,6 +386,21 @@ class pool {
         return id == id_of<T>() || (id == 0 && detail::is_bytes<T>);
     }
 
+    /// Takes an object of another type, of which T may be a newer version.
+    template <class T> void take(std::size_t at, std::uint64_t found) const {
+        if constexpr (detail::is_bytes<T>) {
+            if (!is_of<T>(found)) {
+                throw error(DURUM_E_ROOT_TYPE,
+                            "object " + std::to_string(at) + " of the pool is of another type");
+            }
+        } else if (durum_pool_take_type(pool_, found, type_of<T>()) != 0) {
+            const int code = durum_errorcode();
+            throw error(code, "object " + std::to_string(at) + " of the pool: " + durum_errormsg());
+        } else {
+            has_old_types_ = durum_pool_has_old_types(pool_) != 0;
+        }
+    }
+
     void close() noexcept {
         if (pool_ != nullptr) {
             (void)durum_pool_close(pool_);
@@ -393,6 +410,7 @@ class pool {
 
     durum_store *store_ = nullptr;
     durum_pool *pool_ = nullptr;
+    mutable std::atomic<bool> has_old_types_{false};
     detail::objects *objects_ = nullptr;
 };
 

@@ -17,6 +17,21 @@ namespace durum {
 /// What durum knows of T: specialised by DURUM_DESCRIBE.
 template <class T> struct describe { static constexpr bool is_described = false; };
 
+/// What T was before: specialised by DURUM_HISTORY.
+template <class T> struct history {
+    static constexpr std::size_t size = 0;
+    static constexpr const durum_field *said = nullptr;
+};
+
+/// A member of N bytes, which are zero until a later version of its type has members there.
+template <std::size_t N> class reserved {
+  public:
+    constexpr reserved() noexcept : bytes_{} {}
+
+  private:
+    unsigned char bytes_[N];
+};
+
 template <class T> durum_type *type_of();
 
 namespace detail {
@@ -53,6 +68,9 @@ struct element<persist<std::array<M, N>, R>> : element<M[N]> {};
 
 template <class M> struct is_volatile_member : std::false_type {};
 template <class T> struct is_volatile_member<volatile_member<T>> : std::true_type {};
+
+template <class M> struct is_reserved_member : std::false_type {};
+template <std::size_t N> struct is_reserved_member<reserved<N>> : std::true_type {};
 
 template <class P> constexpr const char *target_name() {
     using target = std::remove_cv_t<std::remove_pointer_t<P>>;
@@ -95,6 +113,8 @@ template <class M> constexpr durum_field field_of(const char *name, std::size_t 
         field.kind = durum_number_of_<E>();
     } else if constexpr (is_volatile_member<E>::value) {
         field.kind = DURUM_KIND_VOLATILE;
+    } else if constexpr (is_reserved_member<E>::value) {
+        field.kind = DURUM_KIND_RESERVED;
     } else if constexpr (is_described<E>()) {
         field.kind = DURUM_KIND_STRUCT;
         field.target = &type_of<E>;
@@ -217,6 +237,19 @@ template <class T> struct described_by {
     }
 };
 
+/// Members, and behind them what DURUM_HISTORY says of them.
+template <class T, std::size_t N> auto with_history(const std::array<durum_field, N> &members) {
+    std::array<durum_field, N + history<T>::size> all{};
+    std::size_t at = 0;
+    for (const durum_field &member : members) {
+        all[at++] = member;
+    }
+    for (std::size_t said = 0; said < history<T>::size; ++said) {
+        all[at++] = history<T>::said[said];
+    }
+    return all;
+}
+
 /// Whether every store to an M is announced, or none is needed: as far as its description tells.
 template <class M> struct is_announced;
 
@@ -236,6 +269,7 @@ template <class M> constexpr bool has_announced_members() {
 template <class M> struct is_announced : std::bool_constant<has_announced_members<M>()> {};
 template <class T, class R> struct is_announced<persist<T, R>> : std::true_type {};
 template <class T> struct is_announced<volatile_member<T>> : std::true_type {};
+template <std::size_t N> struct is_announced<reserved<N>> : std::true_type {};
 /// What a constructor has made, and nobody changes.
 template <class M>
 struct is_announced<const M> : std::bool_constant<!std::is_class_v<M> || is_announced<M>::value> {};
@@ -297,7 +331,7 @@ template <class T> durum_type *type_of() {
     } else {
         static_assert(!std::is_polymorphic_v<U>,
                       "durum: an object with virtual functions points to this run's code");
-        static const auto fields = detail::described_by<U>::fields();
+        static const auto fields = detail::with_history<U>(detail::described_by<U>::fields());
         static durum_type type = {detail::described_by<U>::name(),
                                   sizeof(U),
                                   alignof(U),
@@ -402,6 +436,17 @@ template <class T> durum_type *type_of() {
         template <class durum_self_ = type> static constexpr auto types() {                        \
             DURUM_TYPES_BODY_(durum_self_, __VA_ARGS__)                                            \
         }                                                                                          \
+    };
+
+/// Says what a type and its members, which are public, were before, so that a pool in which the
+/// earlier type is goes on with this one (docs/how-to/change-types.md): DURUM_TYPE_WAS("name"),
+/// DURUM_WAS(member, "name"), DURUM_IN_RESERVED(member) for one that lies where a durum::reserved
+/// was. At namespace scope, outside of every namespace, before the first use of the type.
+#define DURUM_HISTORY(type, ...)                                                                   \
+    template <> struct durum::history<type> {                                                      \
+        using durum_self_ = type;                                                                  \
+        static constexpr durum_field said[] = {__VA_ARGS__};                                       \
+        static constexpr std::size_t size = sizeof(said) / sizeof(said[0]);                        \
     };
 
 /// The same in a class, behind its members: for private ones, and for templates. Its name is the

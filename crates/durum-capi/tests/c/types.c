@@ -147,6 +147,56 @@ static void objects_of_every_type_are_allocated(void) {
     fixture_close(&f);
 }
 
+/* A later version of a type, under which the pool goes on (docs/how-to/change-types.md). */
+typedef struct before {
+    uint64_t tries;
+    struct before *next;
+    char later[16];
+} before;
+DURUM_TYPE_AS(before, "task", DURUM_FIELD(tries), DURUM_PTR(next), DURUM_RESERVED(later))
+
+typedef struct after {
+    uint64_t attempts;
+    struct after *next;
+    uint64_t deadline;
+    char later[8];
+} after;
+DURUM_TYPE_AS(after, "job", DURUM_TYPE_WAS("task"), DURUM_FIELD(attempts), DURUM_PTR(next),
+              DURUM_WAS(attempts, "other"), DURUM_WAS(attempts, "tries"), DURUM_FIELD(deadline),
+              DURUM_IN_RESERVED(deadline), DURUM_RESERVED(later))
+/* Without a word about it. */
+DURUM_TYPE_DECLARE(unsaid)
+typedef after unsaid;
+DURUM_TYPE_AS(unsaid, "task", DURUM_FIELD(attempts), DURUM_PTR(next), DURUM_FIELD(deadline),
+              DURUM_RESERVED(later))
+
+static void types_change_while_data_stays(void) {
+    fixture f = fixture_new();
+    before *old = DURUM_ROOT(f.pool, before);
+    CHECK(old != NULL);
+    DURUM_TX_BEGIN(f.pool) {
+        DURUM_TX_ADD(old);
+        old->tries = 7;
+        old->next = DURUM_TX_NEW(f.pool, before);
+    }
+    DURUM_TX_END
+    CHECK_NULL(DURUM_ROOT(f.pool, unsaid), DURUM_E_ROOT_TYPE);
+    CHECK(strstr(durum_errormsg(), "which does not say that it was tries") != NULL);
+    after *now = DURUM_ROOT(f.pool, after);
+    CHECK((void *)now == (void *)old);
+    CHECK(now->attempts == 7 && now->deadline == 0);
+    DURUM_TX_BEGIN(f.pool) {
+        DURUM_TX_ADD(now->next);
+        now->next->deadline = 9;
+        now->next->next = DURUM_TX_NEW(f.pool, after);
+    }
+    DURUM_TX_END
+    CHECK(DURUM_ROOT(f.pool, after) == now);
+    CHECK_NULL(DURUM_ROOT(f.pool, before), DURUM_E_ROOT_TYPE);
+    CHECK(strstr(durum_errormsg(), "newer version") != NULL);
+    fixture_close(&f);
+}
+
 static durum_type broken(const durum_field *fields, uint64_t count) {
     durum_type type = {"broken", 16, 8, fields, count, NULL};
     return type;
@@ -160,9 +210,12 @@ static void contradictions_are_refused(void) {
     static const durum_field nameless[] = {{NULL, 0, 8, 0, 8, DURUM_KIND_U64, NULL, NULL}};
     static const durum_field hollow[] = {{"a", 0, 8, 0, 8, DURUM_KIND_STRUCT, NULL, NULL}};
     static const durum_field nobody[] = {{"a", 0, 8, 0, 8, DURUM_KIND_POINTER, "nobody", NULL}};
-    durum_type types[] = {broken(overlap, 2),          broken(outside, 1), broken(unknown, 1),
-                          broken(nameless, 1),         broken(hollow, 1),  broken(nobody, 1),
-                          {NULL, 16, 8, NULL, 0, NULL}};
+    static const durum_field nothing[] = {{"a", 0, 0, 0, 0, DURUM_KIND_WAS, "b", NULL}};
+    static const durum_field unsaid_was[] = {{"a", 0, 8, 0, 8, DURUM_KIND_U64, NULL, NULL},
+                                             {"a", 0, 0, 0, 0, DURUM_KIND_WAS, NULL, NULL}};
+    durum_type types[] = {broken(nothing, 1), broken(unsaid_was, 2), broken(overlap, 2),
+                          broken(outside, 1), broken(unknown, 1),    broken(nameless, 1),
+                          broken(hollow, 1),  broken(nobody, 1),     {NULL, 16, 8, NULL, 0, NULL}};
     fixture f = fixture_new();
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         CHECK(durum_type_id(&types[i]) == 0);
@@ -177,6 +230,7 @@ const test type_tests[] = {
     {"ids_follow_names_and_layouts", ids_follow_names_and_layouts},
     {"kinds_are_the_compilers", kinds_are_the_compilers},
     {"objects_of_every_type_are_allocated", objects_of_every_type_are_allocated},
+    {"types_change_while_data_stays", types_change_while_data_stays},
     {"contradictions_are_refused", contradictions_are_refused},
     {NULL, NULL},
 };

@@ -60,6 +60,13 @@ impl Meanings {
                 });
             }
         }
+        // Objects that the program keeps apart may lead to the same types.
+        let mut others = step.iter().filter(|(old, _)| self.is_old(**old));
+        if let Some((old, _)) = others.find(|(old, new)| self.of(**old) != **new) {
+            let why = format!("the type {old:#018x} has become another one in this pool already");
+            let path = was.title().to_owned();
+            return Err(Obstacle { path, why });
+        }
         let renewed = |id: &u64| step.get(id).copied().unwrap_or(*id);
         let mut ids: BTreeMap<u64, u64> = (self.0.iter())
             .map(|(old, new)| (*old, renewed(new)))
