@@ -2,20 +2,24 @@
 //!
 //! Small ranges are kept by cache line: a line and a mask of its bytes. So an `add` that was made before is noticed
 //! whatever its shape, a fresh object counts as announced, and the commit visits each line once. Ranges of
-//! [`LARGE`] bytes and more are kept as sorted, disjoint intervals.
+//! [`LARGE`] bytes and more are kept as sorted, disjoint intervals. Words alone, which are what most transactions
+//! change, are kept in an array, for engines that can do with them; with the first other range they go to their lines.
 
 mod lines;
 mod ranges;
+mod words;
 
 use std::ops::Range;
 
 use lines::{LINE, Lines, lines_of, mask_of};
+use words::Words;
 
 use crate::error::Result;
 use crate::steps;
 
 pub(crate) use lines::{AnnouncedLine, runs};
 pub(crate) use ranges::Ranges;
+pub(crate) use words::AnnouncedWord;
 
 /// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
 pub(crate) const LARGE: usize = 512;
@@ -25,6 +29,8 @@ pub(crate) const FRESH_LARGE: usize = 1024;
 /// A set of byte ranges.
 #[derive(Debug)]
 pub(crate) struct Announced {
+    /// Where there are any, `lines` and `large` are empty.
+    words: Words,
     lines: Lines,
     large: Ranges,
     /// Small fresh ranges, as long as there are few: nothing is kept of them, and whatever they hold is logged. Not in
@@ -51,6 +57,7 @@ const OBJECTS_MAX: usize = 6;
 impl Default for Announced {
     fn default() -> Self {
         Self {
+            words: Words::default(),
             lines: Lines::default(),
             large: Ranges::default(),
             objects: Vec::with_capacity(OBJECTS_MAX),
@@ -64,7 +71,40 @@ impl Default for Announced {
 
 impl Announced {
     pub(crate) fn is_empty(&self) -> bool {
-        self.lines.is_empty() && self.large.is_empty() && self.objects.is_empty()
+        self.words.is_empty()
+            && self.lines.is_empty()
+            && self.large.is_empty()
+            && self.objects.is_empty()
+    }
+
+    /// Whether the engine looks at [`Announced::words`], or has all in lines.
+    #[inline(always)]
+    pub(crate) fn want_words(&mut self, are_wanted: bool) {
+        self.words.want(are_wanted);
+    }
+
+    /// The words that were announced while nothing else was but objects, in the order in which they came. A word may be
+    /// there twice, and then was changed in between.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> &[AnnouncedWord] {
+        self.words.get()
+    }
+
+    /// Moves [`Announced::words`] to the lines: for who asks about bytes.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self) {
+        if self.words.is_open() {
+            self.close_words();
+        }
+    }
+
+    #[inline(never)]
+    fn close_words(&mut self) {
+        // What comes first is the older one.
+        for word in self.words.close() {
+            self.lines.insert_old(word.address(), word.old);
+        }
+        self.words.forget();
     }
 
     /// Bytes inserted so far; a byte that lies in several ranges counts for each.
@@ -136,6 +176,7 @@ impl Announced {
     /// Adds `[start, start + len)`.
     #[inline]
     pub(crate) fn insert(&mut self, start: usize, len: usize) {
+        self.settle();
         self.bytes += len;
         if self.bytes <= FEW_BYTES && self.few.len() < FEW_RANGES {
             self.few.push((start, len));
@@ -180,6 +221,7 @@ impl Announced {
 
     /// Adds a small range that was just allocated to the large ones.
     pub(crate) fn insert_beside(&mut self, start: usize, len: usize) {
+        self.settle();
         self.bytes += len;
         self.large.merge(start..start + len);
     }
@@ -231,6 +273,16 @@ impl Announced {
     #[inline(always)]
     pub(crate) unsafe fn insert_saving(&mut self, start: usize, len: usize) {
         debug_assert!(len > 0 && len < LARGE);
+        if self.words.is_open() {
+            if len == 8 && start.is_multiple_of(8) {
+                // SAFETY: readable, as the caller promises.
+                let old = unsafe { (start as *const u64).read() };
+                if self.words.insert(start, old) {
+                    return;
+                }
+            }
+            self.close_words();
+        }
         // SAFETY: readable and unchanged, as the caller promises.
         unsafe {
             if self.large.is_empty() {
@@ -247,6 +299,9 @@ impl Announced {
     /// Whether it was done.
     #[inline(always)]
     pub(crate) fn insert_word(&mut self, start: usize, old: u64) -> bool {
+        if self.words.is_open() {
+            return self.words.insert(start, old);
+        }
         match self.large.is_empty() {
             true => self.lines.insert_word(start, old),
             false => self.is_in_recent(start, 8),
@@ -307,6 +362,12 @@ impl Announced {
         len: usize,
         save: impl Fn(*mut u8, *const u8, u64),
     ) -> bool {
+        if self.words.is_open() {
+            if !self.words.is_empty() {
+                return false;
+            }
+            self.words.close();
+        }
         match self.large.is_empty() {
             true => self.lines.insert_few(start, len, save),
             false => self.is_in_recent(start, len),
@@ -371,6 +432,7 @@ impl Announced {
     /// Forgets everything.
     #[inline]
     pub(crate) fn clear(&mut self) {
+        self.words.clear();
         self.lines.clear();
         // Only `insert` enters anything there.
         if self.bytes > 0 {
@@ -492,6 +554,57 @@ mod tests {
             });
             assert_eq!(bytes, model, "exactly the announced bytes");
         }
+    }
+
+    #[test]
+    fn words_alone_stay_in_their_order_and_go_to_lines_with_what_they_were_first() {
+        let mut memory = [7u64; 1024];
+        let start = memory.as_mut_ptr().expose_provenance();
+        let mut announced = Announced::default();
+        assert!(announced.insert_word(start, 7) && announced.words().is_empty());
+        announced.want_words(true);
+        announced.clear();
+        for value in 8..1008 {
+            // Two words whose places in the memory of the last ones are the same, and a neighbour.
+            for at in [0, 128, 1] {
+                assert!(announced.insert_word(start + 8 * at, memory[at]));
+                memory[at] = value;
+            }
+        }
+        let words = announced.words();
+        assert_eq!(words[..3].iter().map(|word| word.old).sum::<u64>(), 21);
+        let of_neighbour = words.iter().filter(|word| word.address() == start + 8);
+        assert_eq!(of_neighbour.count(), 1, "it is known");
+        assert!(!announced.is_empty());
+        // SAFETY: bytes of `memory`.
+        unsafe { announced.insert_saving(start + 8, 12) };
+        assert!(announced.words().is_empty());
+        let old = |announced: &Announced, at: usize| {
+            let mut lines = announced.lines();
+            let line = lines.find(|line| line.address == (start + 8 * at) & !63)?;
+            let index = (start / 8 + at) % 8;
+            // SAFETY: what was kept is initialized.
+            (line.saved >> (8 * index) & 0xff == 0xff)
+                .then(|| unsafe { line.old[index].assume_init() })
+        };
+        assert_eq!([0, 1, 128].map(|at| old(&announced, at)), [Some(7); 3]);
+        assert!(announced.covers(start, 16) && announced.covers(start + 16, 4));
+        assert!(!announced.covers(start + 16, 5));
+        assert!(announced.insert_word(start + 24, 9));
+        assert!(announced.words().is_empty() && old(&announced, 3) == Some(9));
+        announced.clear();
+        for number in 0..5000 {
+            announced.insert_word(start + 8 * (number % 1024), number as u64);
+        }
+        assert!(announced.words().len() == 4096, "no transaction keeps more");
+        let nothing = |_, _, _| ();
+        assert!(
+            !announced.insert_few(start, 12, nothing),
+            "in steps that call"
+        );
+        announced.clear();
+        assert!(announced.insert_few(start, 12, nothing) && announced.insert_word(start + 64, 7));
+        assert!(announced.words().is_empty() && announced.covers(start + 64, 8));
     }
 
     #[test]

@@ -219,7 +219,7 @@ fn a_pool_many_times_the_limit_is_filled_and_changed() {
         let mut most = 0;
         for at in 0..192 {
             make_piece(&fixture.pool(), at, |index| (at * PIECE + index) as u64);
-            most = most.max(anonymous() - before);
+            most = most.max(anonymous().saturating_sub(before));
         }
         let filled = most;
         assert!(filled < LIMIT + SLACK, "{domain:?}: filling took {filled}");
@@ -246,7 +246,7 @@ fn a_pool_many_times_the_limit_is_filled_and_changed() {
             })
             .unwrap();
             if tag % 64 == 0 {
-                most = most.max(anonymous() - before);
+                most = most.max(anonymous().saturating_sub(before));
             }
         }
         let (pages, given_back) = fixture.store().private_pages();

@@ -230,6 +230,17 @@ impl Lines {
         true
     }
 
+    /// The same, whatever it takes; of a word that was announced before nothing is kept.
+    pub(super) fn insert_old(&mut self, start: usize, old: u64) {
+        let mask = 0xff << (start % LINE);
+        let line = self.line(start / LINE);
+        if line.mask & mask == 0 {
+            line.mask |= mask;
+            line.saved |= mask;
+            line.old[start % LINE / 8].write(old);
+        }
+    }
+
     /// As [`Lines::insert_saving`], without the bytes of each line that `except` tells.
     ///
     /// # Safety

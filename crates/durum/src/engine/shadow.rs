@@ -101,6 +101,10 @@ impl Engine for Shadow {
         }
         guarded(|| {
             put_back(&tx.backups, note_range);
+            for word in tx.announced.words().iter().rev() {
+                note(word.address());
+                word.restore();
+            }
             for line in tx.announced.lines() {
                 note(line.address);
                 line.restore();
@@ -127,6 +131,7 @@ impl Engine for Shadow {
         let make = || OfThread::new(Shared::of(store));
         let OfThread { shared, writer, .. } = tx.kept.find_or_make(make);
         // What the transaction that runs has announced becomes durable with it, or not at all.
+        tx.announced.settle();
         for (_, range) in ranges {
             tx.announced.for_each_gap(range.start, range.len(), |gap| {
                 push_range(&mut writer.record, gap);

@@ -393,5 +393,7 @@ impl TxState {
     pub(crate) fn remember_puddle(&mut self, puddle: &Puddle) {
         self.recent = puddle.heap();
         self.recent_home = puddle.home_offset();
+        let compares = (self.pools.first()).is_some_and(|pool| pool.facts.compares_announced);
+        self.announced.want_words(compares);
     }
 }

@@ -226,6 +226,7 @@ impl TxState {
 
     #[inline(never)]
     fn check_and_settle(&mut self, origin: &PoolInner) -> Step {
+        self.announced.settle();
         let pending = self.pending();
         with_origin(&self.pools, origin)
             .try_for_each(|pool| pool.before_commit(&pending, self.section != Some(pool.key)))?;

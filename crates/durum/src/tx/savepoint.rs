@@ -101,7 +101,8 @@ impl TxState {
     /// Bytes that its commit visits, roughly.
     fn commit_bytes(&self) -> usize {
         let large = self.announced.large().bytes();
-        self.announced.lines().len() * line::LINE + large + self.set_bytes.len()
+        let small = self.announced.lines().len() + self.announced.words().len();
+        small * line::LINE + large + self.set_bytes.len()
     }
 }
 

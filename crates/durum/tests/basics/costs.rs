@@ -258,6 +258,46 @@ fn a_transaction_on_shadow_costs_one_fence() {
     }
 }
 
+/// A line that is changed again and again goes home once in megabytes of records; others go home at the pace at which
+/// they come, so that no commit has to wait for that with a fence of its own.
+#[test]
+fn hot_lines_on_shadow_are_written_once_and_cold_ones_in_time() {
+    const LINE: usize = 8;
+    const COMMITS: usize = 100_000;
+    let fixture = Fixture::with(StoreOptions::new(), on(Engine::Shadow));
+    let pool = fixture.pool();
+    let words: *mut u64 = pool
+        .transaction(|tx| tx.alloc_bytes(pool, 0, 3 * COMMITS * LINE * 8, 8))
+        .unwrap()
+        .cast();
+    let costs = |first: usize, lines: usize| {
+        let before = thread_counters();
+        for number in 0..COMMITS {
+            pool.transaction(|tx| unsafe {
+                let word = words.add((first + number % lines) * LINE);
+                tx.add(word)?;
+                *word += 1;
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+        }
+        let costs = thread_counters() - before;
+        (costs.fences as usize, costs.write_backs as usize)
+    };
+    // The log comes to its size, and the last of its batches is of this kind.
+    costs(0, 500);
+    let (fences, hot) = costs(0, 500);
+    assert_eq!(fences, COMMITS);
+    assert!((COMMITS..COMMITS + 2_000).contains(&hot), "{hot}");
+    costs(COMMITS, COMMITS);
+    let (fences, cold) = costs(2 * COMMITS, COMMITS);
+    assert_eq!(fences, COMMITS);
+    assert!(
+        (2 * COMMITS - 100..2 * COMMITS + 100).contains(&cold),
+        "{cold}"
+    );
+}
+
 #[test]
 fn a_transaction_on_shadow_costs_one_sync_on_a_file_system() {
     let options = StoreOptions::new().domain(Domain::File);

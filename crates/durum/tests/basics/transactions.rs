@@ -62,6 +62,89 @@ fn an_error_and_a_panic_roll_back_exactly_the_announced_bytes() {
     assert_eq!(root.count, 0);
 }
 
+/// Words alone, in all orders and again and again; with longer ranges over them, with deferred stores and objects.
+#[test]
+fn words_that_are_announced_again_and_again_come_back_or_stay() {
+    let mut fixture = Fixture::new();
+    let mut state = 5u64;
+    let mut random = move |below: u64| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) % below
+    };
+    let mut model = vec![0u64; 600];
+    for round in 0..400u64 {
+        let (pool, root) = (fixture.pool(), &raw mut *fixture.root());
+        let table = unsafe { &raw mut (*root).table }.cast::<u64>();
+        let mut next = model.clone();
+        // Few places, or the two whose places in the memory of the last words are the same, or all of them.
+        let places: Vec<usize> = match round % 3 {
+            0 => vec![3, 4, 131],
+            1 => (0..12).collect(),
+            _ => (0..600).collect(),
+        };
+        let commits = round % 4 != 0;
+        let result = pool.transaction(|tx| unsafe {
+            for step in 0..random(40) {
+                let at = places[random(places.len() as u64) as usize];
+                match random(24) {
+                    0 if at < 590 => {
+                        tx.add_bytes(table.add(at).cast(), 70, Announce::Backup)?;
+                        table.add(at + 8).write(next[at + 8]);
+                    }
+                    1 => {
+                        tx.add_bytes(table.add(at).cast::<u8>().add(3), 2, Announce::Backup)?;
+                    }
+                    2 => tx.free(tx.alloc::<Node>()?)?,
+                    _ => {
+                        tx.add(table.add(at))?;
+                        next[at] = round << 32 | step;
+                        table.add(at).write(next[at]);
+                    }
+                }
+            }
+            match commits {
+                true => Ok(()),
+                false => tx.abort(),
+            }
+        });
+        assert_eq!(result.is_ok(), commits);
+        if commits {
+            model = next;
+        }
+        assert!(fixture.root().table[..] == model[..], "round {round}");
+        if round % 40 == 39 {
+            fixture.reopen(StoreOptions::new());
+            assert!(
+                fixture.root().table[..] == model[..],
+                "reopened in round {round}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_counter_in_a_loop_does_not_fill_the_log() {
+    let fixture = Fixture::new();
+    let root = fixture.root();
+    let before = durum::thread_counters().bytes_logged;
+    fixture
+        .pool()
+        .transaction(|tx| {
+            for number in 0..10_000 {
+                unsafe { tx.add(&raw const root.count)? };
+                root.count += 1;
+                unsafe { tx.add(&raw const root.table[number % 50])? };
+                root.table[number % 50] += 1;
+            }
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    let logged = durum::thread_counters().bytes_logged - before;
+    assert!(logged < 2048, "{logged}");
+}
+
 #[test]
 fn sets_on_announced_ranges_keep_their_order() {
     let fixture = Fixture::new();

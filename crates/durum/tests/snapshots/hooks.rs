@@ -62,7 +62,8 @@ impl Fixture {
         }
         drop((pool, store));
         // Private pages of what was there before can be those of the file.
-        let options = StoreOptions::new().domain(domain);
+        // Batches are soon home where logs are so short.
+        let options = StoreOptions::new().domain(domain).log_max(1 << 20);
         let store = Store::open(path, options).unwrap();
         let pool = store.open_pool("pool", PoolOptions::new()).unwrap();
         let root = pool.root::<Root>().unwrap().addr();

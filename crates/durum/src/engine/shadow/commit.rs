@@ -64,6 +64,7 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
         return Err(error.into());
     }
     shared.stamps.prefetch_next();
+    compare::push_announced_words(&mut writer.record, tx.announced.words());
     push_lines(&mut writer.record, &tx.announced);
     if !tx.announced.large().is_empty() {
         let may_be_direct = tx.durability == Durability::Durable;
@@ -149,7 +150,7 @@ fn write_alone(
         .and_then(|checkpoint| checkpoint.is_due_after(bytes));
     if let (Some(checkpoint), Some(bytes)) = (&mut checkpoint, step) {
         // ORDER: durable with the commit's fence, before their records count as home.
-        checkpoint.write_back(bytes);
+        checkpoint.write_back(&shared.stamps, bytes);
     }
     let address = writer.cursor;
     if fits {

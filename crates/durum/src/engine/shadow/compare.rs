@@ -6,9 +6,35 @@
 
 use std::mem::MaybeUninit;
 
-use durum_format::record::{Operation, push_part, push_words};
+use durum_format::record::{Operation, push_part, push_words, words_head};
+use durum_persist::line::LINE;
 
-use crate::announced::{Announced, AnnouncedLine, runs};
+use crate::announced::{Announced, AnnouncedLine, AnnouncedWord, runs};
+
+/// Appends the words that differ from what they were; those of a line that come one after the other as one entry.
+#[inline(always)]
+pub(super) fn push_announced_words(record: &mut Vec<u64>, words: &[AnnouncedWord]) {
+    // Where the last entry begins, the address of its line, and which of its words it has.
+    let (mut head, mut line, mut mask) = (0, 0, 0u8);
+    for word in words {
+        // SAFETY: a word of a mapped puddle, announced by this thread.
+        let now = unsafe { (word.address() as *const u64).read() };
+        if now == word.old {
+            continue;
+        }
+        let bit = 1 << (word.address() % LINE / 8);
+        if word.address() & !(LINE - 1) != line {
+            (head, line, mask) = (record.len(), word.address() & !(LINE - 1), bit);
+            record
+                .extend_from_slice(&[words_head(Operation::Store, line as u64, bit), now.to_le()]);
+        } else if mask & bit == 0 {
+            let before = (mask & (bit - 1)).count_ones() as usize;
+            record.insert(head + 1 + before, now.to_le());
+            mask |= bit;
+            record[head] = words_head(Operation::Store, line as u64, mask);
+        }
+    }
+}
 
 /// Appends what differs from what it was. What has no old contents counts as changed.
 ///

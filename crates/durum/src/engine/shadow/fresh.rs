@@ -78,7 +78,7 @@ pub(super) fn choose(
     }
     let push = |direct: &mut Vec<FreshRange>, range: Range<usize>| {
         let range = whole_lines(&range);
-        if may_be_direct && range.len() >= FRESH_LARGE && is_free(&range, watermark) {
+        if may_be_direct && range.len() >= FRESH_LARGE && is_free(&range, shared, watermark) {
             direct.push(FreshRange { range, sum: None });
         }
     };
@@ -102,13 +102,19 @@ fn is_free_of_any_place(shared: &Shared, watermark: u64) -> bool {
         && (until.is_some_and(|until| until <= watermark) || recorder::leaves_out(ANY_PLACE))
 }
 
-/// Whether no record above the watermark is about what was in this range before.
-fn is_free(range: &Range<usize>, watermark: u64) -> bool {
+/// Whether no record above the watermark is about what was in this range before. Where there is one, home updates make
+/// haste: space that is used again and again shall soon be.
+fn is_free(range: &Range<usize>, shared: &Shared, watermark: u64) -> bool {
     // SAFETY: a puddle of the running transaction, which keeps it.
-    puddle_at(range.start)
-        .and_then(|puddle| OfPuddle::of(unsafe { puddle.as_ref() }))
-        .is_some_and(|kept| kept.freed_at.latest(range) <= watermark)
-        || recorder::leaves_out(FREED)
+    let puddle = puddle_at(range.start).map(|puddle| unsafe { puddle.as_ref() });
+    let Some(kept) = puddle.and_then(|puddle| OfPuddle::of(puddle)) else {
+        return false;
+    };
+    let freed_at = kept.freed_at.latest(range);
+    if freed_at > watermark {
+        shared.stamps.want_home(freed_at);
+    }
+    freed_at <= watermark || recorder::leaves_out(FREED)
 }
 
 /// Writes what pages of a fresh object are to hold home now, so that no private page need be made for them: the program
@@ -129,7 +135,7 @@ pub(super) fn write_now(
         || range.len() > COPY_MAX
         || puddle.home_offset() == 0
         || !is_free_of_any_place(shared, watermark)
-        || !is_free(&range, watermark)
+        || !is_free(&range, shared, watermark)
     {
         return None;
     }

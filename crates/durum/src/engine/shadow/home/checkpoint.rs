@@ -4,8 +4,10 @@
 //! that a fence always covers the write-backs of its own thread. Home bytes come from records only: the program's
 //! memory may hold what is not committed.
 //!
-//! Lines gather in a batch. When the records of a batch amount to `batch_max`, its lines are written back, each once,
-//! while the next batch fills. When a fence has covered the last of them, every record of the batch is home.
+//! Lines gather in a batch. When the batch is full, by the bytes of its records or by its lines, its lines are written
+//! back, each once, while the next batch fills. When a fence has covered the last of them, every record of the batch is
+//! home. So a line that is written again and again goes home once for megabytes of records, and what many records
+//! change that meet no line twice goes home in small batches, which a recovery has soon written.
 
 use durum_format::record::HEADER_WORDS;
 use durum_persist::line;
@@ -19,7 +21,9 @@ use crate::fault::Guard;
 
 /// Small commits leave what they owe to a later one, up to so many bytes of records: what a step takes by itself it
 /// then takes once for several.
-const STEP_BYTES: usize = 1 << 10;
+const STEP_BYTES: usize = 256;
+/// Where somebody waits for records to be home, a batch is full with so many times fewer bytes of them.
+const WANTED_FACTOR: usize = 32;
 /// Pages that wait in a batch are written while so many bytes are logged, or before.
 const PAGES_PACE: usize = 1 << 20;
 
@@ -73,15 +77,26 @@ impl Checkpoint {
         Some(std::mem::take(&mut self.owed))
     }
 
-    /// The first part of a step: writes lines back, at the pace at which batches fill.
+    /// The first part of a step: writes lines back, so that all of a batch are when a third of the next one has come.
     #[inline(never)]
-    pub(crate) fn write_back(&mut self, bytes: usize) {
+    pub(crate) fn write_back(&mut self, stamps: &Stamps, bytes: usize) {
+        let batch = self.fill(stamps) * 3;
         if let Home::Mapped(home) = &mut self.home
             && !home.is_written()
         {
             // ORDER: durable with the caller's fence, before their records count as home.
-            home.write_back(2 + home.writing() * 3 * bytes / self.batch_max);
+            home.write_back_up_to(home.writing() * (batch + bytes) / self.batch_max);
             home.write_pages(1 + home.leaving() * 3 * bytes / PAGES_PACE);
+        }
+    }
+
+    /// How full the batch is: as many bytes of `batch_max`.
+    #[inline]
+    fn fill(&self, stamps: &Stamps) -> usize {
+        let fill = self.home.fill(self.batch_bytes);
+        match stamps.is_home_wanted() {
+            true => fill.max(self.batch_bytes * WANTED_FACTOR),
+            false => fill,
         }
     }
 
@@ -217,7 +232,7 @@ impl Checkpoint {
     fn apply_by(&mut self, stamps: &Stamps, mut bytes: usize, wide: Option<Wide>) {
         let _guard = Guard::new();
         while bytes > 0 {
-            if self.home.fill(self.batch_bytes) >= self.batch_max {
+            if self.fill(stamps) >= self.batch_max {
                 if self.writing_to.is_some() {
                     return;
                 }

@@ -17,6 +17,8 @@ const RECORDS_ONLY: Site = Site("shadow.checkpoint: take what goes home from rec
 /// Others, for a test of snapshots.
 const KEEP_LINE: Site = Site("snapshot: keep a line that a record is about to change at home");
 const KEEP_COPY: Site = Site("snapshot: keep what a copy is about to change at home");
+/// Lines of a full batch: each may be a page of its own, which costs a recovery a page fault.
+const LINES_MAX: usize = 2048;
 /// From this many bytes on a copy goes home by non-temporal stores.
 const STREAM_MIN: usize = 512;
 
@@ -33,6 +35,8 @@ pub(crate) struct Mapped {
     waiting: DeferredPages,
     /// Bytes that wait fill a batch as others do, shifted to the right by this.
     waiting_shift: u32,
+    /// A line fills it as so many bytes of records do.
+    line_bytes: usize,
     /// Copies that went home by non-temporal stores.
     streamed: usize,
     /// A snapshot may show what home holds.
@@ -40,15 +44,16 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// Bytes that wait fill a batch as others do, shifted to the right by `waiting_shift`.
-    pub(crate) fn new(offset: usize, waiting_shift: u32) -> Self {
+    /// A batch is full with `batch_max` bytes of records, `waiting_max` bytes that wait, or [`LINES_MAX`] lines.
+    pub(crate) fn new(offset: usize, batch_max: usize, waiting_max: usize) -> Self {
         Self {
             offset,
             batch: LineSet::default(),
             writing: Vec::new(),
             next: 0,
             waiting: DeferredPages::default(),
-            waiting_shift,
+            waiting_shift: (waiting_max / batch_max).max(1).ilog2(),
+            line_bytes: batch_max / LINES_MAX,
             streamed: 0,
             is_shown: false,
         }
@@ -70,7 +75,8 @@ impl Mapped {
     #[inline(always)]
     pub(super) fn fill(&self, logged: usize) -> usize {
         let waiting = self.waiting.logged();
-        logged.saturating_sub(waiting) + (waiting >> self.waiting_shift)
+        let logged = logged.saturating_sub(waiting) + (waiting >> self.waiting_shift);
+        logged.max(self.batch.lines().len() * self.line_bytes)
     }
 
     pub(super) fn next_batch(&mut self) {
@@ -119,10 +125,10 @@ impl Mapped {
         self.streamed += self.waiting.write(pages, self.offset);
     }
 
-    /// Writes back `lines` more lines of the batch that is being written.
+    /// Writes back the lines of the batch that is being written, so many of them or all.
     #[inline]
-    pub(crate) fn write_back(&mut self, lines: usize) {
-        let end = self.next.saturating_add(lines).min(self.writing.len());
+    pub(crate) fn write_back_up_to(&mut self, count: usize) {
+        let end = count.clamp(self.next, self.writing.len());
         let numbers = &self.writing[self.next..end];
         let mut page = usize::MAX;
         for address in numbers.iter().map(|number| number * line::LINE) {
@@ -313,5 +319,26 @@ unsafe fn change_words(home: *mut u64, operation: Operation, mut mask: u8, words
             line::store_u64(place, operation.apply(place.read(), word));
         }
         mask &= mask - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_full_with_its_lines_or_its_bytes() {
+        const BYTES: usize = 4 << 20;
+        let mut home = Mapped::new(0, BYTES, 16 << 20);
+        for number in 0..LINES_MAX {
+            assert!(home.fill(number * 64) < BYTES, "{number} lines");
+            home.batch.insert(number);
+            home.batch.insert(0);
+        }
+        assert_eq!(home.fill(LINES_MAX * 64), BYTES);
+        home.next_batch();
+        assert_eq!(home.fill(64), 64);
+        assert_eq!(home.writing(), LINES_MAX);
+        assert_eq!(home.fill(BYTES), BYTES);
     }
 }

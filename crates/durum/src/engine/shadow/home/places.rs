@@ -76,7 +76,7 @@ impl Home {
         match self {
             Self::Mapped(home) => {
                 // ORDER: durable with the caller's fence, before their records count as home.
-                home.write_back(usize::MAX);
+                home.write_back_up_to(usize::MAX);
                 home.write_pages(usize::MAX);
                 Ok(())
             }

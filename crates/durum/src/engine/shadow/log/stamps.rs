@@ -26,6 +26,8 @@ pub(crate) struct Stamps {
     applied: CachePadded<AtomicU64>,
     home: CachePadded<AtomicU64>,
     watermark: CachePadded<AtomicU64>,
+    /// Up to this stamp somebody would rather have records home.
+    wanted: CachePadded<AtomicU64>,
 }
 
 impl Default for Stamps {
@@ -36,6 +38,7 @@ impl Default for Stamps {
             applied: CachePadded::default(),
             home: CachePadded::default(),
             watermark: CachePadded::default(),
+            wanted: CachePadded::default(),
         }
     }
 }
@@ -123,6 +126,17 @@ impl Stamps {
     #[inline]
     pub(crate) fn home(&self) -> u64 {
         self.home.load(Ordering::Acquire)
+    }
+
+    /// It would be cheaper if the records up to this stamp were home.
+    pub(crate) fn want_home(&self, stamp: u64) {
+        self.wanted.fetch_max(stamp, Ordering::Relaxed);
+    }
+
+    /// Whether somebody waits for records that are not home.
+    #[inline]
+    pub(crate) fn is_home_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) > self.home.load(Ordering::Relaxed)
     }
 
     /// Records up to this stamp are home, and the media say so: they are never replayed.

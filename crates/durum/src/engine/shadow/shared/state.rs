@@ -44,8 +44,10 @@ const LOG_BYTES: u64 = 2 << 20;
 /// Log space that there is in any case, for a full disk: what 100,000 deletes in one transaction take, 16 bytes to
 /// change what leads to an object and 16 for its bit.
 const KEPT_BYTES: u64 = 4 << 20;
-/// Bytes of records that make a batch of home updates.
-const BATCH_BYTES: usize = 128 << 10;
+/// Bytes of records that make a batch of home updates, if its lines do not make one before: unless the store's logs may
+/// not hold several times as much.
+const BATCH_BYTES: usize = 4 << 20;
+const BATCH_BYTES_MIN: usize = 128 << 10;
 /// Bytes of copies that make one where they wait, unless the store's logs may not hold several times as much.
 const WAITING_BYTES: usize = 16 << 20;
 /// On the `file` domain all threads share one log.
@@ -106,9 +108,10 @@ impl Shared {
         let log_max = options.log_max;
         let checkpoint = match home_offset {
             Some(offset) => {
+                let batch_max = (log_max as usize / 8).clamp(BATCH_BYTES_MIN, BATCH_BYTES);
                 let waiting_max = WAITING_BYTES.min(log_max as usize / 4);
-                let shift = (waiting_max / BATCH_BYTES).max(1).ilog2();
-                Checkpoint::new(Home::Mapped(Mapped::new(offset, shift)), BATCH_BYTES)
+                let home = Mapped::new(offset, batch_max, waiting_max);
+                Checkpoint::new(Home::Mapped(home), batch_max)
             }
             None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
         };
