@@ -7,6 +7,7 @@
 
 mod code;
 mod content;
+mod dump;
 mod sections;
 mod successors;
 
@@ -30,6 +31,7 @@ use zerocopy::IntoBytes;
 
 pub use code::code;
 pub use content::content;
+pub use dump::dump;
 pub use sections::sections;
 pub use successors::successors_of as successors;
 
@@ -37,7 +39,7 @@ pub use successors::successors_of as successors;
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their corpora.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("puddle_header", puddle_header),
     ("heap", heap),
     ("log_bytes", log_bytes),
@@ -49,6 +51,7 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("types", types),
     ("content", content),
     ("successors", successors),
+    ("dump", dump),
     ("catalog", catalog),
     ("registry", registry),
     ("export", export),

@@ -38,6 +38,7 @@ pub mod code;
 pub mod consts;
 pub mod content;
 pub mod crc;
+pub mod dump;
 mod engine;
 pub mod error;
 pub mod export;

@@ -62,6 +62,39 @@ const CHANGES: [(&str, &str); 3] = [
     ),
 ];
 
+/// Each kind of line; objects of the types, as bytes and as values.
+fn dump_seeds() -> Vec<Vec<u8>> {
+    let lines = [
+        r#"{"durum-dump":1,"pool":"a b","engine":"twin","space":["0x200000000000","0x200000"],"objects":2,"root":true}"#,
+        r#"{"type":1,"text":"struct \"a\"(8,8){0:\"p\":*0;}\n"}"#,
+        r#"{"object":1,"type":1,"bytes":24,"align":64,"value":{"p":[1,8]}}"#,
+        r#"{"end":1}"#,
+    ];
+    let numbers = "struct \"N\"(32,8){0:\"a\":u64;8:\"b\":f64;16:\"c\":i32;20:\"d\":char;24:\"e\":bool;25:\"f\":[u8;7];}\n";
+    let values = [
+        (TYPES[1], r#"{"value":-9007199254740993,"next":4}"#),
+        (
+            TYPES[1],
+            r#"[{"value":"-1","next":[2,1]},{"value":0,"next":{"address":"0x3"}}]"#,
+        ),
+        (TYPES[3], r#"{"B":{"x":[null,1]}}"#),
+        (
+            numbers,
+            r#"{"a":"18446744073709551615","b":1.5e300,"c":-7,"d":"\u00e4","e":true,"f":{"base64":"/w=="}}"#,
+        ),
+        (
+            numbers,
+            r#"{"a":1,"b":{"bits":"0x7ff0000000000001"},"c":0,"d":"x","e":{"bits":"0x2"},"f":"a\"b"}"#,
+        ),
+    ];
+    let objects = TYPES.into_iter().chain([numbers]);
+    let objects =
+        objects.map(|text| [text.as_bytes(), &[0, 1, 4, 0, 0, 0, 0, 0, 0, 5], &[0; 40]].concat());
+    let values = values.map(|(text, value)| [text.as_bytes(), &[0], value.as_bytes()].concat());
+    let lines = lines.map(|line| line.as_bytes().to_vec());
+    lines.into_iter().chain(objects).chain(values).collect()
+}
+
 /// Small valid inputs, by target.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let header = PuddleHeader {
@@ -248,6 +281,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 |text: &str| [text.as_bytes(), &[0, 1, 0, 0, 0, 0, 0, 0, 0], &[0; 40]].concat();
             TYPES.into_iter().map(object).collect()
         }
+        "dump" => dump_seeds(),
         "content" => contents::heaps()
             .into_iter()
             .map(|(data, _)| data)

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use durum_remote::Remote;
 use durum_service::Service;
@@ -26,7 +26,13 @@ pub fn durum(arguments: &[&str]) -> Run {
 
 /// The same by a user, if one is given.
 fn durum_as(user: Option<u32>, arguments: &[&str]) -> Run {
+    durum_from(Stdio::null(), user, arguments)
+}
+
+/// The same with an input.
+fn durum_from(input: Stdio, user: Option<u32>, arguments: &[&str]) -> Run {
     let mut command = Command::new(std::env::current_exe().unwrap());
+    command.stdin(input);
     if let Some(user) = user {
         command.uid(user).gid(user);
     }
@@ -448,6 +454,20 @@ fn commands_that_write_do_so_by_the_service() {
     assert!(!succeeds(&["ls", text(&one)]).contains("two"));
     succeeds(&["gc", &address]);
     succeeds(&["gc", &pool]);
+    // What is dumped is loaded as another pool, by the service as by its directory.
+    let dumped = succeeds(&["dump", &pool]);
+    let lines = served.store().with_file_name("lines");
+    std::fs::write(&lines, &dumped).unwrap();
+    let input = std::fs::File::open(&lines).unwrap();
+    let again = format!("{address}:again");
+    let loaded = durum_from(input.into(), None, &["load", &again]);
+    assert_eq!(loaded.code, 0, "{}{}", loaded.out, loaded.err);
+    let behind_head = |lines: &str| lines.split_once('\n').unwrap().1.to_owned();
+    assert_eq!(
+        behind_head(&succeeds(&["dump", &again])),
+        behind_head(&dumped)
+    );
+    succeeds(&["rm", &again, "--yes"]);
     succeeds(&["rm", &pool, "--yes"]);
     assert!(!succeeds(&["ls", &address]).contains("one"));
     fails(&["rm", &pool, "--yes"], 2, "no pool \"one\"");
@@ -465,6 +485,7 @@ fn a_pool_that_a_program_writes_is_left_alone() {
     let busy = "used by another program";
     fails(&["check", &pool], 2, busy);
     fails(&["inspect", &pool], 2, busy);
+    fails(&["dump", &pool], 2, busy);
     fails(&["rm", &pool, "--yes"], 2, busy);
     let copy = served.store().with_file_name("copy");
     fails(&["clone", &address, text(&copy)], 2, busy);
