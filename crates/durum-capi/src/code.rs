@@ -190,7 +190,8 @@ fn of_store(error: &StoreError) -> c_int {
         }
         StoreError::ExportExists { .. }
         | StoreError::PointersLeave { .. }
-        | StoreError::ImportRefused { .. } => DURUM_E_SHIPPING,
+        | StoreError::ImportRefused { .. }
+        | StoreError::LoadRefused { .. } => DURUM_E_SHIPPING,
         StoreError::AddressesExhausted { .. } => DURUM_E_ADDRESSES_EXHAUSTED,
         StoreError::Format { .. } => match error.kind() {
             ErrorKind::User => DURUM_E_FORMAT,

@@ -77,6 +77,21 @@ pub enum Command {
         The pool is written as it is in memory, with the descriptors of its types. Nobody may write it meanwhile."
     )]
     Export(Export),
+    /// Write what a pool holds as lines of JSON
+    #[command(
+        after_help = "Examples:\n  durum dump /mnt/pmem/store words > words.jsonl\n  durum dump durum:words | zstd > words.jsonl.zst\n\n\
+        One line for each object, by the type descriptors in the store: docs/format/dump.md. `durum load` makes a pool of them, also of another engine, on \
+        another machine, or years later. Nobody may write the pool meanwhile."
+    )]
+    Dump(Dump),
+    /// Make a pool of lines that `durum dump` wrote
+    #[command(
+        after_help = "Examples:\n  durum load /mnt/pmem/store < words.jsonl\n  durum load /mnt/pmem/store copy --engine twin < words.jsonl\n  \
+        zstdcat words.jsonl.zst | durum load durum:words\n\n\
+        Every line is checked. The pool is there when it is whole, or not at all: its files are made beside the store (those for a service in the directory for \
+        temporary files), under a hidden name, and then imported."
+    )]
+    Load(Load),
     /// Take an exported pool into a store
     #[command(
         after_help = "Examples:\n  durum import words.export /mnt/pmem/store\n  durum import words.export /mnt/pmem/store --name copy --copy\n  \
@@ -323,6 +338,31 @@ pub struct Export {
     /// moment, and goes on
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub wait: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Dump {
+    /// The store
+    pub store: PathBuf,
+    /// The pool, unless it is named with a service: durum:POOL
+    pub pool: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Load {
+    /// The store, or a service: durum:, or durum:POOL
+    pub store: PathBuf,
+    /// The pool's name [default: that which it was dumped with]
+    pub pool: Option<String>,
+    /// Its engine: hybrid, twin or shadow [default: that which it was dumped with]
+    #[arg(long, value_name = "ENGINE")]
+    pub engine: Option<String>,
+    /// Objects of unknown type hold no pointers
+    #[arg(long)]
+    pub untyped_hold_no_pointers: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -73,6 +73,8 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Recover(options) => commands::recover::run(options, out),
         Command::Clone(options) => commands::clone::run(options, out),
         Command::Export(options) => commands::ship::export(options, out),
+        Command::Dump(options) => commands::dump::dump(options, out),
+        Command::Load(options) => commands::dump::load(options, out),
         Command::Import(options) => commands::ship::import(options, out),
         Command::Rm(options) => commands::rm::run(options, out),
         Command::Chmod(options) => commands::rights::chmod(options, out),

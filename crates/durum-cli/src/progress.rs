@@ -41,6 +41,8 @@ pub(crate) fn stages() -> Arc<ProgressFn> {
                     Stage::Clone => "copying",
                     Stage::Export => "exporting",
                     Stage::Import => "importing",
+                    Stage::Dump => "dumping",
+                    Stage::Load => "loading",
                     Stage::Move => "moving",
                     _ => "working",
                 });

@@ -228,3 +228,15 @@ fn objects_that_contradict_their_types_are_not_written() {
     assert!(write(NUMBERS, &[0; 31]).is_err());
     assert!(write(CASES, &[]).is_ok());
 }
+
+/// Reserved bytes are zero and say nothing; a later version of the type has a field there.
+#[test]
+fn what_is_reserved_is_not_said() {
+    let text = "struct \"R\"(16,8){0:\"a\":u64;8:\"later\":reserved(8,1);}\n";
+    let plan = plan(text);
+    assert_eq!(
+        written(&plan, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        r#"{"a":1}"#
+    );
+    assert_eq!(read(&plan, r#"{"a":1}"#, 16).unwrap()[0], 1);
+}

@@ -291,6 +291,14 @@ pub enum Error {
         /// Why, with what to do.
         reason: String,
     },
+    /// Lines that are no dump of a pool, or a damaged one. Nothing was changed.
+    #[error("line {line}: {problem}")]
+    LoadRefused {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The store was moved to other addresses, and not all its pointers are rewritten. Nothing was changed.
     #[error("{store}: it moves to other addresses, and {puddles} of its puddles are not rewritten yet; finish that: `durum recover {store}`", store = .store.display())]
     StoreMoving {

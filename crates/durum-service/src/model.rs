@@ -364,6 +364,10 @@ pub enum Stage {
     Export,
     /// Puddles are imported (steps are puddles).
     Import,
+    /// A pool is written as lines (steps are objects).
+    Dump,
+    /// A pool is made of lines (steps are objects).
+    Load,
     /// Pointers are rewritten in puddles that may lead to where others were (steps are puddles).
     Move,
 }

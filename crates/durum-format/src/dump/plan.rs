@@ -17,7 +17,8 @@ pub(super) enum Part {
     Pointer,
     /// So many bytes of text, or of others.
     Bytes(Repeats),
-    Volatile,
+    /// What means nothing later, or nothing yet: not said, and zero.
+    Unsaid,
     Struct(Members),
     Variants {
         tag_offset: usize,
@@ -36,7 +37,7 @@ pub(super) enum Part {
     },
 }
 
-/// Fields, without those that are volatile.
+/// Fields, without those of which nothing is said.
 #[derive(Clone, Debug)]
 pub(super) struct Members(pub(super) Vec<Member>);
 
@@ -124,7 +125,7 @@ fn holds_pointers(part: &Part) -> bool {
         Part::Struct(members) => any(members),
         Part::Variants { has_pointers, .. } => *has_pointers,
         Part::Array { element, .. } => holds_pointers(element),
-        Part::Number(_) | Part::Bytes(_) | Part::Volatile => false,
+        Part::Number(_) | Part::Bytes(_) | Part::Unsaid => false,
     }
 }
 
@@ -143,7 +144,7 @@ fn replace_in(part: &Part, at: usize, base: usize, bytes: &mut [u8], replace: &m
         }
     };
     match part {
-        Part::Number(_) | Part::Bytes(_) | Part::Volatile => {}
+        Part::Number(_) | Part::Bytes(_) | Part::Unsaid => {}
         Part::Pointer => {
             if let Some(word) = word_at(bytes, at, 8).filter(|word| *word != 0)
                 && let Some(place) = bytes.get_mut(at..at + 8)
@@ -198,7 +199,7 @@ fn part(ty: &Type<usize>, siblings: &[Field<usize>]) -> Result<Part, TypeError> 
         Type::Primitive(primitive) => Part::Number(*primitive),
         Type::Pointer { .. } => Part::Pointer,
         Type::Opaque { size, .. } => Part::Bytes(Repeats::Fixed(length(*size))),
-        Type::Volatile { .. } => Part::Volatile,
+        Type::Volatile { .. } | Type::Reserved { .. } => Part::Unsaid,
         Type::Struct(Struct { fields, .. }) => Part::Struct(members(fields, fields)?),
         Type::Variants(it) => Part::Variants {
             tag_offset: length(it.tag_offset),
@@ -253,7 +254,7 @@ fn length_field(name: &str, siblings: &[Field<usize>]) -> Result<Repeats, TypeEr
 fn members(fields: &[Field<usize>], siblings: &[Field<usize>]) -> Result<Members, TypeError> {
     let said = fields
         .iter()
-        .filter(|field| !matches!(field.ty, Type::Volatile { .. }));
+        .filter(|field| !matches!(field.ty, Type::Volatile { .. } | Type::Reserved { .. }));
     let members = said.map(|field| {
         Ok(Member {
             name: quoted(&field.name),
@@ -271,7 +272,10 @@ fn has_pointers(ty: &Type<usize>) -> bool {
         Type::Struct(it) => any(&it.fields),
         Type::Variants(it) => it.cases.iter().any(|case| any(&case.fields)),
         Type::Array { element, .. } => has_pointers(element),
-        Type::Primitive(_) | Type::Opaque { .. } | Type::Volatile { .. } => false,
+        Type::Primitive(_)
+        | Type::Opaque { .. }
+        | Type::Volatile { .. }
+        | Type::Reserved { .. } => false,
     }
 }
 
@@ -279,7 +283,7 @@ fn has_pointers(ty: &Type<usize>) -> bool {
 fn is_dense(ty: &Type<usize>) -> Result<bool, TypeError> {
     Ok(match ty {
         Type::Primitive(_) | Type::Pointer { .. } | Type::Opaque { .. } => true,
-        Type::Volatile { .. } | Type::Variants(_) => false,
+        Type::Volatile { .. } | Type::Reserved { .. } | Type::Variants(_) => false,
         Type::Array { element, .. } => is_dense(element)?,
         Type::Struct(Struct { size, fields, .. }) => {
             let mut covered = 0;

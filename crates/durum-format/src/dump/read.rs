@@ -77,9 +77,9 @@ impl<F: FnMut(Reference) -> Result<u64, String>> Reader<'_, '_, F> {
                 let len = self.count(*count, at, base, 1)?;
                 self.some_bytes(at, len)
             }
-            Part::Volatile => match self.scanner.accept_word("null") {
+            Part::Unsaid => match self.scanner.accept_word("null") {
                 true => Ok(()),
-                false => Err(self.scanner.refuse("what is volatile is null")),
+                false => Err(self.scanner.refuse("what is volatile or reserved is null")),
             },
             Part::Struct(members) => self.members(members, at, at),
             Part::Variants {

@@ -99,7 +99,7 @@ impl<F: FnMut(u64) -> To> Writer<'_, F> {
                 })?;
                 bytes_of(bytes, self.out);
             }
-            Part::Volatile => self.out.extend_from_slice(b"null"),
+            Part::Unsaid => self.out.extend_from_slice(b"null"),
             Part::Struct(members) => self.members(members, at, at)?,
             Part::Variants {
                 tag_offset,

@@ -55,6 +55,7 @@ impl Error {
             | Error::ExportExists { .. }
             | Error::PointersLeave { .. }
             | Error::ImportRefused { .. }
+            | Error::LoadRefused { .. }
             | Error::AddressesExhausted { .. }
             | Error::NothingKept { .. }
             | Error::PoolNotQuarantined { .. }

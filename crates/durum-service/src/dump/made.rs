@@ -1,0 +1,358 @@
+//! The files of a pool that is made of lines: an export, which is imported as any other.
+//!
+//! Lines name objects by numbers, and an object may be named before its line: its address is known when all have their
+//! places. Until then the number stands in the pointer's place; what has no room there is kept apart.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use durum_format::content::Object;
+use durum_format::dump::line::read_value;
+use durum_format::dump::{ObjectHead, Plan, Reference};
+use durum_format::export::{ExportedPool, ExportedPuddle, FILE_NAME, Manifest, sum};
+use durum_format::extent::UNTYPED;
+use durum_format::puddle::{IMMUTABLE_SIZE, PuddleHeader};
+use durum_format::store::StoreHeader;
+use durum_format::types::Descriptor;
+use durum_format::{EngineKind, UNIT, Uuid};
+use durum_persist::Site;
+use durum_persist::file::MediaFile;
+
+use super::heap::{Image, Wanted, next_size};
+use crate::copying;
+use crate::error::{Error, Result};
+use crate::files::{self, grown};
+use crate::names::random_uuid;
+use crate::reading;
+
+const LOADED: Site = Site("loaded puddle");
+const MANIFEST: Site = Site("manifest of what was loaded");
+const MANIFEST_NAME: Site = Site("name of the manifest of what was loaded");
+const TEMPORARY: &str = "durum.export.new";
+
+/// Bits of a pointer's place for how far it leads into the object; the number stands above them.
+pub(super) const OFFSET_BITS: u32 = 24;
+/// Set where the place says where among those that are kept apart.
+pub(super) const APART: u64 = 1 << 63;
+/// Objects of one dump.
+pub(super) const OBJECTS_MAX: u64 = 1 << 38;
+/// Bytes of an object.
+const SIZE_MAX: u64 = 1 << 40;
+
+/// A type of the objects.
+pub(super) struct LoadedType {
+    pub(super) id: u64,
+    pub(super) text: String,
+    pub(super) descriptor: Descriptor,
+    pub(super) plan: Plan,
+}
+
+/// Where an object lies.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) address: u64,
+    /// Its bytes, if those are less than 4 GiB.
+    pub(super) size: u32,
+}
+
+/// What the pool is to be.
+pub(super) struct Made<'m> {
+    pub(super) directory: &'m Path,
+    pub(super) name: String,
+    pub(super) engine: EngineKind,
+    /// The store that it is for; the first puddle lies at `start`.
+    pub(super) store: StoreHeader,
+    pub(super) has_root: bool,
+    /// How many objects there will be.
+    pub(super) objects: u64,
+    /// Where no address leads anywhere.
+    pub(super) old_space: (u64, u64),
+}
+
+/// A pool on the way.
+pub(super) struct Making<'m> {
+    pub(super) made: Made<'m>,
+    pool: Uuid,
+    pub(super) types: Vec<LoadedType>,
+    untyped: Plan,
+    image: Option<(PuddleHeader, Image)>,
+    puddles: Vec<PuddleHeader>,
+    pub(super) places: Vec<Place>,
+    pub(super) apart: Vec<Reference>,
+    bytes: u64,
+    pub(super) untyped_objects: u64,
+}
+
+impl<'m> Making<'m> {
+    pub(super) fn begin(made: Made<'m>) -> Result<Self> {
+        Ok(Self {
+            made,
+            pool: random_uuid()?,
+            types: Vec::new(),
+            untyped: Plan::untyped(),
+            image: None,
+            puddles: Vec::new(),
+            places: Vec::new(),
+            apart: Vec::new(),
+            bytes: 0,
+            untyped_objects: 0,
+        })
+    }
+
+    pub(super) fn objects(&self) -> u64 {
+        self.places.len() as u64
+    }
+
+    pub(super) fn puddles(&self) -> u64 {
+        self.puddles.len() as u64
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds an object, the value of which begins at `value` in its line.
+    pub(super) fn add(
+        &mut self,
+        head: &ObjectHead,
+        line: &[u8],
+        value: usize,
+    ) -> Result<Result<(), String>> {
+        let known = match head.ty {
+            0 => None,
+            number => match self.types.get(number as usize - 1) {
+                Some(known) => Some(known),
+                None => return Ok(Err(format!("there was no type {number} before"))),
+            },
+        };
+        let is_root = self.made.has_root && self.places.is_empty();
+        let type_id = known.map_or(UNTYPED, |known| known.id);
+        let type_align = known.map_or(1, |known| known.descriptor.layout().align);
+        let wanted = Wanted {
+            type_id,
+            size: head.size,
+            type_align,
+            align: head.align,
+            is_root,
+        };
+        if let Err(problem) = ensure_possible(&wanted) {
+            return Ok(Err(problem));
+        }
+        let found = match &mut self.image {
+            Some((_, image)) => image.place(&wanted),
+            None => None,
+        };
+        let offset = match found {
+            Some(offset) => offset,
+            None => match self.next_puddle(&wanted)? {
+                Some(offset) => offset,
+                None => return Ok(Err(format!("no puddle has room for {} bytes", head.size))),
+            },
+        };
+        let Some((puddle, image)) = &mut self.image else {
+            return Ok(Err("there is no puddle for it".to_owned()));
+        };
+        let known = match head.ty {
+            0 => None,
+            number => self.types.get(number as usize - 1),
+        };
+        let by_type = Object {
+            start: 0,
+            size: head.size,
+            type_id,
+            is_element: head.align.is_none()
+                && !is_root
+                && durum_format::dump::line::is_in_slab(head.size),
+        };
+        let size = known.map_or(head.size, |known| by_type.size_by(&known.descriptor));
+        let range = offset as usize..(offset + size) as usize;
+        let Some(bytes) = image.bytes.get_mut(range) else {
+            return Ok(Err("it lies beyond its puddle".to_owned()));
+        };
+        let (objects, apart, space) = (self.made.objects, &mut self.apart, self.made.old_space);
+        let store = &self.made.store;
+        let mut pointer = |reference| match reference {
+            Reference::Object { number, .. } if number == 0 || number > objects => {
+                Err(format!("there is no object {number}"))
+            }
+            Reference::Object { number, offset } if offset >> OFFSET_BITS == 0 => {
+                Ok(number << OFFSET_BITS | offset)
+            }
+            Reference::Address(address) if is_in(space, address) => Err(format!(
+                "{address:#x} led to no object of the pool, but to its store: `durum check` tells of such pointers"
+            )),
+            Reference::Address(address) if is_in((store.base, store.size), address) => Err(
+                format!("{address:#x} would lead to the store, where it led elsewhere before"),
+            ),
+            apart_reference => {
+                apart.push(apart_reference);
+                Ok(APART | (apart.len() as u64 - 1))
+            }
+        };
+        let plan = known.map_or(&self.untyped, |known| &known.plan);
+        if let Err(refused) = read_value(line, value, plan, bytes, &mut pointer) {
+            return Ok(Err(refused.to_string()));
+        }
+        self.untyped_objects += u64::from(known.is_none());
+        self.places.push(Place {
+            address: puddle.address + offset,
+            size: u32::try_from(head.size).unwrap_or(u32::MAX),
+        });
+        Ok(Ok(()))
+    }
+
+    /// Begins the next puddle, with a place for this object.
+    fn next_puddle(&mut self, wanted: &Wanted) -> Result<Option<u64>> {
+        self.write_image()?;
+        let Some(size) = next_size(self.bytes, wanted) else {
+            return Ok(None);
+        };
+        let is_root = self.puddles.is_empty();
+        let store = &self.made.store;
+        let end = store.base + store.size;
+        let after = |header: &PuddleHeader| header.address + header.size;
+        let mut address = self.puddles.last().map_or(store.start, after);
+        if size > store.size {
+            return Ok(None);
+        }
+        if address + size > end {
+            address = store.base;
+        }
+        let header = PuddleHeader {
+            kind: self.made.engine.puddle_kind(),
+            uuid: random_uuid()?,
+            owner: self.pool,
+            address,
+            size,
+            is_root,
+        };
+        let Some(mut image) = Image::new(size, is_root) else {
+            return Ok(None);
+        };
+        let place = image.place(wanted);
+        self.bytes += size;
+        self.puddles.push(header);
+        self.image = Some((header, image));
+        Ok(place)
+    }
+
+    /// Writes the puddle that is filled as it is, with numbers in the place of pointers.
+    fn write_image(&mut self) -> Result<()> {
+        let Some((header, image)) = self.image.take() else {
+            return Ok(());
+        };
+        let path = self.made.directory.join(header.uuid.to_string());
+        let to = files::create_at(&path, &header)?;
+        let contents = image.bytes.get(IMMUTABLE_SIZE as usize..);
+        copying::write_at(&to, contents.unwrap_or_default(), IMMUTABLE_SIZE)
+            .map_err(|error| grown("writing a puddle", to.path(), header.size, error))
+    }
+
+    /// Has all pointers lead to where their objects are, and writes the manifest. All is durable on return. The error
+    /// in words is one of the lines.
+    pub(super) fn finish(mut self, mut tell: impl FnMut(u64, u64)) -> Result<Result<Self, String>> {
+        if self.puddles.is_empty() {
+            // A pool without objects has a root puddle.
+            let nothing = Wanted {
+                type_id: UNTYPED,
+                size: 1,
+                type_align: 1,
+                align: None,
+                is_root: false,
+            };
+            self.next_puddle(&nothing)?;
+            let size = UNIT;
+            if let (Some((_, image)), Some(empty)) = (&mut self.image, Image::new(size, true)) {
+                *image = empty;
+            }
+        }
+        self.write_image()?;
+        let by_id: BTreeMap<u64, &Plan> = (self.types.iter())
+            .map(|known| (known.id, &known.plan))
+            .collect();
+        let mut exported = BTreeMap::new();
+        for (done, header) in (1..).zip(&self.puddles) {
+            let name = header.uuid.to_string();
+            let file = MediaFile::open(self.made.directory, &name, true)
+                .map_err(|error| Error::io("opening it", self.made.directory, error))?;
+            let mut bytes = reading::bytes(&file, 0, header.size)?;
+            if let Err(problem) = self.replace_pointers(header, &mut bytes, &by_id)? {
+                return Ok(Err(problem));
+            }
+            write_all(&file, header, &bytes)?;
+            // ORDER: all puddles are durable before the export appears in its place.
+            file.sync(LOADED)
+                .map_err(|error| grown("writing a puddle", file.path(), header.size, error))?;
+            let puddle = ExportedPuddle {
+                owner: header.owner,
+                address: header.address,
+                size: header.size,
+                kind: header.kind,
+                is_root: header.is_root,
+                sum: sum(copying::contents(&bytes, header.kind.copies())),
+            };
+            exported.insert(header.uuid, puddle);
+            tell(done, self.puddles());
+        }
+        let root_puddle = self
+            .puddles
+            .first()
+            .map_or(Uuid([0; 16]), |first| first.uuid);
+        let pool = ExportedPool {
+            name: self.made.name.clone(),
+            engine: self.made.engine,
+            root_puddle,
+            meanings: Default::default(),
+        };
+        let types = self.types.iter();
+        let manifest = Manifest {
+            store: self.made.store.clone(),
+            pool: self.pool,
+            pools: BTreeMap::from([(self.pool, pool)]),
+            puddles: exported,
+            types: types.map(|known| (known.id, known.text.clone())).collect(),
+            untyped_objects: self.untyped_objects,
+        };
+        let bytes = match manifest.encode() {
+            Ok(bytes) => bytes,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        files::replace_file(
+            self.made.directory,
+            FILE_NAME,
+            TEMPORARY,
+            &bytes,
+            MANIFEST,
+            MANIFEST_NAME,
+        )?;
+        Ok(Ok(self))
+    }
+}
+
+/// As [`copying::write`], over what was written before: zeros, too.
+fn write_all(to: &MediaFile, header: &PuddleHeader, bytes: &[u8]) -> Result<()> {
+    let mut at = IMMUTABLE_SIZE;
+    for part in copying::contents(bytes, header.kind.copies()) {
+        to.write_all_at(part, at)
+            .map_err(|error| grown("writing a puddle", to.path(), header.size, error))?;
+        at += part.len() as u64;
+    }
+    Ok(())
+}
+
+fn is_in((base, size): (u64, u64), address: u64) -> bool {
+    address >= base && address - base < size
+}
+
+/// Whether there can be such an object.
+fn ensure_possible(wanted: &Wanted) -> Result<(), String> {
+    if wanted.size == 0 || wanted.size > SIZE_MAX {
+        return Err(format!("an object of {} bytes", wanted.size));
+    }
+    match wanted.align {
+        Some(align) if !align.is_power_of_two() || !(16..=UNIT).contains(&align) => {
+            Err(format!("an alignment of {align}"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,278 @@
+//! A pool as lines of JSON, and a pool made of such lines: `docs/format/dump.md`.
+//!
+//! [`numbers`] tells which object an address is; a dump goes over a pool twice, for its numbers and for its lines, and
+//! keeps nothing of its contents. A load makes an export of the lines (`load`,
+//! `made`, `heap`, `pointing`), which is imported as any other.
+
+mod heap;
+mod load;
+mod made;
+mod numbers;
+mod pointing;
+mod window;
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use durum_format::content::Object;
+use durum_format::dump::line::{is_in_slab, usual_align, write_end, write_type};
+use durum_format::dump::{Head, ObjectHead, Plan};
+use durum_format::extent::{self, Extent, ExtentKind, UNTYPED};
+use durum_format::types::{Descriptor, Meanings, Registry};
+
+use crate::error::{Error, Result};
+use crate::inspect::{PuddleView, ReadOnlyStore};
+use crate::liveness;
+use crate::model::{Progress, ProgressFn, Stage};
+use crate::recovery::ensure_not_interrupted;
+pub use load::{LoadOptions, LoadReport, load};
+use numbers::Numbers;
+use window::Window;
+
+/// Bytes of lines that are written at once.
+const WRITTEN_AT_ONCE: usize = 256 << 10;
+/// Objects between two words of progress.
+const TELL_EACH: u64 = 1 << 16;
+
+const CURE: &str = "`durum check` looks at everything";
+
+/// What was dumped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DumpReport {
+    /// Objects.
+    pub objects: u64,
+    /// Their types.
+    pub types: u64,
+    /// Objects without a type: their bytes may hold pointers, which nobody knows.
+    pub untyped_objects: u64,
+    /// Pointers that lead to no object of the pool.
+    pub pointers_elsewhere: u64,
+    /// Bytes of lines.
+    pub bytes: u64,
+}
+
+/// Writes a pool as lines of JSON, by the descriptors of its objects. Nobody writes the pool meanwhile; a store that
+/// was not closed in order is dumped as recovery will leave it. Memory does not grow with what the pool holds, but for
+/// some bytes for each extent, and the largest object.
+///
+/// # Errors
+/// `PoolMissing`; `StoreBusy`, `PoolBusy` for what somebody writes; `PoolQuarantined`, `PoolInterrupted`; `TypeRefused`
+/// for objects whose type is not registered; `Damaged` for those that contradict it; those of `out`.
+pub fn dump<E: From<Error> + From<io::Error>>(
+    reader: &mut ReadOnlyStore,
+    pool: &str,
+    out: &mut dyn Write,
+    progress: Option<Arc<ProgressFn>>,
+) -> Result<DumpReport, E> {
+    if let Some((_, refused)) = reader.hold(Some(pool))?.into_iter().next() {
+        return Err(refused.into());
+    }
+    let reader = &*reader;
+    let _lock = match reader.is_served() {
+        true => None,
+        false => liveness::share(reader.path())?,
+    };
+    let (uuid, record) = reader
+        .contents()
+        .pool_named(pool)
+        .ok_or_else(|| Error::no_pool(reader.name(), pool))?;
+    if let Some(note) = reader.contents().quarantine_of(uuid) {
+        return Err(Error::quarantined(reader.name(), pool.to_owned(), note).into());
+    }
+    ensure_not_interrupted(reader.name(), &reader.pending().interrupted, pool)?;
+    let mut records = reader.contents().puddles_of(uuid);
+    // The root object is the first.
+    records.sort_unstable_by_key(|(_, record)| (!record.is_root, record.address));
+    let views = records
+        .iter()
+        .map(|(uuid, _)| reader.puddle_unguarded(*uuid))
+        .collect::<Result<Vec<PuddleView>>>()?;
+    // What its program has changed is dumped as it is now.
+    let meanings = reader.meanings_of(uuid);
+    let mut types = Types::default();
+    let mut numbers = Numbers::default();
+    let mut has_root = false;
+    for view in &views {
+        numbers.begin(view.header());
+        for extent in extent::extents(view, view.header()) {
+            let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
+            has_root |= view.header().is_root && extent.granule() == 0;
+            types.learn(reader, meanings.of(extent.type_id()))?;
+            numbers.add(view.header(), &extent);
+        }
+    }
+    let space = &reader.contents().store;
+    let head = Head {
+        pool: pool.to_owned(),
+        engine: record.engine,
+        space: (space.base, space.size),
+        objects: numbers.objects(),
+        has_root,
+    };
+    let mut dump = Dump {
+        types: &types,
+        meanings,
+        numbers: &numbers,
+        lines: Vec::with_capacity(WRITTEN_AT_ONCE * 2),
+        out,
+        report: DumpReport {
+            types: types.all.len() as u64,
+            ..DumpReport::default()
+        },
+        progress,
+    };
+    head.write(&mut dump.lines);
+    for (number, known) in (1..).zip(&types.all) {
+        write_type(number, known.descriptor.text(), &mut dump.lines);
+    }
+    for view in &views {
+        dump.puddle::<E>(view)?;
+    }
+    write_end(dump.report.objects, &mut dump.lines);
+    dump.flush()?;
+    dump.out.flush()?;
+    Ok(dump.report)
+}
+
+/// A type of the pool's objects.
+struct Known {
+    descriptor: Descriptor,
+    plan: Plan,
+}
+
+/// The types of the pool's objects, in the order in which they come.
+#[derive(Default)]
+struct Types {
+    all: Vec<Known>,
+    by_id: HashMap<u64, usize>,
+}
+
+impl Types {
+    fn learn(&mut self, reader: &ReadOnlyStore, id: u64) -> Result<()> {
+        if id == UNTYPED || self.by_id.contains_key(&id) {
+            return Ok(());
+        }
+        let refused = |reason: String| Error::TypeRefused { id, reason };
+        let text = reader.type_text(id)?;
+        let text = text.ok_or_else(|| {
+            refused("objects of the pool have it, and its text is not registered".to_owned())
+        })?;
+        // Read as whatever is registered is.
+        let mut types = Registry::new();
+        crate::descriptors::register(&mut types, id, &text)?;
+        let descriptor = types.by_id(id).cloned();
+        let descriptor = descriptor.ok_or_else(|| refused("its text has another id".to_owned()))?;
+        let plan = Plan::of(&descriptor).map_err(|error| refused(error.to_string()))?;
+        self.by_id.insert(id, self.all.len());
+        self.all.push(Known { descriptor, plan });
+        Ok(())
+    }
+}
+
+struct Dump<'d> {
+    types: &'d Types,
+    meanings: &'d Meanings,
+    numbers: &'d Numbers,
+    lines: Vec<u8>,
+    out: &'d mut dyn Write,
+    report: DumpReport,
+    progress: Option<Arc<ProgressFn>>,
+}
+
+impl Dump<'_> {
+    fn flush(&mut self) -> io::Result<()> {
+        self.report.bytes += self.lines.len() as u64;
+        self.out.write_all(&self.lines)?;
+        self.lines.clear();
+        Ok(())
+    }
+
+    fn puddle<E: From<Error> + From<io::Error>>(&mut self, view: &PuddleView) -> Result<(), E> {
+        let mut window = Window::of(view);
+        for extent in extent::extents(view, view.header()) {
+            let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
+            let known = self.meanings.of(extent.type_id());
+            let known = self.types.by_id.get(&known);
+            let known = known.and_then(|at| Some((*at as u64 + 1, self.types.all.get(*at)?)));
+            let align = own_align(&extent, known.map(|(_, known)| known));
+            for object in extent.objects() {
+                let bytes = window.bytes(object.offset, object.size)?;
+                self.object(view, &object, known, align, bytes)?;
+                if self.lines.len() >= WRITTEN_AT_ONCE {
+                    self.flush()?;
+                }
+                if self.report.objects.is_multiple_of(TELL_EACH) {
+                    self.tell_progress();
+                }
+            }
+        }
+        self.tell_progress();
+        Ok(())
+    }
+
+    fn tell_progress(&self) {
+        let (done, total) = (self.report.objects, self.numbers.objects());
+        Progress::tell(&self.progress, Stage::Dump, done, total);
+    }
+
+    fn object(
+        &mut self,
+        view: &PuddleView,
+        object: &extent::Object,
+        known: Option<(u64, &Known)>,
+        align: Option<u64>,
+        bytes: &[u8],
+    ) -> Result<()> {
+        self.report.objects += 1;
+        let head = ObjectHead {
+            number: self.report.objects,
+            ty: known.map_or(0, |(number, _)| number),
+            size: object.size,
+            align,
+        };
+        let (numbers, elsewhere) = (self.numbers, &mut self.report.pointers_elsewhere);
+        let mut to = |address| {
+            let found = numbers.find(address);
+            *elsewhere += u64::from(found == durum_format::dump::To::Nowhere);
+            found
+        };
+        let written = match known {
+            Some((_, Known { descriptor, plan })) => {
+                head.write(descriptor.layout().size, &mut self.lines);
+                let by_type = Object {
+                    start: 0,
+                    size: object.size,
+                    type_id: object.type_id,
+                    is_element: object.element.is_some(),
+                };
+                let size = by_type.size_by(descriptor) as usize;
+                let bytes = bytes.get(..size).unwrap_or(bytes);
+                plan.write(bytes, &mut self.lines, &mut to)
+            }
+            None => {
+                self.report.untyped_objects += 1;
+                head.write(u64::MAX, &mut self.lines);
+                Plan::untyped().write(bytes, &mut self.lines, &mut to)
+            }
+        };
+        self.lines.extend_from_slice(b"}\n");
+        written.map_err(|wrong| Error::Damaged {
+            file: view.path().to_owned(),
+            structure: "object",
+            offset: object.offset + wrong.at,
+            problem: format!("{} does not fit the object's type", wrong.what),
+            cure: CURE.into(),
+        })
+    }
+}
+
+/// How an object is aligned that has an extent of its own, if its size does not tell.
+fn own_align(extent: &Extent, known: Option<&Known>) -> Option<u64> {
+    let ExtentKind::Object { size, data_offset } = extent.header().kind else {
+        return None;
+    };
+    let align = known.map_or(1, |known| known.descriptor.layout().align);
+    let is_usual = !is_in_slab(size) && data_offset == usual_align(align);
+    (!is_usual).then_some(data_offset)
+}

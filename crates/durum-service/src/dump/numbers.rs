@@ -1,0 +1,115 @@
+//! Which object an address is: objects have numbers in the order in which a dump has them.
+
+use durum_format::dump::To;
+use durum_format::extent::{Extent, ExtentKind};
+use durum_format::puddle::PuddleHeader;
+
+/// Numbers of objects, by the extents that they lie in.
+#[derive(Default)]
+pub(super) struct Numbers {
+    /// By address, in each puddle.
+    extents: Vec<Numbered>,
+    /// Where the puddles lie, and their extents among all.
+    puddles: Vec<(u64, u64, usize)>,
+    /// The elements that slabs have.
+    bitmaps: Vec<[u64; 8]>,
+    objects: u64,
+}
+
+/// The objects of an extent.
+#[derive(Clone, Copy)]
+struct Numbered {
+    /// Where the first one begins, or could.
+    start: u64,
+    /// Bytes of each.
+    size: u64,
+    /// How many there are before.
+    before: u64,
+    /// Which of the bitmaps, or none where there is one object.
+    bitmap: u32,
+}
+
+const ALONE: u32 = u32::MAX;
+
+impl Numbers {
+    /// Extents of this puddle come next.
+    pub(super) fn begin(&mut self, puddle: &PuddleHeader) {
+        let first = self.extents.len();
+        self.puddles.push((puddle.address, puddle.end(), first));
+    }
+
+    pub(super) fn add(&mut self, puddle: &PuddleHeader, extent: &Extent) {
+        let start = puddle.address + extent.offset();
+        let numbered = match (extent.slab(), extent.header().kind) {
+            (Some(slab), _) => {
+                let bitmap = self.bitmaps.len() as u32;
+                let mut bits = [0; 8];
+                for object in extent.objects() {
+                    let element = object.element.unwrap_or(0);
+                    if let Some(word) = bits.get_mut((element / 64) as usize) {
+                        *word |= 1_u64 << (element % 64);
+                    }
+                }
+                self.bitmaps.push(bits);
+                Numbered {
+                    start: start + slab.geometry().data_offset,
+                    size: slab.element_size(),
+                    before: self.objects,
+                    bitmap,
+                }
+            }
+            (None, ExtentKind::Object { size, data_offset }) => Numbered {
+                start: start + data_offset,
+                size,
+                before: self.objects,
+                bitmap: ALONE,
+            },
+            (None, ExtentKind::Slab { .. }) => return,
+        };
+        self.extents.push(numbered);
+        self.objects += extent.allocated();
+    }
+
+    pub(super) fn objects(&self) -> u64 {
+        self.objects
+    }
+
+    /// What a pointer leads to.
+    pub(super) fn find(&self, address: u64) -> To {
+        self.try_find(address).unwrap_or(To::Nowhere)
+    }
+
+    fn try_find(&self, address: u64) -> Option<To> {
+        let mut puddles = self.puddles.iter().enumerate();
+        let (at, (_, _, first)) =
+            puddles.find(|(_, (start, end, _))| (*start..*end).contains(&address))?;
+        let end = self
+            .puddles
+            .get(at + 1)
+            .map_or(self.extents.len(), |next| next.2);
+        let extents = self.extents.get(*first..end)?;
+        let behind = extents.partition_point(|extent| extent.start <= address);
+        let extent = extents.get(behind.checked_sub(1)?)?;
+        let inside = address - extent.start;
+        if extent.bitmap == ALONE {
+            return (inside < extent.size).then_some(To::Object {
+                number: extent.before + 1,
+                offset: inside,
+            });
+        }
+        let (element, offset) = (inside / extent.size, inside % extent.size);
+        let bitmap = self.bitmaps.get(extent.bitmap as usize)?;
+        let word = bitmap.get((element / 64) as usize)?;
+        let bit = 1_u64 << (element % 64);
+        if word & bit == 0 {
+            return None;
+        }
+        let earlier = bitmap.iter().take((element / 64) as usize);
+        let earlier: u32 = earlier.map(|word| word.count_ones()).sum();
+        let rank = earlier + (word & (bit - 1)).count_ones();
+        Some(To::Object {
+            number: extent.before + u64::from(rank) + 1,
+            offset,
+        })
+    }
+}
