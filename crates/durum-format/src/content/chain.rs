@@ -1,7 +1,7 @@
 //! Objects of which each has one pointer to the next.
 
 use super::place::Place;
-use super::read::Reader;
+use super::read::{Reader, is_shown};
 use super::{At, Content, List, ListKind, Object, Objects, shape};
 use crate::types::{Descriptor, Field, Strength, Struct, Type};
 
@@ -52,7 +52,7 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
             };
             let mut named = Vec::new();
             for field in fields.iter().filter(|field| !std::ptr::eq(*field, link)) {
-                if matches!(field.ty, Type::Volatile { .. }) {
+                if !is_shown(field) {
                     continue;
                 }
                 let path = format!("{path}.{}", field.name);
@@ -124,7 +124,5 @@ fn place_of(field: &Field<usize>, of: &Descriptor) -> usize {
         return 0;
     };
     let before = fields.iter().take_while(|it| it.offset < field.offset);
-    before
-        .filter(|it| !matches!(it.ty, Type::Volatile { .. }))
-        .count()
+    before.filter(|it| is_shown(it)).count()
 }

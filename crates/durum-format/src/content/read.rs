@@ -271,10 +271,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         depth: usize,
         nesting: usize,
     ) -> Vec<(String, Content)> {
-        let is_shown = |field: &&Field<usize>| {
-            !matches!(field.ty, Type::Volatile { .. } | Type::Reserved { .. })
-        };
-        let shown = fields.iter().filter(is_shown);
+        let shown = fields.iter().filter(|field| is_shown(field));
         shown
             .map(|field| {
                 let path = format!("{path}.{}", field.name);
@@ -441,6 +438,11 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
             None => format!(" + {offset}"),
         }
     }
+}
+
+/// Whether a field means anything now.
+pub(super) fn is_shown(field: &Field<usize>) -> bool {
+    !matches!(field.ty, Type::Volatile { .. } | Type::Reserved { .. })
 }
 
 fn primitive(primitive: Primitive, raw: u64) -> Content {
