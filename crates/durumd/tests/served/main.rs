@@ -15,6 +15,7 @@ mod metrics;
 mod older;
 mod parts;
 mod readers;
+mod retyping;
 mod sandbox;
 mod sections;
 mod shipping;
