@@ -34,7 +34,7 @@ impl Attributes {
                 } else if meta.path.is_ident("was") {
                     let was: LitStr = meta.value()?.parse()?;
                     check_name(&was)?;
-                    found.was.push(was);
+                    add(&mut found.was, was)?;
                 } else {
                     return Err(meta.error(
                         "durum knows `name = \"...\"`, `was = \"...\"` and `pool = P` here, nothing else",
@@ -66,7 +66,7 @@ impl PartAttributes {
                 if meta.path.is_ident("was") {
                     let was: LitStr = meta.value()?.parse()?;
                     check_characters(&was)?;
-                    found.was.push(was);
+                    add(&mut found.was, was)?;
                 } else if is_field && meta.path.is_ident("in_reserved") {
                     found.in_reserved = Some(meta.path.span());
                 } else {
@@ -81,6 +81,19 @@ impl PartAttributes {
         }
         found
     }
+}
+
+/// The most former names that one thing has.
+const FORMERS_MAX: usize = 16;
+
+fn add(formers: &mut Vec<LitStr>, former: LitStr) -> syn::Result<()> {
+    if formers.len() == FORMERS_MAX {
+        let problem =
+            "there are at most 16 former names; leave out those that no pool has any more";
+        return Err(Error::new_spanned(former, problem));
+    }
+    formers.push(former);
+    Ok(())
 }
 
 /// Bytes that a name may have.

@@ -216,3 +216,31 @@ fn many_fields_are_compared_at_once() {
     assert_eq!(told(&was, &is), ["Wide: - old: u64", "Wide: + new: u64"]);
     assert!(began.elapsed() < Duration::from_secs(1));
 }
+
+/// Another name that is said is no difference, whichever of both says it.
+#[test]
+fn what_has_another_name_is_found_by_the_one_before() {
+    let parsed = |name: &str, field: &str, case: &str| {
+        let text = format!(
+            "struct {name}(16,8){{0:{field}:u64;8:\"v\":variants \"V\"(1,1,tag 0,1){{0:{case}{{}}}};}}\n"
+        );
+        Descriptor::parse(&text).unwrap()
+    };
+    let old = parsed("\"Task\"", "\"tries\"", "\"A\"");
+    let new = parsed(
+        "\"Job\" was \"Task\"",
+        "\"attempts\" was \"tries\"",
+        "\"B\" was \"A\"",
+    );
+    assert_eq!(told(&old, &new), [""; 0]);
+    assert_eq!(told(&new, &old), [""; 0]);
+    let unsaid = parsed("\"Job\"", "\"attempts\"", "\"B\"");
+    let expected = [
+        "Job: Task, now Job",
+        "Job: - tries: u64",
+        "Job.v: - case A = 0",
+        "Job.v: + case B = 0",
+        "Job: + attempts: u64",
+    ];
+    assert_eq!(told(&old, &unsaid), expected);
+}

@@ -304,8 +304,28 @@ fn work_is_bounded() {
     let error = way(&ring(499), &ring(500)).unwrap_err();
     assert!(error.contains("too large to be compared"), "{error}");
     assert!(start.elapsed() < std::time::Duration::from_secs(20));
-    let name = |letter: &str| format!(r#"struct "{}"(8,8){{0:"f":u64;}}"#, letter.repeat(255));
-    assert!(refused(&[&name("a")], &[&name("b")]).contains("does not say"));
+    // Names that are made of others, each of which had other names.
+    let formers: String = (0..16)
+        .map(|at| format!(r#" was "{}""#, "b".repeat(at + 2)))
+        .collect();
+    let begins = r#"(8,8){0:"n":*"#;
+    let row = |word: &str, formers: &str, len: usize| {
+        let lines: Vec<String> = (0..len)
+            .map(|line| match line {
+                0 => format!(r#"struct "{}"{formers}{begins}{};}}"#, "b", 1 % len),
+                _ => {
+                    let name = format!("{}{line}", word.repeat(120));
+                    format!(r#"struct "{name}"{begins}{};}}"#, (line + 1) % len)
+                }
+            })
+            .collect();
+        parsed(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let start = std::time::Instant::now();
+    assert!(way(&row("b ", "", 1100), &row("b ", &formers, 1101)).is_err());
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
+    let many: String = (10..27).map(|at| format!(r#" was "b{at}""#)).collect();
+    assert!(Descriptor::parse(&format!("struct \"b\"{many}(8,8){{}}\n")).is_err());
 }
 
 /// A type of one struct: each member is of some kind, and becomes another thing of it by `choice`.

@@ -9,6 +9,8 @@ use crate::consts::UNIT;
 pub const DEPTH_MAX: usize = 32;
 /// Bytes of a name.
 pub const NAME_MAX: usize = 255;
+/// The most former names that one thing has: who compares types tries each.
+pub const FORMERS_MAX: usize = 16;
 /// Sizes of types stay below this.
 pub const TYPE_SIZE_END: u64 = 1 << 48;
 
@@ -353,6 +355,12 @@ fn normalize_names(name: &str, was: &mut Vec<String>) {
 fn check_names(name: &str, was: &[String]) -> Result<(), TypeError> {
     check_name(name)?;
     was.iter().try_for_each(|former| check_name(former))?;
+    if was.len() > FORMERS_MAX {
+        return Err(TypeError::TooLarge {
+            what: "the number of former names of one thing",
+            limit: FORMERS_MAX,
+        });
+    }
     let in_order = was.is_sorted_by(|one, next| one < next);
     match in_order && !was.iter().any(|former| former == name) {
         true => Ok(()),

@@ -150,7 +150,7 @@ impl Comparison<'_> {
         match (old, new) {
             (Type::Struct(old), Type::Struct(new)) => {
                 let before = self.count();
-                if old.name != new.name {
+                if !is_called((&old.name, &old.was), (&new.name, &new.was)) {
                     self.changed(path, &old.name, &new.name);
                 }
                 self.fields(&old.fields, &new.fields, path);
@@ -212,7 +212,7 @@ impl Comparison<'_> {
         let (were, are) = (named(old), named(new));
         let mut moved = Vec::new();
         for field in old {
-            match are.get(&*field.name) {
+            match counterpart(field, &are) {
                 Some(other) => {
                     self.types(&field.ty, &other.ty, &joined(path, &field.name));
                     if field.offset != other.offset {
@@ -223,7 +223,7 @@ impl Comparison<'_> {
             }
         }
         for field in new {
-            if !were.contains_key(&*field.name) {
+            if counterpart(field, &were).is_none() {
                 self.note(path, Change::Added(self.is.named(field)));
             }
         }
@@ -245,16 +245,12 @@ impl Comparison<'_> {
             return;
         }
         let before = self.count();
-        if old.name != new.name {
+        if !is_called((&old.name, &old.was), (&new.name, &new.was)) {
             self.changed(path, &old.name, &new.name);
         }
-        let cases = |of: &'c Variants<usize>| -> HashMap<&'c str, &'c Case<usize>> {
-            let named = of.cases.iter().map(|case| (&*case.name, case));
-            named.collect()
-        };
-        let (were, are) = (cases(old), cases(new));
+        let (were, are) = (named(&old.cases), named(&new.cases));
         for case in &old.cases {
-            match are.get(&*case.name) {
+            match counterpart(case, &are) {
                 Some(other) => {
                     let path = format!("{path}({})", case.name);
                     if case.discriminant != other.discriminant {
@@ -266,7 +262,7 @@ impl Comparison<'_> {
             }
         }
         for case in &new.cases {
-            if !were.contains_key(&*case.name) {
+            if counterpart(case, &were).is_none() {
                 self.note(path, Change::Added(called(case)));
             }
         }
@@ -288,9 +284,52 @@ impl Comparison<'_> {
     }
 }
 
-fn named(fields: &[Field<usize>]) -> HashMap<&str, &Field<usize>> {
-    let named = fields.iter().map(|field| (&*field.name, field));
-    named.collect()
+/// What has a name, and had others.
+trait Named {
+    fn name(&self) -> &str;
+    fn was(&self) -> &[String];
+}
+
+impl Named for Field<usize> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn was(&self) -> &[String] {
+        &self.was
+    }
+}
+
+impl Named for Case<usize> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn was(&self) -> &[String] {
+        &self.was
+    }
+}
+
+/// By their names, and by those that they had.
+fn named<N: Named>(all: &[N]) -> HashMap<&str, &N> {
+    let formers = all
+        .iter()
+        .flat_map(|one| one.was().iter().map(move |was| (was.as_str(), one)));
+    let mut named: HashMap<&str, &N> = formers.collect();
+    named.extend(all.iter().map(|one| (one.name(), one)));
+    named
+}
+
+/// What one of the other type is to this one, by a name that either has or had.
+fn counterpart<'n, N: Named>(one: &N, others: &HashMap<&str, &'n N>) -> Option<&'n N> {
+    let formers = one.was().iter().map(String::as_str);
+    let mut names = std::iter::once(one.name()).chain(formers);
+    names.find_map(|name| others.get(name).copied())
+}
+
+/// Whether a name is the other one, or either was the other.
+fn is_called((old, old_was): (&String, &[String]), (new, new_was): (&String, &[String])) -> bool {
+    old == new || new_was.contains(old) || old_was.contains(new)
 }
 
 fn joined(path: &str, name: &str) -> String {

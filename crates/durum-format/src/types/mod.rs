@@ -42,7 +42,7 @@ mod text;
 pub mod tree;
 pub mod value;
 
-pub use check::{DEPTH_MAX, Layout, NAME_MAX, TYPE_SIZE_END, TypeError};
+pub use check::{DEPTH_MAX, FORMERS_MAX, Layout, NAME_MAX, TYPE_SIZE_END, TypeError};
 pub use declare::Declarations;
 pub use descriptor::{Descriptor, type_id};
 pub use diff::{Change, Difference, Differences, differences};

@@ -11,6 +11,9 @@ use super::tree::{Case, Count, Field, Struct, Type, Variants};
 /// which there can be as many pairs as the product of their lines.
 const STEPS_MAX: usize = 1 << 16;
 
+/// As what so many steps counts a name that has changed: it may be made of many others.
+const NAME_STEPS: usize = 64;
+
 /// The most bytes of texts from which ids are made.
 const BYTES_MAX: usize = 1 << 28;
 
@@ -100,7 +103,10 @@ impl<'d> Comparison<'d> {
         Ok(())
     }
 
-    fn name(&self, old: &str, new: &str, was: &[String], path: &str) -> Found {
+    fn name(&mut self, old: &str, new: &str, was: &[String], path: &str) -> Found {
+        if old != new {
+            self.step(NAME_STEPS, path)?;
+        }
         match self.renames.can_be(old, new, was) {
             true => Ok(()),
             false => obstacle(
