@@ -3,16 +3,38 @@
 //! Who comes takes a turn that is nobody's, also when others wait: they would have to be woken first, and the turn
 //! would be nobody's for that long. But whoever has waited longest is passed over [`PASSES_MAX`] times at most. Then
 //! the turn is handed to it, and is nobody's in between. So nobody waits for ever.
+//!
+//! A turn takes less time than to fall asleep and to be woken. So who is next looks on for a while before it sleeps, and
+//! a thread that gives its turn up need not wake it. The others sleep until they are next.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
+
+use crossbeam_utils::CachePadded;
 
 use crate::primitive::{
-    AtomicUsize, Mutex, Ordering, Thread, current, limit, locked, order, park, this_thread,
+    AtomicBool, AtomicUsize, Mutex, Ordering, Thread, current, limit, locked, order, park, relax,
+    this_thread,
 };
 
-/// FairLock that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside
+/// Turns that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside
 /// those that came before it.
-pub(super) const PASSES_MAX: usize = limit(64, 1);
+pub(super) const PASSES_MAX: usize = limit(128, 1);
+/// How often who is next looks whether it was handed the turn, before it sleeps: for longer than [`PASSES_MAX`] turns of
+/// a thread that keeps taking them.
+const LOOKS: usize = limit(4096, 1);
+/// Looks for each of whether the turn is nobody's. That one takes the lock's line from the thread which has it.
+const LOOKS_FOR_ONE: usize = limit(64, 1);
+
+/// [`LOOKS`], where whose turn it is runs on another processor meanwhile.
+fn looks() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    match PROCESSORS.get_or_init(processors) {
+        1 => 0,
+        _ => LOOKS,
+    }
+}
 
 /// The lock. Taking a turn that is nobody's, and giving it up where nobody waits, is an atomic operation each.
 #[derive(Debug, Default)]
@@ -21,6 +43,10 @@ pub(super) struct FairLock {
     holder: AtomicUsize,
     /// Threads that wait, or are about to.
     waiting: AtomicUsize,
+    /// Who is next sleeps, or is about to.
+    next_sleeps: AtomicBool,
+    /// The thread that was handed a turn last. A line of its own, which who is next can look at all the time.
+    handed: CachePadded<AtomicUsize>,
     /// How often turns were taken past those who wait, since one of them had one. Used by who has the turn.
     passes: AtomicUsize,
     /// Who waits, the longest first.
@@ -53,17 +79,53 @@ impl FairLock {
         queue.push_back(Waiter { number, thread });
         // It was handed over; or it is nobody's, and this thread is the next.
         while !self.is_mine() {
-            if queue.front().is_some_and(|first| first.number == number) && self.exchange() {
+            let is_next = queue.front().is_some_and(|first| first.number == number);
+            if is_next && self.exchange() {
                 queue.pop_front();
                 break;
             }
             drop(queue);
-            park();
+            match is_next {
+                true => self.look_on_or_sleep(),
+                // Woken when it is the next.
+                false => park(),
+            }
             queue = locked(&self.queue);
         }
+        // Who is next now is to look on.
+        if let Some(next) = queue.front() {
+            next.thread.unpark();
+        }
         drop(queue);
+        self.handed.store(0, Ordering::Relaxed);
         self.passes.store(0, Ordering::Relaxed);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// For who is next: returns when there is something to try, or for no reason.
+    fn look_on_or_sleep(&self) {
+        for look in 0..looks() {
+            let is_handed = self.handed.load(Ordering::Relaxed) == this_thread();
+            if is_handed || (look % LOOKS_FOR_ONE == 0 && self.is_there_to_take()) {
+                return;
+            }
+            relax();
+        }
+        // ORDER (of threads): told before the holder is asked, who gives up before he asks for this. So one of the two
+        // sees the other.
+        self.next_sleeps.store(true, Ordering::SeqCst);
+        order();
+        if !self.is_there_to_take() {
+            park();
+        }
+        self.next_sleeps.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the turn is nobody's, or was handed to this thread.
+    #[inline]
+    fn is_there_to_take(&self) -> bool {
+        let holder = self.holder.load(Ordering::SeqCst);
+        holder == 0 || holder == this_thread()
     }
 
     /// Whether it was nobody's, and now is this thread's.
@@ -102,7 +164,7 @@ impl FairLock {
         }
         self.holder.store(0, Ordering::SeqCst);
         order();
-        if self.waiting.load(Ordering::SeqCst) > 0 {
+        if self.next_sleeps.load(Ordering::SeqCst) {
             self.wake();
         }
     }
@@ -124,6 +186,7 @@ impl FairLock {
         // ORDER (of threads): in the lock, in which who waits looks.
         let number = first.as_ref().map_or(0, |first| first.number);
         self.holder.store(number, Ordering::SeqCst);
+        self.handed.store(number, Ordering::Relaxed);
         drop(queue);
         if let Some(first) = first {
             first.thread.unpark();
