@@ -94,8 +94,7 @@ impl Store {
 
     /// Closes the store, and tells whether that went well. When it returns, the store can be opened again.
     ///
-    /// Dropping the last handle closes the store too, but a thread that ends at the same moment may hold it a little
-    /// longer.
+    /// Dropping the last handle closes the store too, and tells nobody of an error.
     ///
     /// # Errors
     /// `StillOpen` when other handles to the store or to its pools remain: it closes with the last of them. Store

@@ -20,7 +20,7 @@ use std::sync::{Arc, Weak};
 use crate::error::{Error, Result};
 use crate::fault::forked;
 use crate::gate::Member;
-use crate::opened::{Durability, Pool, PoolInner, StoreInner, TxState};
+use crate::opened::{Durability, Leaving, Pool, PoolInner, StoreInner, TxState};
 use crate::upkeep::Upkeep;
 
 pub use end::Transaction;
@@ -36,6 +36,8 @@ pub struct Tx {
     gate: Member,
     /// The store asks threads to do something after a transaction.
     upkeep: Arc<Upkeep>,
+    /// Told while this goes.
+    leaving: Arc<Leaving>,
     depth: Cell<u32>,
     /// The pool that the outermost transaction began on.
     origin: Cell<*const Arc<PoolInner>>,

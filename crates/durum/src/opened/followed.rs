@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::engine::PoolInner;
 use super::store::StoreInner;
@@ -14,6 +15,9 @@ use crate::fault::forked;
 use crate::primitive::locked;
 use crate::put_off::put_off;
 use crate::space::entry_at;
+
+/// So long the last handle waits for threads that are just ending. They take microseconds, if they run.
+const LEAVING_WAIT: Duration = Duration::from_secs(5);
 
 /// Opens a pool of a store as that way to follow says.
 type OpenPool = fn(&Arc<StoreInner>, &str, Follow) -> Result<Arc<PoolInner>>;
@@ -81,7 +85,12 @@ impl Drop for Hand {
         let pools = pools.map(|mut pools| std::mem::take(&mut *pools));
         let store = store.and_then(|mut store| store.take());
         drop(pools);
+        let leaving = store.as_ref().map(|store| store.leaving.clone());
         drop(store);
+        // A thread that has found the store before it was dropped just now counts already.
+        if let Some(leaving) = leaving.filter(|_| !forked()) {
+            leaving.wait(LEAVING_WAIT);
+        }
     }
 }
 

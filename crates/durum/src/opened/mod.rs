@@ -23,4 +23,4 @@ pub(crate) use engine::{
 pub(crate) use followed::tie;
 pub(crate) use logs::SITES;
 pub use store::Store;
-pub(crate) use store::{OfStore, OpenPool, SharedBias, StoreInner, next_key};
+pub(crate) use store::{Leaving, OfStore, OpenPool, SharedBias, StoreInner, next_key};

@@ -37,7 +37,7 @@ use crate::upkeep::Upkeep;
 /// An open store. Handles are cheap to clone and may be used from any thread.
 ///
 /// The store closes when the last handle to it and to its pools is gone, and with it what pointers have opened
-/// ([`StoreOptions::follow`]). If the process dies before, nothing that was
+/// ([`StoreOptions::follow`]): it can be opened again when that is dropped. If the process dies before, nothing that was
 /// committed is lost, except for buffered transactions within their window; the next opener recovers.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -94,6 +94,8 @@ pub(crate) struct StoreInner {
     /// Pools that others want to see.
     pub(crate) asked: Arc<AllAsked>,
     pub(crate) closed: Arc<Closed>,
+    /// Threads that end.
+    pub(crate) leaving: Arc<Leaving>,
     pub(crate) types: RwLock<HashSet<u64>>,
     pub(crate) recovery: Option<RecoveryReport>,
     /// Absent where another process serves the store.
@@ -156,6 +158,7 @@ impl StoreInner {
             snapshots: Mutex::new(()),
             asked: Arc::default(),
             closed: Arc::default(),
+            leaving: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
             completer,
@@ -289,6 +292,33 @@ impl Drop for StoreInner {
         // Before anybody is told: who then forks may open stores in the child.
         fault::store_is_closed();
         self.closed.set(result);
+    }
+}
+
+/// Threads that give back what they hold of a store, and hold the store until then. Nobody sees that they end: a scope
+/// of threads is left before their thread-local destructors have run.
+#[derive(Debug, Default)]
+pub(crate) struct Leaving {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Leaving {
+    /// Runs `body`, in which a thread may hold the store.
+    pub(crate) fn while_leaving(&self, body: impl FnOnce()) {
+        *locked(&self.count) += 1;
+        body();
+        *locked(&self.count) -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until there is none, for a while: the last of them closes the store.
+    pub(crate) fn wait(&self, timeout: Duration) {
+        let count = locked(&self.count);
+        let waited = self
+            .changed
+            .wait_timeout_while(count, timeout, |count| *count > 0);
+        drop(waited);
     }
 }
 

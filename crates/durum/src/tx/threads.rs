@@ -83,6 +83,7 @@ impl Tx {
                         store: Arc::downgrade(&pool.store),
                         gate: pool.store.gate.join(),
                         upkeep: pool.store.upkeep.clone(),
+                        leaving: pool.store.leaving.clone(),
                         depth: Cell::new(0),
                         origin: Cell::new(ptr::null()),
                         remembered: Cell::new((0, 0)),
@@ -132,6 +133,14 @@ impl Tx {
 
     /// The thread ends, or leaves the store: its log and its slabs go back.
     fn retire(&self) {
+        match forked() {
+            // Of the threads that may hold locks none is there.
+            true => self.give_back(),
+            false => self.leaving.while_leaving(|| self.give_back()),
+        }
+    }
+
+    fn give_back(&self) {
         let Some(store) = self.store.upgrade() else {
             return;
         };

@@ -62,6 +62,37 @@ fn an_error_and_a_panic_roll_back_exactly_the_announced_bytes() {
     assert_eq!(root.count, 0);
 }
 
+/// A scope of threads is left before their thread-local destructors have run, in which they give back what they hold.
+#[test]
+fn a_store_can_be_opened_again_while_threads_that_used_it_are_just_ending() {
+    let mut fixture = Fixture::new();
+    for round in 0..100 {
+        let pool = fixture.pool();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                // It has slabs of many sizes to give back.
+                scope.spawn(move || {
+                    pool.transaction(|tx| {
+                        let sizes = (8..400).step_by(8);
+                        let objects = sizes.map(|size| tx.alloc_bytes(pool, 0, size, 8));
+                        let objects: Result<Vec<_>, _> = objects.collect();
+                        objects?
+                            .into_iter()
+                            .try_for_each(|object| unsafe { tx.free(object) })
+                    })
+                    .unwrap();
+                });
+            }
+        });
+        fixture.pool = None;
+        fixture.store = None;
+        let store = Store::open(fixture.dir.path().join("store"), StoreOptions::new());
+        let store = store.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        fixture.pool = Some(store.open_pool("pool", pool_options()).unwrap());
+        fixture.store = Some(store);
+    }
+}
+
 /// Words alone, in all orders and again and again; with longer ranges over them, with deferred stores and objects.
 #[test]
 fn words_that_are_announced_again_and_again_come_back_or_stay() {
