@@ -37,8 +37,8 @@ use crate::upkeep::Upkeep;
 /// An open store. Handles are cheap to clone and may be used from any thread.
 ///
 /// The store closes when the last handle to it and to its pools is gone, and with it what pointers have opened
-/// ([`StoreOptions::follow`]): it can be opened again when that is dropped. If the process dies before, nothing that was
-/// committed is lost, except for buffered transactions within their window; the next opener recovers.
+/// ([`StoreOptions::follow`]): it can be opened again when that is dropped. If the process dies before, nothing that
+/// was committed is lost, except for buffered transactions within their window; the next opener recovers.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) inner: Arc<StoreInner>,

@@ -4,8 +4,8 @@
 //! would be nobody's for that long. But whoever has waited longest is passed over [`PASSES_MAX`] times at most. Then
 //! the turn is handed to it, and is nobody's in between. So nobody waits for ever.
 //!
-//! A turn takes less time than to fall asleep and to be woken. So who is next looks on for a while before it sleeps, and
-//! a thread that gives its turn up need not wake it. The others sleep until they are next.
+//! A turn takes less time than to fall asleep and to be woken. So who is next looks on for a while before it sleeps,
+//! and a thread that gives its turn up need not wake it. The others sleep until they are next.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -20,8 +20,8 @@ use crate::primitive::{
 /// Turns that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside
 /// those that came before it.
 pub(super) const PASSES_MAX: usize = limit(128, 1);
-/// How often who is next looks whether it was handed the turn, before it sleeps: for longer than [`PASSES_MAX`] turns of
-/// a thread that keeps taking them.
+/// How often who is next looks whether it was handed the turn, before it sleeps: for longer than [`PASSES_MAX`] turns
+/// of a thread that keeps taking them.
 const LOOKS: usize = limit(4096, 1);
 /// Looks for each of whether the turn is nobody's. That one takes the lock's line from the thread which has it.
 const LOOKS_FOR_ONE: usize = limit(64, 1);
