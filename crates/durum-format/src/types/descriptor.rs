@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 use super::check::{Layout, TypeError};
-use super::steps::{PointerAt, Step, VolatileAt, compile};
+use super::steps::{PointerAt, ReservedAt, Step, VolatileAt, compile};
 use super::text;
 use super::tree::Type;
 
@@ -21,6 +21,7 @@ pub struct Descriptor {
     types: Vec<Type<usize>>,
     pub(super) pointers: Vec<Step<PointerAt>>,
     pub(super) volatile: Vec<Step<VolatileAt>>,
+    pub(super) reserved: Vec<Step<ReservedAt>>,
 }
 
 impl PartialEq for Descriptor {
@@ -122,7 +123,7 @@ impl Descriptor {
         }
         let root = types.first().ok_or(syntax(1, "a type"))?;
         let layout = root.layout()?;
-        let (pointers, volatile) = (compile(root)?, compile(root)?);
+        let (pointers, volatile, reserved) = (compile(root)?, compile(root)?, compile(root)?);
         Ok(Self {
             id: type_id(&text),
             text,
@@ -130,6 +131,7 @@ impl Descriptor {
             types,
             pointers,
             volatile,
+            reserved,
         })
     }
 
@@ -185,6 +187,11 @@ impl Descriptor {
             let missing = syntax(line, "a line of this text");
             self.types.get(line).cloned().ok_or(missing)
         })
+    }
+
+    /// Whether objects of this type can have reserved bytes.
+    pub fn has_reserved(&self) -> bool {
+        !self.reserved.is_empty()
     }
 
     /// Whether objects of this type can hold pointers.

@@ -49,7 +49,7 @@ pub use diff::{Change, Difference, Differences, differences};
 pub use meanings::Meanings;
 pub use pointers::FieldPath;
 pub use registry::Registry;
-pub use steps::{PointerAt, ValueError, VolatileAt};
+pub use steps::{PointerAt, ReservedAt, ValueError, VolatileAt};
 pub use successor::{Obstacle, successors};
 pub(crate) use text::has_history as text_has_history;
 pub use tree::{Case, Count, Field, Primitive, Strength, Struct, Type, Variants};

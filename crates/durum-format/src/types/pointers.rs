@@ -2,7 +2,8 @@
 
 use super::descriptor::Descriptor;
 use super::steps::{
-    Part, PointerAt, Step, ValueError, VolatileAt, case_at, count_elements, repeats, slice, walk,
+    Part, PointerAt, ReservedAt, Step, ValueError, VolatileAt, case_at, count_elements, repeats,
+    slice, walk,
 };
 use super::tree::{Field, Struct, Type};
 
@@ -55,6 +56,18 @@ impl Descriptor {
         visit: impl FnMut(VolatileAt),
     ) -> Result<(), ValueError> {
         self.walk_row(&self.volatile, bytes, visit)
+    }
+
+    /// The reserved bytes in an object of this type, as [`Descriptor::visit_pointers`] gives the pointers.
+    ///
+    /// # Errors
+    /// [`ValueError`]; parts before the place that does not fit were already given.
+    pub fn visit_reserved(
+        &self,
+        bytes: &[u8],
+        visit: impl FnMut(ReservedAt),
+    ) -> Result<(), ValueError> {
+        self.walk_row(&self.reserved, bytes, visit)
     }
 
     fn walk_row<P: Part>(

@@ -57,6 +57,15 @@ pub struct VolatileAt {
     pub size: u64,
 }
 
+/// A part of an object whose bytes are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReservedAt {
+    /// Where in the object it lies.
+    pub offset: u64,
+    /// Its bytes.
+    pub size: u64,
+}
+
 /// What is looked for in types.
 pub(super) trait Part: Copy {
     /// The part that a type is, if it is one, at `offset`.
@@ -93,6 +102,24 @@ impl Part for VolatileAt {
     fn of(ty: &Type<usize>, offset: u64) -> Option<Self> {
         match *ty {
             Type::Volatile { size, .. } => Some(Self { offset, size }),
+            _ => None,
+        }
+    }
+
+    fn moved(self, by: u64) -> Self {
+        let offset = self.offset + by;
+        Self { offset, ..self }
+    }
+
+    fn place(&self) -> (u64, u64) {
+        (self.offset, self.size)
+    }
+}
+
+impl Part for ReservedAt {
+    fn of(ty: &Type<usize>, offset: u64) -> Option<Self> {
+        match *ty {
+            Type::Reserved { size, .. } => Some(Self { offset, size }),
             _ => None,
         }
     }

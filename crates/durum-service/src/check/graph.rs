@@ -43,6 +43,8 @@ pub(super) struct Graph<'a> {
     pub(super) opaque: BTreeMap<usize, &'static str>,
     /// Type ids that objects have and the store does not know, with the number of objects.
     unregistered: BTreeMap<u64, u64>,
+    /// Types of which objects have reserved bytes that are not zero, with the number of objects.
+    unclean: BTreeMap<u64, u64>,
     dangling: u64,
 }
 
@@ -62,6 +64,7 @@ impl<'a> Graph<'a> {
             limbos: Vec::new(),
             opaque: BTreeMap::new(),
             unregistered: BTreeMap::new(),
+            unclean: BTreeMap::new(),
             dangling: 0,
         };
         for (id, text) in reader.types() {
@@ -82,6 +85,13 @@ impl<'a> Graph<'a> {
                 graph.dangling - FINDINGS_MAX
             );
             report.add(Severity::Damage, reader.path(), None, text);
+        }
+        for (id, objects) in &graph.unclean {
+            let name = graph.types.by_id(*id).map_or("", Descriptor::title);
+            let text = format!(
+                "{objects} object(s) of type {name} have reserved bytes that are not zero: a later version of their type that has fields there would find in them what the program left (docs/how-to/change-types.md)"
+            );
+            report.add(Severity::Note, reader.path(), None, text);
         }
         for (id, objects) in &graph.unregistered {
             let text = format!(
@@ -159,7 +169,8 @@ impl<'a> Graph<'a> {
             return Ok(Vec::new());
         };
         let role = Role::of(descriptor);
-        if role == Role::Plain && !descriptor.has_pointers() {
+        let is_plain = role == Role::Plain && !descriptor.has_pointers();
+        if is_plain && !descriptor.has_reserved() {
             return Ok(Vec::new());
         }
         let offset = object.address - puddle.view.header().address;
@@ -172,6 +183,17 @@ impl<'a> Graph<'a> {
                 // The value was dropped: zeros, whatever its type says.
                 return Ok(Vec::new());
             }
+        }
+        let mut is_clean = true;
+        let fits = descriptor.visit_reserved(&bytes, |part| {
+            let part = part.offset as usize..(part.offset + part.size) as usize;
+            let zero = bytes
+                .get(part)
+                .is_none_or(|part| part.iter().all(|byte| *byte == 0));
+            is_clean &= zero;
+        });
+        if fits.is_ok() && !is_clean {
+            *self.unclean.entry(object.type_id).or_default() += 1;
         }
         match self.pointers_in(descriptor, role, &bytes) {
             Ok(pointers) => Ok(pointers),

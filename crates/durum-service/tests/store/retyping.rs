@@ -8,7 +8,7 @@ use durum_persist::record::note;
 use durum_persist::simulate::{CrashPoint, Rules, explore_with_recovery};
 use durum_service::{
     CloneOptions, Embedded, Error, Export, ExportOptions, ImportOptions, PoolGrant, ReadOnlyStore,
-    Service, check, clone_store, export, find_garbage,
+    Service, Severity, check, clone_store, export, find_garbage,
 };
 
 use crate::moving::{displace, version};
@@ -216,6 +216,46 @@ fn what_does_not_follow_is_refused() {
     assert!(not_open(store.change_types(pool, old.id(), new.id())));
     store.close_pool(pool).unwrap();
     assert!(not_open(store.meanings(pool)));
+}
+
+/// What a program in C has not kept zero would be the first value of a field that comes.
+#[test]
+fn reserved_bytes_that_are_not_zero_are_told() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("rows", &spec()).unwrap();
+    let text = "struct \"Row\"(16,8){0:\"n\":u64;8:\"later\":reserved(8,1);}\n";
+    let ty = Descriptor::parse(text).unwrap();
+    store.register_type(ty.id(), text).unwrap();
+    let rows = place_object(
+        root(&pool),
+        0,
+        ty.id(),
+        &[7_u64, 0, 7, 0].map(u64::to_le_bytes).concat(),
+    );
+    let findings = |expected: usize| {
+        let findings = check(&path, &Default::default()).unwrap().findings;
+        assert_eq!(findings.len(), expected, "{findings:?}");
+        findings
+    };
+    store.close_pool(pool.uuid).unwrap();
+    store.close().unwrap();
+    drop(store);
+    findings(0);
+    let store = open(&path);
+    let pool = store.open_pool("rows").unwrap();
+    put(root(&pool), rows - root(&pool).address + 31, &[1]);
+    store.close_pool(pool.uuid).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let found = findings(1);
+    assert_eq!(found[0].severity, Severity::Note);
+    assert!(
+        found[0]
+            .text
+            .contains("1 object(s) of type Row have reserved bytes")
+    );
 }
 
 /// Without that, the object that holds the new case would be damaged: this is what the crash test below has to see.
