@@ -24,7 +24,9 @@ impl Write for Bounded {
 
 /// The name of a type as C++ has it, if it is what `typeid` gives: classes in namespaces, with their arguments.
 pub(super) fn for_people(name: &str) -> String {
-    let is_mangled = name.starts_with('N') && name.ends_with('E');
+    // No name in C or Rust begins with a digit.
+    let is_nested = name.starts_with('N') && name.ends_with('E');
+    let is_mangled = is_nested || name.starts_with(|first: char| first.is_ascii_digit());
     let written = is_mangled.then(|| demangled(name)).flatten();
     written.unwrap_or_else(|| name.to_owned())
 }
@@ -49,6 +51,11 @@ mod tests {
                 "N5durum3mapIiNS_6stringESt4lessIvEEE",
                 "durum::map<int, durum::string, std::less<void> >",
             ),
+            (
+                "8tree_mapImm4lockE",
+                "tree_map<unsigned long, unsigned long, lock>",
+            ),
+            ("3d", "3d"),
             ("Node", "Node"),
             ("NE", "NE"),
             ("N5durum", "N5durum"),
