@@ -135,6 +135,17 @@ last_line() { # last_line FILE
     tail -n 2 "$1" | awk -v whole="$(tail -c 1 "$1" | wc -l)" '{ lines[NR] = $0 } END { print lines[whole ? NR : NR - 1] }'
 }
 
+# What `durum dump` writes of a pool, `durum load` makes the same pool of, with another engine. $work has the copy.
+comes_back() { # comes_back DURUM STORE POOL [OPTION]...
+    local durum=$1 store=$2 pool=$3 copy=$work/loaded
+    shift 3
+    rm -rf "$copy"
+    "$durum" dump "$store" "$pool" >"$work/dumped" && "$durum" init "$copy" &&
+        "$durum" load "$copy" copy --engine twin "$@" <"$work/dumped" && "$durum" check "$copy" || return 1
+    "$durum" dump "$copy" copy | tail -n +2 | diff <(tail -n +2 "$work/dumped") - || return 1
+    "$durum" inspect "$copy" copy
+}
+
 # examples/*/tasks.*: each version goes on with what the one before has stored, and no earlier one comes back. $work has
 # the store.
 versions_go_on() { # versions_go_on PROGRAM, without its version

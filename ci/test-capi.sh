@@ -101,6 +101,7 @@ for version in 1 2 3; do
         -o "$work/bin/tasks$version" "${run_path[@]}" "${libs[@]}"
 done
 check "versions of tasks" versions_go_on "$work/bin/tasks"
+check "tasks come back" comes_back "$prefix/bin/durum" "$work/tasks.store" tasks
 # Without a handler around its functions the process would end.
 check "compile ending" gcc -std=c11 -O2 "${warnings[@]}" "${cflags[@]}" -D_GNU_SOURCE examples/c/ending.c \
     -o "$work/bin/ending" "${run_path[@]}" "${libs[@]}" -lpthread
@@ -121,6 +122,7 @@ for program in "$work/bin/counter" "$work/bin/counter-static" "$work/cmake/count
     number=$((number + 1))
     check "counter, run $number" counts_to "$program" "$work/counter.store" $number
 done
+check "counter comes back" comes_back "$prefix/bin/durum" "$work/counter.store" numbers
 
 # Kills: a list program appends and says each length once it is durable. It is killed at a random moment; another
 # process recovers and checks the list, which must be as long as last said, or one longer.
@@ -159,6 +161,8 @@ for program in list_append list_hybrid containers; do
     kill_again_and_again $program "$disk/$program.store" $((KILLS / 3)) 1500
 done
 rm -rf "$disk"
+check "list_append comes back" comes_back "$prefix/bin/durum" "$work/list_append.store" list
+check "list_hybrid comes back" comes_back "$prefix/bin/durum" "$work/list_hybrid.store" "hybrid list"
 check "list_append clears" "$work/bin/list_append" "$work/list_append.store" clear
 emptied() { [ "$("$work/bin/list_append" "$work/list_append.store" check)" = 0 ]; }
 check "list_append is empty" emptied

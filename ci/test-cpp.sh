@@ -119,6 +119,11 @@ for version in 1 2 3; do
 done
 check "versions of tasks" versions_go_on "$work/tasks"
 
+for program in queue bank articles; do
+    check "$program comes back" comes_back "$prefix/bin/durum" "$work/$program.store" pool
+done
+check "tasks come back" comes_back "$prefix/bin/durum" "$work/tasks.store" pool
+
 # A structure steps on and says each step once it is durable. It is killed at a random moment; another process recovers
 # it and looks whether it holds what that many steps put there, which are as many as last said, or one more.
 killed_and_checked() { # killed_and_checked PROGRAM STORE ENGINE STRUCTURE

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Compiles each program twice, plain and with its data in NVM, and compares what they print: run in one go at each level
-# of optimization, and killed again and again. `test.sh DURUMCC [OPTION]...`; PROGRAMS chooses some, CLANG the plain
-# compiler.
+# of optimization, and killed again and again. What is dumped of a heap is loaded as another one, from which the program
+# tells the same. `test.sh DURUMCC [OPTION]...`; PROGRAMS chooses some, CLANG the plain compiler, DURUM the command that
+# dumps.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 durumcc=("$@")
+durum=${DURUM:-$(dirname "$(command -v "$1")")/durum}
 options=(-std=c11 -Wall -Wextra -Werror -ffp-contract=off)
 work=$(mktemp -d /dev/shm/durum-nvl-examples.XXXXXX)
 trap 'rm -rf "$work"' EXIT
@@ -49,6 +51,11 @@ while IFS=';' read -r name short long; do
         [ "$told" = "$expected" ] || fail "$name at -O$level: '$told' instead of '$expected'"
         again=$("$work/$name.nvl" "$work/heap")
         [ "$again" = "$expected" ] || fail "$name at -O$level, opened again: '$again' instead of '$expected'"
+        "$durum" init "$work/loaded" >/dev/null
+        "$durum" dump "$work/heap" heap | "$durum" load "$work/loaded" --engine hybrid >/dev/null
+        again=$("$work/$name.nvl" "$work/loaded")
+        [ "$again" = "$expected" ] || fail "$name at -O$level, dumped and loaded: '$again' instead of '$expected'"
+        rm -rf "$work/loaded"
         rm -rf "$work/heap"
     done
     "${durumcc[@]}" "${options[@]}" -O2 "$name.nvl.c" -o "$work/$name.nvl" -lm

@@ -319,3 +319,32 @@ fn a_pool_without_objects_comes_back() {
     drop(store);
     comes_back(&path, "empty", &[]);
 }
+
+/// Killed while it reads: the store has nothing of it, and the next load makes the pool.
+#[test]
+fn a_load_that_is_killed_leaves_no_pool() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    make_jobs(&store);
+    let dump = succeeds(&["dump", text(&store), &pool_of(&store)]).out;
+    let copy = directory.path().join("copy");
+    succeeds(&["init", text(&copy)]);
+    for part in [0, 200, dump.len() / 2, dump.len() - 1] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_durum"))
+            .args(["load", text(&copy)])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.as_mut().unwrap();
+        input.write_all(&dump.as_bytes()[..part]).unwrap();
+        input.flush().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let pools = durum(&["ls", text(&copy)]).out;
+        assert!(pools.contains("no pools"), "{pools}");
+        succeeds(&["check", text(&copy)]);
+    }
+    let run = load(&[text(&copy)], dump.as_bytes());
+    assert_eq!(run.code, 0, "{}", run.err);
+    succeeds(&["check", text(&copy)]);
+}

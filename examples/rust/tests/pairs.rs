@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use support::{Random, assert_nothing_is_lost};
+use support::{Random, assert_comes_back, assert_nothing_is_lost};
 
 struct Pair {
     volatile: &'static str,
@@ -150,6 +150,7 @@ fn behave_alike(pair: &Pair) {
         assert_eq!(found[at], expected[at], "after {at} commands: {command}");
     }
     assert_nothing_is_lost(&dir.path().join(pair.store));
+    assert_comes_back(&dir.path().join(pair.store));
 }
 
 /// Feeds a durable program until it has given so many answers, and kills it. Gives the answers.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use support::{Random, assert_nothing_is_lost};
+use support::{Random, assert_comes_back, assert_nothing_is_lost};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sensors");
 
@@ -176,6 +176,7 @@ impl Network {
         let expected = (1..=self.nodes).flat_map(|node| self.expected(node));
         similar_lines(&expected.collect::<Vec<_>>(), &found);
         assert_nothing_is_lost(&self.path("home"));
+        assert_comes_back(&self.path("home"));
     }
 
     /// What a node's variables are after its work, that which changed last first.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Random, assert_nothing_is_lost};
+use support::{Random, assert_comes_back, assert_nothing_is_lost};
 
 const VOLATILE: &str = env!("CARGO_BIN_EXE_word_count_volatile");
 const DURUM: &str = env!("CARGO_BIN_EXE_word_count_durum");
@@ -68,6 +68,7 @@ fn both_count_the_same() {
     // A second run finds nothing more to read.
     assert_eq!(text(&count(DURUM, dir.path(), "apart", 2)), expected);
     assert_nothing_is_lost(&dir.path().join("word_count.store"));
+    assert_comes_back(&dir.path().join("word_count.store"));
 }
 
 #[test]

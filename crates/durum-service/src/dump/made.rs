@@ -179,7 +179,7 @@ impl<'m> Making<'m> {
                 Ok(number << OFFSET_BITS | offset)
             }
             Reference::Address(address) if is_in(space, address) => Err(format!(
-                "{address:#x} led to no object of the pool, but to its store: `durum check` tells of such pointers"
+                "{address:#x} led to another pool of its store, or to nothing (`durum check` tells): a dump is of one pool"
             )),
             Reference::Address(address) if is_in((store.base, store.size), address) => Err(
                 format!("{address:#x} would lead to the store, where it led elsewhere before"),

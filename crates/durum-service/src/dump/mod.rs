@@ -98,7 +98,10 @@ pub fn dump<E: From<Error> + From<io::Error>>(
         for extent in extent::extents(view, view.header()) {
             let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
             has_root |= view.header().is_root && extent.granule() == 0;
-            types.learn(reader, meanings.of(extent.type_id()))?;
+            // A slab without elements is no object's.
+            if extent.allocated() > 0 {
+                types.learn(reader, meanings.of(extent.type_id()))?;
+            }
             numbers.add(view.header(), &extent);
         }
     }
