@@ -399,32 +399,37 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// The lines that hold these bytes.
+    /// The lines that hold these bytes, in runs of those that differ: each run takes one call of the system on files.
     fn copy(&mut self, address: usize, len: usize) -> Result<()> {
+        let distance = self.distance;
+        let differs = |start: usize| staged::differs(start, start + distance);
         guarded(|| {
-            let first = address / line::LINE * line::LINE;
-            for start in (first..address + len).step_by(line::LINE) {
-                let back = start + self.distance;
-                if !staged::differs(start, back) {
+            let (mut start, end) = (address / line::LINE * line::LINE, address + len);
+            while start < end {
+                if !differs(start) {
+                    start += line::LINE;
                     continue;
                 }
-                keep_back(start, line::LINE, self.private);
-                // SAFETY: both copies of a line of a mapped puddle; nobody but the thread whose turn it is changes the
-                // back copy.
-                unsafe { line::copy_words(back as *mut u64, start as *const u64, 8) };
-                let (distance, private) = (self.distance, self.private);
-                // ORDER: durable with the caller's fence, before main changes again.
-                write_back_copy(
-                    self.barrier,
-                    start,
-                    line::LINE,
-                    distance,
-                    private,
-                    BACK_WRITE,
-                )?;
+                let from = start;
+                start += line::LINE;
+                while start < end && differs(start) {
+                    start += line::LINE;
+                }
+                self.copy_lines(from, start - from)?;
             }
             Ok(())
         })
+    }
+
+    /// These lines.
+    fn copy_lines(&mut self, start: usize, len: usize) -> Result<()> {
+        let back = start + self.distance;
+        keep_back(start, len, self.private);
+        // SAFETY: both copies of lines of a mapped puddle; nobody but the thread whose turn it is changes the back copy.
+        unsafe { line::copy_words(back as *mut u64, start as *const u64, len / 8) };
+        let (distance, private) = (self.distance, self.private);
+        // ORDER: durable with the caller's fence, before main changes again.
+        write_back_copy(self.barrier, start, len, distance, private, BACK_WRITE)
     }
 }
 
