@@ -74,6 +74,7 @@ times_completed = "500" if seeds else "4"
 random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 2 --jobs 1"
 # Lines of a plain program that is compiled with many options: most of the time that this takes is the optimizer's.
 plain_lines = "3000" if "levels" in lit_config.params else "150"
+all_options = "--all" if "levels" in lit_config.params else ""
 config.substitutions += [
     # The messages that the comments of the file expect, and no others.
     ("%verify", durumcc + " -fsyntax-only -ferror-limit=0 -Xclang -verify %s"),
@@ -104,6 +105,7 @@ config.substitutions += [
     # Where -fido compiles programs that run.
     ("%simulated", simulated),
     ("%plain-lines", plain_lines),
+    ("%all-options", all_options),
     ("%front-end", front_end),
     ("%durumcc", durumcc),
     ("%clang", os.path.join(llvm, "clang")),

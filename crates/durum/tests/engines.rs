@@ -416,7 +416,7 @@ fn all_agree(steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn every_engine_leaves_the_same(steps in proptest::collection::vec(step(), 1..40)) {

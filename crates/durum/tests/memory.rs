@@ -721,9 +721,9 @@ impl Drop for Group {
 }
 
 const LIMIT: usize = 96 << 20;
-const LARGE: usize = 240;
+const LARGE: usize = 160;
 
-/// Fills a pool of 240 MiB in a process that may have 96, changes it all over, and reads it.
+/// Fills a pool of 160 MiB in a process that may have 96, changes it all over, and reads it.
 fn works_in_little_memory(private_max: u64) {
     let Some(dir) = support::directory() else {
         return;
