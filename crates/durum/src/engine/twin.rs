@@ -425,7 +425,7 @@ impl Copier<'_> {
     fn copy_lines(&mut self, start: usize, len: usize) -> Result<()> {
         let back = start + self.distance;
         keep_back(start, len, self.private);
-        // SAFETY: both copies of lines of a mapped puddle; nobody but the thread whose turn it is changes the back copy.
+        // SAFETY: both copies of lines of a mapped puddle; nobody but the thread whose turn it is changes back.
         unsafe { line::copy_words(back as *mut u64, start as *const u64, len / 8) };
         let (distance, private) = (self.distance, self.private);
         // ORDER: durable with the caller's fence, before main changes again.
