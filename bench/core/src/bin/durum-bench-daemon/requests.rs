@@ -252,6 +252,7 @@ fn make_large(path: &std::path::Path) -> Result<()> {
                 root_puddle: root,
                 rights: None,
                 damage: None,
+                meanings: Default::default(),
             };
             changes.push(Change::PutPool(pool, record));
         }
