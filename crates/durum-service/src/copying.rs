@@ -28,7 +28,8 @@ use crate::translate::Translator;
 
 /// Bytes written at a time; runs of zeros of this size are left out, because a new puddle is zero.
 const CHUNK_BYTES: usize = 64 << 10;
-static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
+/// A part of them. It is in each program, and in code that is deposited: no larger than need be.
+static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
 
 /// Where a copy comes from.
 pub(crate) struct Source<'s> {
@@ -298,7 +299,8 @@ pub(crate) fn write(to: &MediaFile, header: &PuddleHeader, bytes: &[u8]) -> Resu
 pub(crate) fn write_at(to: &MediaFile, bytes: &[u8], at: u64) -> io::Result<()> {
     for (chunk, at) in bytes.chunks(CHUNK_BYTES).zip((at..).step_by(CHUNK_BYTES)) {
         // Compared with zeros, which is a good deal faster than to look at each byte.
-        if ZEROS.get(..chunk.len()) != Some(chunk) {
+        let mut parts = chunk.chunks(ZEROS.len());
+        if !parts.all(|part| ZEROS.get(..part.len()) == Some(part)) {
             to.write_all_at(chunk, at)?;
         }
     }

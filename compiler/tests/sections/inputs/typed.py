@@ -30,7 +30,7 @@ with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
     copy = os.path.join(directory, "copy")
     os.environ["DURUM_HEAP"] = heap
     expect_whole(heap)
-    expect(run(durum, "inspect", heap, "heap"), "root: -> #2 all at", "list: -> #3 node at", "name: -> #10 i8 at",
+    expect(run(durum, "inspect", heap, "heap", "--raw"), "root: -> #2 all at", "list: -> #3 node at", "name: -> #10 i8 at",
            "any: -> #", " i64 at", "nodes: [3]")
 
     # A crash, and a collection that frees what it has lost and nothing else.

@@ -71,10 +71,8 @@ impl FairLock {
     fn wait(&self) {
         let number = this_thread();
         let mut queue = locked(&self.queue);
-        // ORDER (of threads): told before the holder is asked, who gives up before he asks for this. So one of the two
-        // sees the other.
+        // Who takes the turn from here on passes this thread.
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        order();
         let thread = current();
         queue.push_back(Waiter { number, thread });
         // It was handed over; or it is nobody's, and this thread is the next.
