@@ -3,7 +3,6 @@
 //! [`Plan`] is a type as both directions go over it; [`write`] makes a value of an object's bytes, [`read`] an object's
 //! bytes of a value. What is not an object's contents is in [`line`].
 
-mod base64;
 pub mod line;
 mod plan;
 pub mod read;

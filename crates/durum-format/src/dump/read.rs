@@ -1,6 +1,8 @@
 //! From a value to an object's bytes.
 
-use super::base64;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use super::plan::{Members, Part, Plan, Repeats};
 use super::scan::{Refused, Scanner};
 use crate::types::Primitive;
@@ -237,7 +239,7 @@ impl<F: FnMut(Reference) -> Result<u64, String>> Reader<'_, '_, F> {
     fn base64(&mut self, at: usize, len: usize) -> Result<(), Refused> {
         let text = self.scanner.string()?;
         let place = self.bytes.get_mut(at..at.saturating_add(len));
-        match place.and_then(|place| base64::decode(&text, place)) {
+        match place.and_then(|place| STANDARD.decode_slice(text, place).ok()) {
             Some(_) => Ok(()),
             None => Err(self.scanner.refuse("that is no base64, or has no room")),
         }

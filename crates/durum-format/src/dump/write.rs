@@ -1,7 +1,10 @@
 //! From an object's bytes to a value.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::EXACT_MAX;
 use super::plan::{Members, Part, Plan, Repeats};
-use super::{EXACT_MAX, base64};
 use crate::types::Primitive;
 
 /// Where a pointer leads.
@@ -303,7 +306,7 @@ fn bytes_of(bytes: &[u8], out: &mut Vec<u8>) {
 
 fn base64_of(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"base64\":\"");
-    base64::encode(bytes, out);
+    out.extend_from_slice(STANDARD.encode(bytes).as_bytes());
     out.extend_from_slice(b"\"}");
 }
 
