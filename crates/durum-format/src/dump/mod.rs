@@ -1,7 +1,7 @@
 //! Pools as lines of JSON, by their descriptors: `docs/format/dump.md` tells the lines.
 //!
-//! [`Plan`] is a type as both directions go over it; [`write`] makes a value of an object's bytes, [`read`] an object's
-//! bytes of a value. What is not an object's contents is in [`line`].
+//! [`Plan`] is a type as both directions go over it; [`mod@write`] makes a value of an object's bytes, [`mod@read`] an
+//! object's bytes of a value. What is not an object's contents is in [`mod@line`].
 
 pub mod line;
 mod plan;
