@@ -6,6 +6,7 @@ mod content;
 pub(crate) mod hook;
 mod region;
 mod trace;
+mod watcher;
 
 use std::path::PathBuf;
 

@@ -5,6 +5,81 @@ use durum_format::types::{Descriptor, Meanings, differences};
 use crate::error::{Error, Result};
 use crate::opened::{PoolInner, StoreInner};
 
+/// A root that is not what a program takes it for: ids and sizes.
+pub(crate) struct Mismatch {
+    found: (u64, u64),
+    /// What its id means in the pool.
+    was: u64,
+    wanted: (u64, u64),
+    is_so_large: bool,
+}
+
+/// What a store does with one: [`compare`], or [`refuse`].
+pub(crate) type OnMismatch = fn(&PoolInner, &Mismatch) -> Result<()>;
+
+/// A successor of the root's type becomes its type; of others it is said how they differ.
+pub(crate) fn compare(pool: &PoolInner, mismatch: &Mismatch) -> Result<()> {
+    let meanings = pool.types.meanings().clone();
+    let (was, is) = (mismatch.was, mismatch.wanted.0);
+    if meanings.is_old(is) {
+        let (expected, found) = mismatch.names(pool);
+        return Err(Error::OldRootType {
+            pool: pool.name.clone(),
+            expected,
+            found,
+            changes: pool.changes(is, was),
+        });
+    }
+    let obstacle = match pool.successor(&meanings, was, is) {
+        Some(Ok(changed)) if mismatch.is_so_large => {
+            pool.types.change(match pool.is_read_only {
+                // Nobody writes it meanwhile.
+                true => changed,
+                // ORDER: what old ids mean is durable before anything is stored that they did not mean.
+                false => {
+                    let service = &pool.store.service;
+                    service.change_types(pool.uuid, mismatch.found.0, is)?
+                }
+            });
+            return Ok(());
+        }
+        Some(Err(obstacle)) => Some(obstacle),
+        _ => None,
+    };
+    Err(mismatch.refused(pool, pool.changes(was, is), obstacle))
+}
+
+/// For code that only completes sections, which has the types with which its program has opened the pool: it has nothing
+/// that compares others.
+pub(crate) fn refuse(pool: &PoolInner, mismatch: &Mismatch) -> Result<()> {
+    Err(mismatch.refused(pool, Vec::new(), None))
+}
+
+impl Mismatch {
+    /// Of the type that was wanted, and of the one that is there.
+    fn names(&self, pool: &PoolInner) -> (String, String) {
+        let name = |(id, size): (u64, u64)| {
+            let name = pool.store.type_name(id);
+            match size {
+                0 => format!("{name} (id {id:#018x})"),
+                size => format!("{name} ({size} bytes, id {id:#018x})"),
+            }
+        };
+        (name(self.wanted), name((self.was, self.found.1)))
+    }
+
+    fn refused(&self, pool: &PoolInner, changes: Vec<String>, obstacle: Option<String>) -> Error {
+        let (expected, found) = self.names(pool);
+        Error::RootType {
+            pool: pool.name.clone(),
+            expected,
+            found,
+            changes,
+            obstacle,
+        }
+    }
+}
+
 impl PoolInner {
     /// What the id of an object means in this pool.
     pub(crate) fn meaning(&self, id: u64) -> u64 {
@@ -22,48 +97,19 @@ impl PoolInner {
         wanted: (u64, u64),
         is_so_large: bool,
     ) -> Result<()> {
-        let meanings = self.types.meanings().clone();
-        let (was, is) = (meanings.of(found.0), wanted.0);
-        if is_so_large && was == is {
+        let was = self.meaning(found.0);
+        if is_so_large && was == wanted.0 {
             return Ok(());
         }
-        let name = |(id, size): (u64, u64)| {
-            let name = self.store.type_name(id);
-            match size {
-                0 => format!("{name} (id {id:#018x})"),
-                size => format!("{name} ({size} bytes, id {id:#018x})"),
-            }
-        };
-        let (pool, expected) = (self.name.clone(), name(wanted));
-        let found_name = name((was, found.1));
-        if meanings.is_old(is) {
-            return Err(Error::OldRootType {
-                pool,
-                expected,
-                found: found_name,
-                changes: self.changes(is, was),
-            });
-        }
-        let obstacle = match self.successor(&meanings, was, is) {
-            Some(Ok(changed)) if is_so_large => {
-                self.types.change(match self.is_read_only {
-                    // Nobody writes it meanwhile.
-                    true => changed,
-                    // ORDER: what old ids mean is durable before anything is stored that they did not mean.
-                    false => self.store.service.change_types(self.uuid, found.0, is)?,
-                });
-                return Ok(());
-            }
-            Some(Err(obstacle)) => Some(obstacle),
-            _ => None,
-        };
-        Err(Error::RootType {
-            pool,
-            expected,
-            found: found_name,
-            changes: self.changes(was, is),
-            obstacle,
-        })
+        (self.store.on_mismatch)(
+            self,
+            &Mismatch {
+                found,
+                was,
+                wanted,
+                is_so_large,
+            },
+        )
     }
 
     /// What ids mean where `is` follows on `was`, or why it does not; nothing where one of them is not known.
@@ -107,4 +153,57 @@ fn told(was: &Descriptor, is: &Descriptor) -> Vec<String> {
     let found = differences(was, is);
     let all = found.all.iter().map(ToString::to_string);
     all.chain(found.rest()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use durum_service::OpenOptions;
+
+    use super::refuse;
+    use crate::error::Error;
+    use crate::opened::Store;
+    use crate::options::{PoolOptions, StoreOptions};
+    use crate::services::{self, Opened};
+
+    #[repr(C)]
+    struct Task {
+        tries: u64,
+    }
+    crate::describe!(Task as "task" { tries });
+
+    #[repr(C)]
+    struct Job {
+        attempts: u64,
+    }
+    crate::describe!(Job as "job" was "task" { attempts was "tries" });
+
+    #[test]
+    fn who_compares_no_types_refuses_a_successor_and_leaves_the_pool_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, options) = (directory.path().join("store"), StoreOptions::new());
+        let store = Store::create(&path, options.clone()).unwrap();
+        let pool = store.create_pool("tasks", PoolOptions::new()).unwrap();
+        pool.root::<Task>().unwrap();
+        drop((pool, store));
+
+        let opened = Opened {
+            on_mismatch: refuse,
+            ..services::open(&path, OpenOptions::default()).unwrap()
+        };
+        let store = Store::over(opened, &options).unwrap();
+        let pool = store.open_pool("tasks", PoolOptions::new()).unwrap();
+        match pool.root::<Job>() {
+            Err(Error::RootType {
+                changes, obstacle, ..
+            }) => assert_eq!((changes, obstacle), (Vec::new(), None)),
+            other => panic!("{other:?}"),
+        }
+        pool.root::<Task>().unwrap();
+        drop((pool, store));
+
+        // Who compares them takes it.
+        let store = Store::open(&path, options).unwrap();
+        let pool = store.open_pool("tasks", PoolOptions::new()).unwrap();
+        pool.root::<Job>().unwrap();
+    }
 }

@@ -18,9 +18,11 @@ use crate::alloc::Puddle;
 use crate::demand::Follow;
 use crate::engine::{self, Engines};
 use crate::error::{Error, Result};
-use crate::opened::{Pool, PoolInner, Store, StoreInner, tie};
+use crate::opened::{Pool, Store, StoreInner, tie_without_following};
 use crate::options::{PoolOptions, StoreOptions};
 use crate::primitive::locked;
+use crate::root_type;
+use crate::services::Opened;
 use crate::store::enter;
 
 const DEPOSIT: Site = Site("code that completes sections");
@@ -41,8 +43,16 @@ impl Store {
         let socket = Socket::over(connection)
             .map_err(|error| Error::system("taking a connection over", error))?;
         let service: Box<dyn Service> = Box::new(Given::over(socket, Waiting::default())?);
-        let inner = StoreInner::new(service.into(), options)?;
-        let tie = tie(&inner, follow_nowhere);
+        let opened = Opened {
+            service,
+            recovery: None,
+            completer: None,
+            on_mismatch: root_type::refuse,
+        };
+        // Who was given a connection has been given all pools that there are for it.
+        let options = options.clone().follow(Follow::Never);
+        let inner = StoreInner::new(opened, &options)?;
+        let tie = tie_without_following(&inner);
         Ok(Self { inner, tie })
     }
 
@@ -140,12 +150,6 @@ impl Store {
             puddles,
         })
     }
-}
-
-/// Who was given a connection has been given all pools that there are for it.
-fn follow_nowhere(_: &Arc<StoreInner>, pool: &str, _: Follow) -> Result<Arc<PoolInner>> {
-    let name = pool.to_owned();
-    Err(Error::Store(durum_service::Error::PoolBusy { name }))
 }
 
 impl Pool {

@@ -13,19 +13,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::region::Regions;
+use super::watcher::{Watcher, WatchesMemory};
 use super::{
     BaseNode, Content, Data, Event, EventKind, FileId, Note, PAGE, RecorderOptions, Trace,
 };
 use crate::Site;
 use crate::key::FileKey;
-
-/// A change of names, with the paths as the program gave them.
-pub(crate) enum Name<'a> {
-    DirCreated { path: &'a Path },
-    Renamed { from: &'a Path, to: &'a Path },
-    Linked { from: &'a Path, to: &'a Path },
-    Removed { path: &'a Path },
-}
 
 pub(crate) struct Active {
     /// The root as it was given and as the system resolves it.
@@ -49,6 +42,77 @@ pub(crate) struct Active {
 thread_local! {
     /// The recording that this thread takes part in, and its number there.
     static JOINED: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
+}
+
+impl Watcher for Active {
+    fn finish(mut self: Box<Self>) -> io::Result<Trace> {
+        self.look_for_stores_everywhere();
+        if self.skipped {
+            return Ok(self.trace);
+        }
+        let mut seen = BTreeSet::new();
+        for (path, metadata) in walk(&self.roots[1], &self.options.ignore)? {
+            let node = match metadata.is_dir() {
+                true => Some(BaseNode::Dir),
+                false => {
+                    let file = self.files.get(&FileKey::of(&metadata));
+                    file.copied().map(BaseNode::File)
+                }
+            };
+            let expected = self.names.get(&path).copied();
+            if node.is_none() || expected != node {
+                self.bypassed(&path, "is not what the trace knows by that name");
+            } else if let Some(BaseNode::File(id)) = node {
+                self.compare_file(&path, &metadata, id)?;
+            }
+            seen.insert(path);
+        }
+        let lost: Vec<PathBuf> = self
+            .names
+            .keys()
+            .filter(|path| !seen.contains(*path))
+            .cloned()
+            .collect();
+        for path in lost {
+            self.bypassed(&path, "has disappeared");
+        }
+        Ok(self.trace)
+    }
+
+    fn join(&mut self) -> u32 {
+        let (generation, number) = JOINED.get();
+        if generation == self.generation {
+            return number;
+        }
+        let number = self.threads;
+        self.threads += 1;
+        JOINED.set((self.generation, number));
+        number
+    }
+
+    fn leaves_out(&mut self, step: Site) -> bool {
+        !self.admits(step)
+    }
+
+    fn mark_api(&mut self, name: &'static str) {
+        if self.takes_part() {
+            self.look_for_stores_everywhere();
+            self.push(EventKind::Api(name));
+        }
+    }
+
+    fn mark_note(&mut self, name: &'static str, value: u64) {
+        if self.takes_part() {
+            let thread = self.join();
+            self.trace.notes.push(Note {
+                event: self.trace.events.len(),
+                thread,
+                name,
+                value,
+            });
+            self.push(EventKind::Note { name, value });
+        }
+    }
 }
 
 impl Active {
@@ -94,41 +158,6 @@ impl Active {
         Ok(active)
     }
 
-    /// Ends the recording and looks for changes that the trace does not explain.
-    pub(super) fn finish(mut self) -> io::Result<Trace> {
-        self.look_for_stores_everywhere();
-        if self.skipped {
-            return Ok(self.trace);
-        }
-        let mut seen = BTreeSet::new();
-        for (path, metadata) in walk(&self.roots[1], &self.options.ignore)? {
-            let node = match metadata.is_dir() {
-                true => Some(BaseNode::Dir),
-                false => {
-                    let file = self.files.get(&FileKey::of(&metadata));
-                    file.copied().map(BaseNode::File)
-                }
-            };
-            let expected = self.names.get(&path).copied();
-            if node.is_none() || expected != node {
-                self.bypassed(&path, "is not what the trace knows by that name");
-            } else if let Some(BaseNode::File(id)) = node {
-                self.compare_file(&path, &metadata, id)?;
-            }
-            seen.insert(path);
-        }
-        let lost: Vec<PathBuf> = self
-            .names
-            .keys()
-            .filter(|path| !seen.contains(*path))
-            .cloned()
-            .collect();
-        for path in lost {
-            self.bypassed(&path, "has disappeared");
-        }
-        Ok(self.trace)
-    }
-
     /// Notes a change that the trace does not explain.
     fn bypassed(&mut self, path: &Path, what: &str) {
         let message = format!("{} {what}", path.display());
@@ -156,18 +185,6 @@ impl Active {
 
     // Threads and marks.
 
-    /// Makes the calling thread take part; gives its number.
-    pub(super) fn join(&mut self) -> u32 {
-        let (generation, number) = JOINED.get();
-        if generation == self.generation {
-            return number;
-        }
-        let number = self.threads;
-        self.threads += 1;
-        JOINED.set((self.generation, number));
-        number
-    }
-
     fn takes_part(&self) -> bool {
         JOINED.get().0 == self.generation
     }
@@ -183,31 +200,6 @@ impl Active {
         let skip = self.options.skip == Some(site);
         self.skipped |= skip;
         !skip
-    }
-
-    /// Whether a step of the program is to be forgotten.
-    pub(super) fn leaves_out(&mut self, step: Site) -> bool {
-        !self.admits(step)
-    }
-
-    pub(super) fn mark_api(&mut self, name: &'static str) {
-        if self.takes_part() {
-            self.look_for_stores_everywhere();
-            self.push(EventKind::Api(name));
-        }
-    }
-
-    pub(super) fn mark_note(&mut self, name: &'static str, value: u64) {
-        if self.takes_part() {
-            let thread = self.join();
-            self.trace.notes.push(Note {
-                event: self.trace.events.len(),
-                thread,
-                name,
-                value,
-            });
-            self.push(EventKind::Note { name, value });
-        }
     }
 
     fn add_file(&mut self, key: FileKey, content: Content, len: u64) -> FileId {

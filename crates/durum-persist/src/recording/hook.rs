@@ -13,12 +13,12 @@ use super::region::{Region, Regions};
 use super::{RecorderOptions, Trace};
 use crate::{Site, delay, inject, processor, state};
 
-pub(crate) use super::active::Name;
+pub(crate) use super::watcher::{Name, Watcher};
 
 struct Global {
     /// All announced mappings of the process, recorded or not.
     regions: Regions,
-    active: Option<Active>,
+    active: Option<Box<dyn Watcher>>,
 }
 
 static GLOBAL: Mutex<Global> = Mutex::new(Global {
@@ -28,8 +28,9 @@ static GLOBAL: Mutex<Global> = Mutex::new(Global {
 
 impl Global {
     /// Tells the recorder, if one is attached.
-    fn tell<R>(&mut self, what: impl FnOnce(&mut Active) -> R) -> Option<R> {
-        self.active.as_mut().map(what)
+    fn tell<R>(&mut self, what: impl FnOnce(&mut dyn Watcher) -> R) -> Option<R> {
+        let active = self.active.as_deref_mut()?;
+        Some(what(active))
     }
 }
 
@@ -41,7 +42,7 @@ fn lock() -> MutexGuard<'static, Global> {
 pub(crate) fn start(root: &Path, options: RecorderOptions) -> io::Result<()> {
     let mut global = lock();
     let active = Active::new(root, options, &global.regions)?;
-    global.active = Some(active);
+    global.active = Some(Box::new(active));
     state::set(state::RECORDING, true);
     Ok(())
 }
@@ -78,7 +79,7 @@ pub(crate) fn leaves_out(step: Site) -> bool {
 
 #[cold]
 pub(crate) fn join_thread() {
-    lock().tell(Active::join);
+    lock().tell(|active| active.join());
 }
 
 #[cold]
@@ -202,7 +203,7 @@ pub(crate) fn fence(site: Site) {
 /// Performs a file operation and has its success recorded.
 pub(crate) fn file<T>(
     perform: impl FnOnce() -> io::Result<T>,
-    record: impl FnOnce(&mut Active, &T),
+    record: impl FnOnce(&mut dyn Watcher, &T),
 ) -> io::Result<T> {
     file_or_error(perform, |active, result| {
         if let Ok(value) = result {
@@ -214,7 +215,7 @@ pub(crate) fn file<T>(
 /// Performs a file operation and has its outcome recorded.
 pub(crate) fn file_or_error<T>(
     perform: impl FnOnce() -> io::Result<T>,
-    record: impl FnOnce(&mut Active, &io::Result<T>),
+    record: impl FnOnce(&mut dyn Watcher, &io::Result<T>),
 ) -> io::Result<T> {
     if !super::active() {
         return perform();

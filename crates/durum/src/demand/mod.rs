@@ -6,7 +6,7 @@ mod resolver;
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use crate::error::{Error, Result};
 use crate::fault::forked;
@@ -167,12 +167,18 @@ pub(crate) trait Opens: Send + Sync + Debug {
     fn open(&self, pool: &str, address: usize) -> Result<bool>;
 }
 
+/// Has the pool opened that an address lies in, and tells somebody whether there is one now. False: nobody is told.
+type AskForPool = fn(usize, opener::Answer) -> bool;
+
+/// Known once a store follows pointers: code that opens none which does has no such thread.
+static ASK_FOR_POOL: OnceLock<AskForPool> = OnceLock::new();
 static OPENING: Mutex<Vec<Weak<dyn Opens>>> = Mutex::new(Vec::new());
 /// How many there are.
 static OPENING_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Its pools are opened from now on, until [`follows_no_more`].
 pub(crate) fn follows(store: &Arc<impl Opens + 'static>) {
+    ASK_FOR_POOL.get_or_init(|| opener::ask_for);
     let store = Arc::downgrade(store);
     let mut all = locked(&OPENING);
     all.push(store);

@@ -22,21 +22,21 @@ use crate::space::entry_at;
 const TELLING_TIME: Duration = Duration::from_secs(1);
 
 /// What is done with the answer.
-type Answer = Box<dyn FnOnce(bool) + Send>;
+pub(super) type Answer = Box<dyn FnOnce(bool) + Send>;
 
 static ASKED: Mutex<VecDeque<(usize, Answer)>> = Mutex::new(VecDeque::new());
 static COMES: Condvar = Condvar::new();
 static RUNS: OnceInProcess<bool> = OnceInProcess::new();
 
 /// Has the pool opened that an address lies in. Whether there is now one, `answer` is told, if this is true.
-pub(super) fn ask_for(address: usize, answer: impl FnOnce(bool) + Send + 'static) -> bool {
+pub(super) fn ask_for(address: usize, answer: Answer) -> bool {
     let runs = *RUNS.get_or_init(|| {
         let thread = std::thread::Builder::new().name("durum-opener".into());
         let _blocked = Blocked::all();
         thread.spawn(run).is_ok()
     });
     if runs {
-        locked(&ASKED).push_back((address, Box::new(answer)));
+        locked(&ASKED).push_back((address, answer));
         COMES.notify_one();
     }
     runs

@@ -16,7 +16,9 @@ use rustix::mm::{Advice, MprotectFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tracing::subscriber::NoSubscriber;
 
-use super::{any_follows, any_may_wait, ask, does_work_for_stopped, opener, works_for_stopped};
+use super::{
+    ASK_FOR_POOL, any_follows, any_may_wait, ask, does_work_for_stopped, works_for_stopped,
+};
 use crate::fault::{OnceInProcess, forked, puddles_come_later};
 use crate::mapping::PAGE;
 use crate::primitive::{futex_wait, futex_wake};
@@ -124,14 +126,18 @@ fn answer(asked: &OwnedFd) {
         // SAFETY: it stays where it is until it is answered.
         let request = unsafe { &*pointer };
         let is_mapped = map(request.address);
-        if !is_mapped && request.may_open && any_follows() {
+        if let Some(ask_for_pool) = ASK_FOR_POOL.get()
+            && !is_mapped
+            && request.may_open
+            && any_follows()
+        {
             let place = pointer.expose_provenance();
             let answer = move |is_there| {
                 let request = std::ptr::with_exposed_provenance(place);
                 // SAFETY: as above, and nobody else answers it.
                 unsafe { Request::answer(request, is_there) };
             };
-            if opener::ask_for(request.address, answer) {
+            if ask_for_pool(request.address, Box::new(answer)) {
                 continue;
             }
         }

@@ -2,7 +2,7 @@
 //! transaction has gathered.
 
 use std::any::{Any, TypeId};
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicBool;
@@ -348,12 +348,20 @@ pub(crate) struct BeforeReuse {
 }
 
 /// What an engine keeps of a thread, for its transactions on the pools of one store.
-pub(crate) trait OfThread: Any + Debug {
+pub(crate) trait OfThread: Any {
     /// The transaction has ended; `pool` is the first one that it touched.
     fn end(&mut self, _pool: Option<&PoolInner>) {}
 
     /// The thread leaves the store, with no transaction open.
     fn leave(self: Box<Self>, _store: &Arc<StoreInner>) {}
+}
+
+/// What it holds is its engine's. Were `Debug` demanded of it, code that only completes sections would have all that prints
+/// it.
+impl Debug for dyn OfThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OfThread")
+    }
 }
 
 /// What the engines keep of a thread. That of the engine which runs the transaction is at hand.

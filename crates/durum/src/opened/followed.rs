@@ -47,18 +47,33 @@ impl fmt::Debug for Followed {
 
 /// Has pools of a store opened by accesses, where it follows them.
 pub(crate) fn tie(store: &Arc<StoreInner>, open: OpenPool) -> Tie {
-    let start = store.info.base as usize;
-    let followed = Arc::new(Followed {
-        addresses: start..start + store.info.space_size as usize,
-        follow: store.follow,
-        open,
-        store: Mutex::new(Some(store.clone())),
-        pools: Mutex::default(),
-    });
+    let followed = Followed::new(store, open);
     if store.follow != Follow::Never {
         demand::follows(&followed);
     }
     Arc::new(Hand(followed))
+}
+
+/// Of a store that never follows ([`Follow::Never`]): code that opens no other has nothing by which accesses open pools.
+pub(crate) fn tie_without_following(store: &Arc<StoreInner>) -> Tie {
+    let nowhere: OpenPool = |_, name, _| {
+        let name = name.to_owned();
+        Err(durum_service::Error::PoolBusy { name }.into())
+    };
+    Arc::new(Hand(Followed::new(store, nowhere)))
+}
+
+impl Followed {
+    fn new(store: &Arc<StoreInner>, open: OpenPool) -> Arc<Self> {
+        let start = store.info.base as usize;
+        Arc::new(Self {
+            addresses: start..start + store.info.space_size as usize,
+            follow: store.follow,
+            open,
+            store: Mutex::new(Some(store.clone())),
+            pools: Mutex::default(),
+        })
+    }
 }
 
 impl Tied for Hand {

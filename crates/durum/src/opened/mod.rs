@@ -20,7 +20,7 @@ pub(crate) use engine::{
     BeforeReuse, ByThread, Engine, Facts, OfPool, OfThread, PoolInner, PoolRef, SecondMapping,
     TxState,
 };
-pub(crate) use followed::tie;
+pub(crate) use followed::{tie, tie_without_following};
 pub(crate) use logs::SITES;
 pub use store::Store;
 pub(crate) use store::{Leaving, OfStore, OpenPool, SharedBias, StoreInner, next_key};

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +29,7 @@ use crate::pages::Way;
 use crate::poison::Poison;
 use crate::primitive::{locked, waited};
 use crate::put_off::put_off;
+use crate::root_type::OnMismatch;
 use crate::services::Opened;
 use crate::space::Space;
 use crate::stats::Meter;
@@ -100,6 +101,8 @@ pub(crate) struct StoreInner {
     pub(crate) recovery: Option<RecoveryReport>,
     /// Absent where another process serves the store.
     pub(crate) completer: Option<Box<dyn Completer>>,
+    /// What is done where a program takes a pool's root for another type.
+    pub(crate) on_mismatch: OnMismatch,
     pub(crate) stats: Option<Meter>,
 }
 
@@ -117,6 +120,7 @@ impl StoreInner {
             service,
             recovery,
             completer,
+            on_mismatch,
         } = opened;
         crate::fault::install();
         let info = service.info();
@@ -162,6 +166,7 @@ impl StoreInner {
             types: RwLock::new(HashSet::new()),
             recovery,
             completer,
+            on_mismatch,
             stats: Meter::wanted(),
         }))
     }
@@ -356,7 +361,7 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
 }
 
 /// What an engine keeps of a store, also between the openings of its pools.
-pub(crate) trait OfStore: Any + Send + Sync + Debug {
+pub(crate) trait OfStore: Any + Send + Sync {
     /// A thread that has no transaction open was asked to do something for the store ([`Upkeep`](crate::upkeep)).
     fn upkeep(&self, _store: &StoreInner) {}
 
@@ -374,6 +379,13 @@ pub(crate) trait OfStore: Any + Send + Sync + Debug {
     /// Private pages that were given back so far.
     fn pages_given_back(&self) -> u64 {
         0
+    }
+}
+
+/// As with [`OfThread`](super::OfThread).
+impl Debug for dyn OfStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OfStore")
     }
 }
 

@@ -4,14 +4,15 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::{Active, Name};
+use super::Active;
 use crate::Site;
 use crate::key::FileKey;
 use crate::recording::trace::relative;
+use crate::recording::watcher::{Name, Watcher, WatchesFiles};
 use crate::recording::{BaseNode, Content, EventKind, FileId};
 
-impl Active {
-    pub(crate) fn created(&mut self, path: &Path, key: FileKey) {
+impl WatchesFiles for Active {
+    fn created(&mut self, path: &Path, key: FileKey) {
         let Some(path) = self.relative(path) else {
             // An inode number of a file of ours that is gone may come back elsewhere.
             self.files.remove(&key);
@@ -22,7 +23,7 @@ impl Active {
         self.push(EventKind::Created { path, file });
     }
 
-    pub(crate) fn written(&mut self, file: FileKey, bytes: &[u8], offset: u64) {
+    fn written(&mut self, file: FileKey, bytes: &[u8], offset: u64) {
         if let Some(file) = self.known(file)
             && !bytes.is_empty()
         {
@@ -34,8 +35,7 @@ impl Active {
         }
     }
 
-    /// After a failed write: records what is in the file now.
-    pub(crate) fn partly_written(&mut self, key: FileKey, file: &File, len: usize, offset: u64) {
+    fn partly_written(&mut self, key: FileKey, file: &File, len: usize, offset: u64) {
         let found = file.metadata().map_or(0, |metadata| metadata.len());
         let end = found.min(offset + len as u64);
         let mut bytes = vec![0; end.saturating_sub(offset) as usize];
@@ -44,7 +44,7 @@ impl Active {
         }
     }
 
-    pub(crate) fn resized(&mut self, file: FileKey, len: u64) {
+    fn resized(&mut self, file: FileKey, len: u64) {
         if let Some(file) = self.known(file) {
             if len < self.lens[file.index()] {
                 self.current[file.index()].cut(len);
@@ -54,7 +54,7 @@ impl Active {
         }
     }
 
-    pub(crate) fn allocated(&mut self, file: FileKey, len: u64, site: Site) {
+    fn allocated(&mut self, file: FileKey, len: u64, site: Site) {
         if let Some(file) = self.known(file) {
             *self.trace.sites.entry(site).or_default() += 1;
             let old_len = &mut self.lens[file.index()];
@@ -63,7 +63,7 @@ impl Active {
         }
     }
 
-    pub(crate) fn synced(&mut self, file: FileKey, succeeded: bool, site: Site) {
+    fn synced(&mut self, file: FileKey, succeeded: bool, site: Site) {
         if let Some(id) = self.known(file) {
             self.look_for_stores_to(file);
             self.join();
@@ -77,7 +77,7 @@ impl Active {
         }
     }
 
-    pub(crate) fn dir_synced(&mut self, path: &Path, site: Site) {
+    fn dir_synced(&mut self, path: &Path, site: Site) {
         if let Some(path) = self.relative(path) {
             self.join();
             if self.admits(site) {
@@ -86,7 +86,7 @@ impl Active {
         }
     }
 
-    pub(crate) fn named(&mut self, name: Name<'_>, site: Site) {
+    fn named(&mut self, name: Name<'_>, site: Site) {
         match name {
             Name::DirCreated { path } => {
                 let Some(path) = self.relative(path) else {
@@ -138,7 +138,9 @@ impl Active {
         }
         *self.trace.sites.entry(site).or_default() += 1;
     }
+}
 
+impl Active {
     /// Both paths of a change, where they are recorded.
     fn both(&mut self, what: &str, from: &Path, to: &Path) -> Option<(PathBuf, PathBuf)> {
         match (self.relative(from), self.relative(to)) {

@@ -8,10 +8,11 @@ use crate::Site;
 use crate::key::FileKey;
 use crate::processor::{self, LINE};
 use crate::recording::region::Region;
+use crate::recording::watcher::{Watcher, WatchesMemory};
 use crate::recording::{Data, EventKind, FileId, PAGE};
 
-impl Active {
-    pub(in crate::recording) fn mapped(&mut self, region: Region) {
+impl WatchesMemory for Active {
+    fn mapped(&mut self, region: Region) {
         if self.files.contains_key(&region.file) {
             self.regions.insert(region);
         } else {
@@ -19,11 +20,86 @@ impl Active {
         }
     }
 
-    pub(in crate::recording) fn unmapped(&mut self, addr: usize, len: usize) {
+    fn unmapped(&mut self, addr: usize, len: usize) {
         self.look_for_stores(addr, len);
         self.regions.remove(addr, addr + len);
     }
 
+    fn look_for_stores(&mut self, addr: usize, len: usize) {
+        if len == 0 {
+            return;
+        }
+        let (start, end) = (addr / LINE * LINE, (addr + len).next_multiple_of(LINE));
+        for (region, id) in self.regions_in(start, end) {
+            if region.watch
+                && let Some((start, end)) = region.overlap(start, end)
+            {
+                self.compare(&region, id, start, end);
+            }
+        }
+    }
+
+    fn stored(&mut self, addr: usize, bytes: &[u8]) {
+        self.in_regions(addr, bytes.len(), |active, file, offset, part| {
+            let data = active.keep(&bytes[part.clone()]);
+            active.current[file.index()].write(offset, &bytes[part]);
+            active.push_stored(file, offset, data, false);
+        });
+    }
+
+    fn zeroed(&mut self, addr: usize, len: usize) {
+        self.in_regions(addr, len, |active, file, offset, part| {
+            active.current[file.index()].zero(offset, part.len());
+            let data = Data::zeros(part.len());
+            active.push_stored(file, offset, data, false);
+        });
+    }
+
+    fn streamed(&mut self, addr: usize, bytes: &[u8], site: Site) {
+        if bytes.is_empty() || self.regions_in(addr, addr + bytes.len()).is_empty() {
+            return;
+        }
+        self.join();
+        if !self.admits(site) {
+            return self.stored(addr, bytes);
+        }
+        let (start, middle, _) = processor::split_at_lines(addr, bytes.len());
+        for ends in [0..start, start + middle..bytes.len()] {
+            self.stored(addr + ends.start, &bytes[ends.clone()]);
+            let (addr, len) = (addr + ends.start, ends.len());
+            self.in_regions(addr, len, |active, file, offset, part| {
+                active.push_write_back(file, offset, part.len(), site);
+            });
+        }
+        self.in_regions(addr + start, middle, |active, file, offset, part| {
+            let data = active.keep(&bytes[start..][part.clone()]);
+            active.current[file.index()].write(offset, &bytes[start..][part]);
+            active.push(EventKind::Streamed {
+                file,
+                offset,
+                data,
+                site,
+            });
+        });
+    }
+
+    fn written_back(&mut self, addr: usize, len: usize, site: Site) {
+        self.in_regions(addr, len, |active, file, offset, part| {
+            active.join();
+            if active.admits(site) {
+                active.push_write_back(file, offset, part.len(), site);
+            }
+        });
+    }
+
+    fn fenced(&mut self, site: Site) {
+        if self.takes_part() && self.admits(site) {
+            self.push(EventKind::Fence { site });
+        }
+    }
+}
+
+impl Active {
     /// The regions that `addr..end` meets, with their files.
     fn regions_in(&self, addr: usize, end: usize) -> Vec<(Region, FileId)> {
         let regions = self.regions.overlapping(addr, end).into_iter();
@@ -45,21 +121,6 @@ impl Active {
         for (region, id) in self.regions_in(addr, addr + len) {
             if let Some((start, end)) = region.overlap(addr, addr + len) {
                 emit(self, id, region.offset_of(start), start - addr..end - addr);
-            }
-        }
-    }
-
-    /// Records the program's own stores to the lines that the range touches, in watched regions.
-    pub(in crate::recording) fn look_for_stores(&mut self, addr: usize, len: usize) {
-        if len == 0 {
-            return;
-        }
-        let (start, end) = (addr / LINE * LINE, (addr + len).next_multiple_of(LINE));
-        for (region, id) in self.regions_in(start, end) {
-            if region.watch
-                && let Some((start, end)) = region.overlap(start, end)
-            {
-                self.compare(&region, id, start, end);
             }
         }
     }
@@ -127,61 +188,6 @@ impl Active {
         });
     }
 
-    pub(in crate::recording) fn stored(&mut self, addr: usize, bytes: &[u8]) {
-        self.in_regions(addr, bytes.len(), |active, file, offset, part| {
-            let data = active.keep(&bytes[part.clone()]);
-            active.current[file.index()].write(offset, &bytes[part]);
-            active.push_stored(file, offset, data, false);
-        });
-    }
-
-    pub(in crate::recording) fn zeroed(&mut self, addr: usize, len: usize) {
-        self.in_regions(addr, len, |active, file, offset, part| {
-            active.current[file.index()].zero(offset, part.len());
-            let data = Data::zeros(part.len());
-            active.push_stored(file, offset, data, false);
-        });
-    }
-
-    /// Whole lines past the cache, and the ragged ends stored and written back. Without its site all of it is stored,
-    /// and nothing written back.
-    pub(in crate::recording) fn streamed(&mut self, addr: usize, bytes: &[u8], site: Site) {
-        if bytes.is_empty() || self.regions_in(addr, addr + bytes.len()).is_empty() {
-            return;
-        }
-        self.join();
-        if !self.admits(site) {
-            return self.stored(addr, bytes);
-        }
-        let (start, middle, _) = processor::split_at_lines(addr, bytes.len());
-        for ends in [0..start, start + middle..bytes.len()] {
-            self.stored(addr + ends.start, &bytes[ends.clone()]);
-            let (addr, len) = (addr + ends.start, ends.len());
-            self.in_regions(addr, len, |active, file, offset, part| {
-                active.push_write_back(file, offset, part.len(), site);
-            });
-        }
-        self.in_regions(addr + start, middle, |active, file, offset, part| {
-            let data = active.keep(&bytes[start..][part.clone()]);
-            active.current[file.index()].write(offset, &bytes[start..][part]);
-            active.push(EventKind::Streamed {
-                file,
-                offset,
-                data,
-                site,
-            });
-        });
-    }
-
-    pub(in crate::recording) fn written_back(&mut self, addr: usize, len: usize, site: Site) {
-        self.in_regions(addr, len, |active, file, offset, part| {
-            active.join();
-            if active.admits(site) {
-                active.push_write_back(file, offset, part.len(), site);
-            }
-        });
-    }
-
     /// Of the lines that hold these bytes.
     fn push_write_back(&mut self, file: FileId, offset: u64, len: usize, site: Site) {
         let first = offset / LINE as u64;
@@ -192,12 +198,6 @@ impl Active {
             lines,
             site,
         });
-    }
-
-    pub(in crate::recording) fn fenced(&mut self, site: Site) {
-        if self.takes_part() && self.admits(site) {
-            self.push(EventKind::Fence { site });
-        }
     }
 }
 
