@@ -84,6 +84,7 @@ impl PoolInner {
             types,
             this: this.clone(),
             checker: checker.map(|begin| Mutex::new(begin())),
+            on_mismatch: engines.on_mismatch,
         });
         let mapper = pool.mapper();
         let file = grant.root.file.clone();

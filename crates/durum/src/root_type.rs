@@ -3,19 +3,7 @@
 use durum_format::types::{Descriptor, Meanings, differences};
 
 use crate::error::{Error, Result};
-use crate::opened::{PoolInner, StoreInner};
-
-/// A root that is not what a program takes it for: ids and sizes.
-pub(crate) struct Mismatch {
-    found: (u64, u64),
-    /// What its id means in the pool.
-    was: u64,
-    wanted: (u64, u64),
-    is_so_large: bool,
-}
-
-/// What a store does with one: [`compare`], or [`refuse`].
-pub(crate) type OnMismatch = fn(&PoolInner, &Mismatch) -> Result<()>;
+use crate::opened::{Mismatch, PoolInner, StoreInner};
 
 /// A successor of the root's type becomes its type; of others it is said how they differ.
 pub(crate) fn compare(pool: &PoolInner, mismatch: &Mismatch) -> Result<()> {
@@ -49,7 +37,7 @@ pub(crate) fn compare(pool: &PoolInner, mismatch: &Mismatch) -> Result<()> {
     Err(mismatch.refused(pool, pool.changes(was, is), obstacle))
 }
 
-/// For code that only completes sections, which has the types with which its program has opened the pool: it has nothing
+/// For code that only completes sections: it has the types with which its program has opened the pool, and so nothing
 /// that compares others.
 pub(crate) fn refuse(pool: &PoolInner, mismatch: &Mismatch) -> Result<()> {
     Err(mismatch.refused(pool, Vec::new(), None))
@@ -101,7 +89,7 @@ impl PoolInner {
         if is_so_large && was == wanted.0 {
             return Ok(());
         }
-        (self.store.on_mismatch)(
+        (self.on_mismatch)(
             self,
             &Mismatch {
                 found,
@@ -157,13 +145,11 @@ fn told(was: &Descriptor, is: &Descriptor) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use durum_service::OpenOptions;
-
-    use super::refuse;
-    use crate::error::Error;
-    use crate::opened::Store;
+    use crate::engine::{ALL, Engines};
+    use crate::error::{Error, Result};
+    use crate::opened::{Pool, Store};
     use crate::options::{PoolOptions, StoreOptions};
-    use crate::services::{self, Opened};
+    use crate::store::enter;
 
     #[repr(C)]
     struct Task {
@@ -177,21 +163,24 @@ mod tests {
     }
     crate::describe!(Job as "job" was "task" { attempts was "tries" });
 
+    fn opened(store: &Store, engines: Engines) -> Result<Pool> {
+        let grant = store.inner.service.open_pool("tasks")?;
+        enter(&store.inner, grant, &PoolOptions::new(), engines).map(|inner| Pool {
+            inner,
+            _tie: Some(store.tie.clone()),
+        })
+    }
+
     #[test]
     fn who_compares_no_types_refuses_a_successor_and_leaves_the_pool_as_it_is() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, options) = (directory.path().join("store"), StoreOptions::new());
-        let store = Store::create(&path, options.clone()).unwrap();
+        let store = Store::create(directory.path().join("store"), StoreOptions::new()).unwrap();
         let pool = store.create_pool("tasks", PoolOptions::new()).unwrap();
         pool.root::<Task>().unwrap();
-        drop((pool, store));
+        drop(pool);
 
-        let opened = Opened {
-            on_mismatch: refuse,
-            ..services::open(&path, OpenOptions::default()).unwrap()
-        };
-        let store = Store::over(opened, &options).unwrap();
-        let pool = store.open_pool("tasks", PoolOptions::new()).unwrap();
+        let on_mismatch = super::refuse;
+        let pool = opened(&store, Engines { on_mismatch, ..ALL }).unwrap();
         match pool.root::<Job>() {
             Err(Error::RootType {
                 changes, obstacle, ..
@@ -199,11 +188,9 @@ mod tests {
             other => panic!("{other:?}"),
         }
         pool.root::<Task>().unwrap();
-        drop((pool, store));
+        drop(pool);
 
         // Who compares them takes it.
-        let store = Store::open(&path, options).unwrap();
-        let pool = store.open_pool("tasks", PoolOptions::new()).unwrap();
-        pool.root::<Job>().unwrap();
+        opened(&store, ALL).unwrap().root::<Job>().unwrap();
     }
 }

@@ -21,8 +21,6 @@ use crate::error::{Error, Result};
 use crate::opened::{Pool, Store, StoreInner, tie_without_following};
 use crate::options::{PoolOptions, StoreOptions};
 use crate::primitive::locked;
-use crate::root_type;
-use crate::services::Opened;
 use crate::store::enter;
 
 const DEPOSIT: Site = Site("code that completes sections");
@@ -43,15 +41,9 @@ impl Store {
         let socket = Socket::over(connection)
             .map_err(|error| Error::system("taking a connection over", error))?;
         let service: Box<dyn Service> = Box::new(Given::over(socket, Waiting::default())?);
-        let opened = Opened {
-            service,
-            recovery: None,
-            completer: None,
-            on_mismatch: root_type::refuse,
-        };
         // Who was given a connection has been given all pools that there are for it.
         let options = options.clone().follow(Follow::Never);
-        let inner = StoreInner::new(opened, &options)?;
+        let inner = StoreInner::new(service.into(), &options)?;
         let tie = tie_without_following(&inner);
         Ok(Self { inner, tie })
     }

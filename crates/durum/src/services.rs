@@ -9,14 +9,12 @@ use durum_service::{
 };
 
 use crate::completed::{ByDeposit, Completer};
-use crate::root_type::{self, OnMismatch};
 
 /// A store that is open, and what recovery did when this process opened it; of a service what it did at its start.
 pub(crate) struct Opened {
     pub(crate) service: Box<dyn Service>,
     pub(crate) recovery: Option<RecoveryReport>,
     pub(crate) completer: Option<Box<dyn Completer>>,
-    pub(crate) on_mismatch: OnMismatch,
 }
 
 impl From<Box<dyn Service>> for Opened {
@@ -26,7 +24,6 @@ impl From<Box<dyn Service>> for Opened {
             service,
             recovery: None,
             completer: None,
-            on_mismatch: root_type::compare,
         }
     }
 }
@@ -40,7 +37,6 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Opened> {
                 recovery: Some(service.recovery_report().clone()),
                 completer: Some(Box::new(ByDeposit::new(service.host().clone()))),
                 service: Box::new(service),
-                on_mismatch: root_type::compare,
             });
         }
         Address::Service(socket) => socket,

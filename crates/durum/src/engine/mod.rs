@@ -18,7 +18,8 @@ use durum_service::EngineKind;
 use crate::alloc::Puddle;
 use crate::checker::{self, Check};
 use crate::error::Result;
-use crate::opened::Engine;
+use crate::opened::{Engine, OnMismatch};
+use crate::root_type;
 use crate::saved::Saved;
 
 pub use twin::{LrRef, View};
@@ -71,12 +72,15 @@ pub(crate) struct Engines {
     pub(crate) of: fn(EngineKind) -> Option<&'static dyn Engine>,
     /// What looks for stores that nobody announced.
     pub(crate) checker: Option<fn() -> Box<dyn Check>>,
+    /// What compares types.
+    pub(crate) on_mismatch: OnMismatch,
 }
 
 /// All that this version has.
 pub(crate) const ALL: Engines = Engines {
     of: engine,
     checker: Some(checker::begin),
+    on_mismatch: root_type::compare,
 };
 
 /// What pools need whose sections can be completed.
@@ -86,6 +90,7 @@ pub(crate) const OF_SECTIONS: Engines = Engines {
         _ => None,
     },
     checker: None,
+    on_mismatch: root_type::refuse,
 };
 
 /// The engine of a kind, if this version has it.

@@ -271,8 +271,21 @@ pub(crate) struct PoolInner {
     pub(crate) combine: Combine,
     pub(crate) root: Mutex<()>,
     pub(crate) types: PoolTypes,
+    pub(crate) on_mismatch: OnMismatch,
     pub(crate) this: std::sync::Weak<PoolInner>,
     pub(crate) checker: Option<Mutex<Box<dyn Check>>>,
+}
+
+/// What is done where a pool's root is not what a program takes it for.
+pub(crate) type OnMismatch = fn(&PoolInner, &Mismatch) -> Result<()>;
+
+/// Ids and sizes of such a root.
+pub(crate) struct Mismatch {
+    pub(crate) found: (u64, u64),
+    /// What its id means in the pool.
+    pub(crate) was: u64,
+    pub(crate) wanted: (u64, u64),
+    pub(crate) is_so_large: bool,
 }
 
 /// What an engine keeps of an open pool.
@@ -356,8 +369,8 @@ pub(crate) trait OfThread: Any {
     fn leave(self: Box<Self>, _store: &Arc<StoreInner>) {}
 }
 
-/// What it holds is its engine's. Were `Debug` demanded of it, code that only completes sections would have all that prints
-/// it.
+/// What it holds is its engine's. Were `Debug` demanded of it, code that only completes sections would have all that
+/// prints it.
 impl Debug for dyn OfThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OfThread")

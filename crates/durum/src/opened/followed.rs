@@ -54,7 +54,8 @@ pub(crate) fn tie(store: &Arc<StoreInner>, open: OpenPool) -> Tie {
     Arc::new(Hand(followed))
 }
 
-/// Of a store that never follows ([`Follow::Never`]): code that opens no other has nothing by which accesses open pools.
+/// Of a store that never follows ([`Follow::Never`]): code that opens no other has nothing by which accesses open
+/// pools.
 pub(crate) fn tie_without_following(store: &Arc<StoreInner>) -> Tie {
     let nowhere: OpenPool = |_, name, _| {
         let name = name.to_owned();

@@ -17,8 +17,8 @@ mod tie;
 
 pub use engine::{Announce, Durability, Pool};
 pub(crate) use engine::{
-    BeforeReuse, ByThread, Engine, Facts, OfPool, OfThread, PoolInner, PoolRef, SecondMapping,
-    TxState,
+    BeforeReuse, ByThread, Engine, Facts, Mismatch, OfPool, OfThread, OnMismatch, PoolInner,
+    PoolRef, SecondMapping, TxState,
 };
 pub(crate) use followed::{tie, tie_without_following};
 pub(crate) use logs::SITES;

@@ -29,7 +29,6 @@ use crate::pages::Way;
 use crate::poison::Poison;
 use crate::primitive::{locked, waited};
 use crate::put_off::put_off;
-use crate::root_type::OnMismatch;
 use crate::services::Opened;
 use crate::space::Space;
 use crate::stats::Meter;
@@ -101,8 +100,6 @@ pub(crate) struct StoreInner {
     pub(crate) recovery: Option<RecoveryReport>,
     /// Absent where another process serves the store.
     pub(crate) completer: Option<Box<dyn Completer>>,
-    /// What is done where a program takes a pool's root for another type.
-    pub(crate) on_mismatch: OnMismatch,
     pub(crate) stats: Option<Meter>,
 }
 
@@ -120,7 +117,6 @@ impl StoreInner {
             service,
             recovery,
             completer,
-            on_mismatch,
         } = opened;
         crate::fault::install();
         let info = service.info();
@@ -166,7 +162,6 @@ impl StoreInner {
             types: RwLock::new(HashSet::new()),
             recovery,
             completer,
-            on_mismatch,
             stats: Meter::wanted(),
         }))
     }
