@@ -48,6 +48,7 @@ use commit::{flush, flush_if_due, write_with_others};
 use home::{deferred_pages, files, mapped};
 use log::entries::push_range;
 use log::segments;
+use log::writer::Log;
 use pages::puddle::{OfPuddle, note, note_range};
 use pages::reclaim::give_pages_back;
 use section::{OfPool as Sections, Section};
@@ -129,7 +130,8 @@ impl Engine for Shadow {
     ) -> Result<()> {
         let store = &pool.store;
         let make = || OfThread::new(Shared::of(store));
-        let OfThread { shared, writer, .. } = tx.kept.find_or_make(make);
+        let OfThread { shared, log, .. } = tx.kept.find_or_make(make);
+        let Log { writer, lane } = log;
         // What the transaction that runs has announced becomes durable with it, or not at all.
         tx.announced.settle();
         for (_, range) in ranges {
@@ -144,7 +146,7 @@ impl Engine for Shadow {
         if writer.is_empty() {
             return Ok(());
         }
-        write_with_others(writer, shared, store, &mut tx.barrier)?;
+        write_with_others(writer, lane, shared, store, &mut tx.barrier)?;
         check_failed(ranges)
     }
 
@@ -237,15 +239,13 @@ impl Engine for Shadow {
         self.drain(pool)?;
         // Who persists something is in no transaction; its record comes home before this, or after.
         let shared = Shared::of(&pool.store);
-        let mut checkpoint = shared.lock_checkpoint();
-        checkpoint.set_shown(true);
-        show();
+        shared.lanes.set_shown(true, show);
         Ok(())
     }
 
     fn is_shown_no_more(&self, pool: &PoolInner) {
         // Snapshots of a store are made one after the other.
-        Shared::of(&pool.store).lock_checkpoint().set_shown(false);
+        Shared::of(&pool.store).lanes.set_shown(false, || ());
     }
 
     fn before_close(&self, pool: &PoolInner) {
@@ -265,7 +265,7 @@ impl OfStore for Shared {
     }
 
     fn stop(&self) {
-        self.lock_checkpoint().stop();
+        self.lanes.stop();
     }
 
     fn pages_given_back(&self) -> u64 {

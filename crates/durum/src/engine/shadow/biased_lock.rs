@@ -133,6 +133,12 @@ impl<T> BiasedLock<T> {
         self.bias.enter(0).then(|| self.held(&self.bias.busy))
     }
 
+    /// The value, for a member, when nobody works on it any more: at once, if there is nobody else.
+    #[inline(always)]
+    pub(super) fn lock_as_member(&self) -> Held<'_, T> {
+        self.try_alone().unwrap_or_else(|| self.wait_among_others())
+    }
+
     /// The bias to the member that is alone, whose value of the word is 0.
     pub(super) fn bias(&self) -> &Bias {
         &self.bias
@@ -159,10 +165,16 @@ impl<T> BiasedLock<T> {
     /// The value, for whoever needs it once in a while, when nobody works on it any more.
     pub(super) fn lock(&self) -> Held<'_, T> {
         self.come();
+        let mut held = self.wait_among_others();
+        held.is_visit = true;
+        held
+    }
+
+    #[inline(never)]
+    fn wait_among_others(&self) -> Held<'_, T> {
         let (patience, mut was_taken) = (Patience::new(), false);
         loop {
-            if let Some(mut held) = self.try_among_others() {
-                held.is_visit = true;
+            if let Some(held) = self.try_among_others() {
                 return held;
             }
             if !was_taken {

@@ -3,7 +3,7 @@
 //! ```text
 //! compare_and_write   what the transaction has changed, as entries of a record
 //! write_record        alone, which is the plain way, unless others wait or home is a file
-//! write_alone         stamp | record to the log, written back | fence: durable | known; some of the log goes home
+//! write_alone         stamp | record to the log, written back | fence: durable | applied, or pending
 //! make_visible        what was deferred to the commit happens in memory
 //! ```
 
@@ -14,13 +14,12 @@ use durum_format::record::{HEADER_WORDS, Operation, push_copy, push_fresh_sum, p
 use durum_persist::{Site, line, record as recorder};
 use zerocopy::IntoBytes;
 
-use super::biased_lock::Held;
 use super::compare;
 use super::fresh::{self, FreshRange};
-use super::home::checkpoint::Checkpoint;
 use super::log::entries::push_bytes;
-use super::log::writer::Writer;
-use super::shared::state::{Shared, UNPUBLISHED_MAX};
+use super::log::writer::{Log, Writer};
+use super::shared::lanes::Lane;
+use super::shared::state::Shared;
 use super::thread::OfThread;
 use super::wide::Wide;
 use crate::alloc::{BitChange, Ground};
@@ -48,7 +47,7 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
     let _guard = Guard::new();
     let Some(OfThread {
         shared,
-        writer,
+        log: Log { writer, .. },
         section,
         written,
         chosen,
@@ -63,7 +62,6 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
         writer.clear();
         return Err(error.into());
     }
-    shared.stamps.prefetch_next();
     compare::push_announced_words(&mut writer.record, tx.announced.words());
     push_lines(&mut writer.record, &tx.announced);
     if !tx.announced.large().is_empty() {
@@ -108,19 +106,20 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
 /// is to be buffered.
 #[inline(always)]
 fn write_record(tx: &mut TxState) -> Step {
-    let Some(OfThread { shared, writer, .. }) = tx.kept.current() else {
+    let Some(OfThread { shared, log, .. }) = tx.kept.current() else {
         return Ok(());
     };
+    let Log { writer, lane } = log;
     let store = &tx.pools[0].store;
     let is_buffered = tx.durability == Durability::Buffered;
     if is_buffered || writer.is_empty() || shared.group.is_some() || shared.queue.is_in_use() {
         writer.gather();
         return match is_buffered {
-            true => put_into_queue(writer, shared, store, &mut tx.barrier),
-            false => write_with_others(writer, shared, store, &mut tx.barrier),
+            true => put_into_queue(writer, lane, shared, store, &mut tx.barrier),
+            false => write_with_others(writer, lane, shared, store, &mut tx.barrier),
         };
     }
-    let result = write_alone(writer, shared, store, &mut tx.barrier);
+    let result = write_alone(writer, lane, shared, store, &mut tx.barrier);
     writer.clear();
     result
 }
@@ -129,70 +128,98 @@ fn write_record(tx: &mut TxState) -> Step {
 #[inline(always)]
 fn write_alone(
     writer: &mut Writer,
+    lane: &Lane,
     shared: &Shared,
     store: &StoreInner,
     barrier: &mut Barrier,
 ) -> Step {
-    let fits = writer.fits();
-    let bytes = writer.bytes();
-    if !fits {
-        // Waits for home updates where the log is full, so before the lock below.
-        shared.put_in_parts(writer, store, barrier)?;
+    if !writer.fits() {
+        return write_in_parts(writer, lane, shared, store, barrier);
     }
     // Stamp and lock come before any write-back: an atomic read-modify-write waits for those under way as a fence
     // does.
-    let (stamp, mut checkpoint) = match fits {
-        true => draw_and_take(shared)?,
-        false => (0, shared.checkpoint.try_among_others()),
-    };
-    let step = checkpoint
-        .as_mut()
-        .and_then(|checkpoint| checkpoint.is_due_after(bytes));
-    if let (Some(checkpoint), Some(bytes)) = (&mut checkpoint, step) {
+    let alone = shared.lanes.try_alone();
+    let mut checkpoint = lane.checkpoint.lock_as_member();
+    let stamp = lane.draw(&shared.stamps, 1, alone.is_some());
+    let step = checkpoint.is_due_after(writer.record.len() * 8);
+    if let Some(bytes) = step {
         // ORDER: durable with the commit's fence, before their records count as home.
         checkpoint.write_back(&shared.stamps, bytes);
     }
     let address = writer.cursor;
-    if fits {
-        writer.put(&shared.stamps, stamp, barrier)?;
-    }
-    if let (Some(checkpoint), Some(bytes)) = (&mut checkpoint, step) {
+    writer.put(&shared.stamps, stamp, barrier)?;
+    if step.is_some() && alone.is_some() {
         // While the media take what was written back, which the fence waits for.
-        checkpoint.advance(&shared.stamps, bytes);
+        checkpoint.apply(&shared.stamps, true);
     }
     // ORDER: the record is durable before the commit returns. One fence is enough: a record that is not whole does
     // not count.
     barrier.fence(false, COMMIT_FENCE)?;
-    if let (Some(checkpoint), Some(_)) = (&mut checkpoint, step) {
-        checkpoint.fenced(&shared.stamps);
+    if step.is_some() && checkpoint.fenced() {
+        lane.batch_is_home(&checkpoint, stamp);
+        shared.lanes.advance_home(&shared.stamps);
+    }
+    checkpoint.pending.push(&mut writer.record, stamp, address);
+    if alone.is_none() {
+        // ORDER (of threads): before the caller lets go of its locks.
+        checkpoint.apply_among_others(&shared.stamps);
     }
     drop(checkpoint);
-    if fits {
-        shared.stamps.publish(stamp, address);
-    }
-    writer.publish(&shared.stamps);
-    if !fits {
-        // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to the
-        // next who uses it.
-        let _ = shared.keep_recovery_short();
-    }
+    drop(alone);
+    writer.fenced(&shared.stamps);
     Ok(())
 }
 
-/// Draws a stamp, and takes the checkpoint if nobody works on it.
-#[inline(always)]
-fn draw_and_take(shared: &Shared) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
-    if let Some(checkpoint) = shared.checkpoint.try_alone()
-        && let Some(stamp) = shared.stamps.draw_alone()
-    {
-        return Ok((stamp, Some(checkpoint)));
+/// The same for a record that does not fit where the writer's cursor is, or is not all in one piece.
+#[cold]
+fn write_in_parts(
+    writer: &mut Writer,
+    lane: &Lane,
+    shared: &Shared,
+    store: &StoreInner,
+    barrier: &mut Barrier,
+) -> Step {
+    let bytes = writer.bytes();
+    // Others' work at home is waited for before these are held, where the log is full.
+    let mut held = None;
+    let draw = |count| {
+        let alone = shared.lanes.try_alone();
+        let checkpoint = lane.checkpoint.lock_as_member();
+        let first = lane.draw(&shared.stamps, count, alone.is_some());
+        held = Some((alone, checkpoint, first));
+        first
+    };
+    shared.put_in_parts(writer, store, draw, barrier)?;
+    let Some((alone, mut checkpoint, first)) = held else {
+        return Ok(());
+    };
+    let step = checkpoint.is_due_after(bytes);
+    if let Some(bytes) = step {
+        // ORDER: durable with the commit's fence, before their records count as home.
+        checkpoint.write_back(&shared.stamps, bytes);
+        if alone.is_some() {
+            checkpoint.apply(&shared.stamps, true);
+        }
     }
-    draw_and_take_among_others(shared)
-}
-
-#[inline(never)]
-fn draw_and_take_among_others(shared: &Shared) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
-    Ok((shared.draw(1)?, shared.checkpoint.try_among_others()))
+    // ORDER: all parts are durable before the commit returns.
+    barrier.fence(false, COMMIT_FENCE)?;
+    if step.is_some() && checkpoint.fenced() {
+        lane.batch_is_home(&checkpoint, first);
+        shared.lanes.advance_home(&shared.stamps);
+    }
+    for (stamp, address) in writer.take_written() {
+        checkpoint.pending.push_logged(stamp, address);
+    }
+    if alone.is_none() {
+        // ORDER (of threads): before the caller lets go of its locks.
+        checkpoint.apply_among_others(&shared.stamps);
+    }
+    drop((alone, checkpoint));
+    writer.fenced(&shared.stamps);
+    // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to the next who
+    // uses it.
+    let _ = shared.keep_recovery_short();
+    Ok(())
 }
 
 /// The transaction is durable: its bits change in memory.
@@ -279,20 +306,16 @@ fn push_large(
 /// Puts into the record what a transaction changes when it commits, and not before; bits of words are there already.
 #[inline(never)]
 fn push_deferred(tx: &mut TxState) {
-    let Some(OfThread {
-        writer: Writer { record, .. },
-        ..
-    }) = tx.kept.current()
-    else {
+    let Some(OfThread { log, .. }) = tx.kept.current() else {
         return;
     };
     for bitmap in &tx.bitmaps {
         let words = bitmap.words[..bitmap.len].as_bytes();
-        push_copy(record, bitmap.address as u64, words);
+        push_copy(&mut log.writer.record, bitmap.address as u64, words);
     }
     for set in &tx.sets {
         let bytes = set.bytes(&tx.set_bytes);
-        push_bytes(record, set.target, bytes);
+        push_bytes(&mut log.writer.record, set.target, bytes);
     }
 }
 
@@ -300,8 +323,8 @@ fn push_deferred(tx: &mut TxState) {
 #[cold]
 fn check_media(tx: &mut TxState) -> Step {
     let result = tx.pools.iter().try_for_each(|pool| pool.check_media());
-    if let (Err(_), Some(OfThread { writer, .. })) = (&result, tx.kept.current()) {
-        writer.clear();
+    if let (Err(_), Some(OfThread { log, .. })) = (&result, tx.kept.current()) {
+        log.writer.clear();
     }
     Ok(result?)
 }
@@ -311,6 +334,7 @@ fn check_media(tx: &mut TxState) -> Step {
 #[inline(never)]
 pub(super) fn write_with_others(
     writer: &mut Writer,
+    lane: &Lane,
     shared: &Shared,
     store: &Arc<StoreInner>,
     barrier: &mut Barrier,
@@ -319,8 +343,8 @@ pub(super) fn write_with_others(
     let result = match shared.group {
         // What it leaves as it was may wait in the queue.
         _ if writer.is_empty() && !shared.queue.is_in_use() => Ok(()),
-        None if shared.queue.is_in_use() => write_with_queue(writer, shared, store, barrier),
-        None => write_alone(writer, shared, store, barrier),
+        None if shared.queue.is_in_use() => write_with_queue(writer, lane, shared, store, barrier),
+        None => write_alone(writer, lane, shared, store, barrier),
         Some(_) => {
             let bytes = writer.record.len() * 8;
             let result = write_in_group(&mut writer.record, shared, store);
@@ -341,11 +365,12 @@ pub(super) fn write_with_others(
 #[cold]
 fn write_with_queue(
     writer: &mut Writer,
+    lane: &Lane,
     shared: &Shared,
     store: &StoreInner,
     barrier: &mut Barrier,
 ) -> Step {
-    let write = |writer: &mut Writer| write_alone(writer, shared, store, barrier);
+    let write = |writer: &mut Writer| write_alone(writer, lane, shared, store, barrier);
     let written = || shared.may_be_about_any_place();
     shared.queue.write_with(writer, store, write, written)
 }
@@ -359,15 +384,7 @@ fn write_in_group(record: &mut Vec<u64>, shared: &Shared, store: &StoreInner) ->
     group.write_together(record, store, new_writer, |writer, first, records| {
         let mut failed = Vec::new();
         let mut barrier = Barrier::default();
-        let mut synced = Ok(());
         for (ticket, record) in (first..).zip(records) {
-            // Stamps are only free again when what they were given to is published; nobody else can do that.
-            if writer.unpublished() > UNPUBLISHED_MAX {
-                synced = finish_group(writer, &mut barrier, shared);
-                if synced.is_err() {
-                    break;
-                }
-            }
             // Each record may build on what waits in the queue. Without that it must not be written.
             let append_queue = |writer: &mut Writer| append(writer, shared, store, &mut barrier);
             let appended = (shared.queue)
@@ -383,7 +400,7 @@ fn write_in_group(record: &mut Vec<u64>, shared: &Shared, store: &StoreInner) ->
                 failed.push((ticket, *error));
             }
         }
-        let synced = synced.and_then(|()| finish_group(writer, &mut barrier, shared));
+        let synced = finish_group(writer, &mut barrier, shared);
         shared.queue.appended_is_decided(synced.is_err());
         (synced, failed)
     })
@@ -394,7 +411,8 @@ fn finish_group(writer: &mut Writer, barrier: &mut Barrier, shared: &Shared) -> 
     writer.write_out(barrier)?;
     // ORDER: the records are durable before any of their commits returns.
     barrier.fence(true, COMMIT_FENCE)?;
-    writer.publish(&shared.stamps);
+    shared.arrived.push(writer.take_written());
+    writer.fenced(&shared.stamps);
     Ok(())
 }
 
@@ -407,14 +425,20 @@ pub(super) fn flush(shared: &Shared, store: &StoreInner) -> Result<()> {
         // With the next group.
         return write_in_group(&mut vec![0; HEADER_WORDS], shared, store);
     }
-    let mut kept = shared.queue.lock_writer();
-    let mut writer = kept.take().unwrap_or_else(|| shared.new_writer());
-    writer.clear();
-    let result = write_with_queue(&mut writer, shared, store, &mut Barrier::default());
+    let mut kept = shared.queue.lock_log();
+    let mut log = kept.take().unwrap_or_else(|| shared.new_log());
+    log.writer.clear();
+    let result = write_with_queue(
+        &mut log.writer,
+        &log.lane,
+        shared,
+        store,
+        &mut Barrier::default(),
+    );
     match shared.queue.is_in_use() {
-        true => *kept = Some(writer),
-        // While there is another writer, no thread commits alone.
-        false => shared.give_back(writer),
+        true => *kept = Some(log),
+        // While there is another log, no thread commits alone.
+        false => shared.give_back(log),
     }
     Ok(result?)
 }
@@ -445,6 +469,7 @@ pub(super) fn flush_if_due(
 #[inline(never)]
 fn put_into_queue(
     writer: &mut Writer,
+    lane: &Lane,
     shared: &Shared,
     store: &Arc<StoreInner>,
     barrier: &mut Barrier,
@@ -453,7 +478,7 @@ fn put_into_queue(
         return Ok(());
     }
     match shared.queue.push(&writer.record, store, flush_if_due) {
-        Ok(false) => write_with_others(writer, shared, store, barrier),
+        Ok(false) => write_with_others(writer, lane, shared, store, barrier),
         pushed => {
             writer.clear();
             pushed?;
@@ -466,13 +491,14 @@ fn put_into_queue(
 #[inline]
 fn append(writer: &mut Writer, shared: &Shared, store: &StoreInner, barrier: &mut Barrier) -> Step {
     let _guard = Guard::new();
+    let draw = |count| shared.stamps.draw(count, false);
     if writer.fits() {
-        let stamp = shared.draw(1)?;
+        let stamp = draw(1);
         let address = writer.cursor;
         writer.put(&shared.stamps, stamp, barrier)?;
         writer.wrote(stamp, address);
     } else {
-        shared.put_in_parts(writer, store, barrier)?;
+        shared.put_in_parts(writer, store, draw, barrier)?;
     }
     writer.clear();
     Ok(())

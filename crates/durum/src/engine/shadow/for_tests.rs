@@ -32,7 +32,7 @@ impl Store {
     /// in the end. For a benchmark of what home updates take.
     #[doc(hidden)]
     pub fn dangerous_skip_home_updates(&self) {
-        Shared::of(&self.inner).skip_home_updates();
+        Shared::of(&self.inner).lanes.skip_home();
     }
 
     /// Private pages that count for [`StoreOptions::private_max`], and how many were given back so far. For tests.

@@ -121,12 +121,16 @@ impl Section {
         mut visit: impl FnMut(&Puddle, usize, u8, &[u64; 8], &[u64; 8]),
     ) -> Result<()> {
         self.find();
-        let checkpoint = shared.lock_checkpoint();
         let mut buffer: Page = [0; PAGE / 8];
         let found = self.found.iter().flatten();
-        for ((puddle, _), ranges) in self.puddles.iter().zip(found) {
-            for page in ranges.iter().flat_map(|range| range.clone().step_by(PAGE)) {
-                let home = checkpoint.home().page(puddle, page, &mut buffer)?;
+        let puddles = self.puddles.iter().zip(found);
+        let mut pages = puddles.flat_map(|((puddle, _), ranges)| {
+            let pages = ranges.iter().flat_map(|range| range.clone().step_by(PAGE));
+            pages.map(move |page| (puddle, page))
+        });
+        shared.with_home(|home| {
+            pages.try_for_each(|(puddle, page)| {
+                let home = home.page(puddle, page, &mut buffer)?;
                 guarded(|| {
                     for (at, home) in (page..).step_by(LINE).zip(home.as_chunks::<8>().0) {
                         // SAFETY: a line of a mapped puddle. The section's caller promised that no other thread changes
@@ -141,9 +145,9 @@ impl Section {
                         }
                     }
                 });
-            }
-        }
-        Ok(())
+                Ok(())
+            })
+        })
     }
 
     /// Puts the words that the section has changed into the record; not those that are there anyway because they are

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fresh::FreshRange;
-use super::log::writer::Writer;
+use super::log::writer::Log;
 use super::section::Section;
 use super::shared::state::Shared;
 use crate::opened;
@@ -13,7 +13,7 @@ use crate::opened::{PoolInner, StoreInner};
 pub(super) struct OfThread {
     pub(super) shared: Arc<Shared>,
     /// The thread's log of records.
-    pub(super) writer: Writer,
+    pub(super) log: Log,
     /// The transaction is a section: changes that nobody announces are found.
     pub(super) section: Option<Section>,
     /// Pages of fresh objects that are home already, in order of address.
@@ -26,7 +26,7 @@ impl OfThread {
     /// The thread has a part in what all commit to from now on.
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
-            writer: shared.new_writer(),
+            log: shared.new_log(),
             shared,
             section: None,
             written: Vec::new(),
@@ -46,6 +46,6 @@ impl opened::OfThread for OfThread {
     }
 
     fn leave(self: Box<Self>, _store: &Arc<StoreInner>) {
-        self.shared.give_back(self.writer);
+        self.shared.give_back(self.log);
     }
 }

@@ -1,20 +1,31 @@
-//! Home updates: committed records are brought to their home places, in the order of their stamps.
+//! Home updates: committed records are brought to their home places.
 //!
-//! One thread at a time applies records and writes lines back; it keeps the lock until its own fence is through, so
-//! that a fence always covers the write-backs of its own thread. Home bytes come from records only: the program's
-//! memory may hold what is not committed.
+//! Each log has a checkpoint, which its own thread steps while it commits. It has the lock from before the stamp of a
+//! record is drawn until its fence is through: so a fence always covers the write-backs of its own thread, and whoever
+//! takes the lock finds no record half way. Home bytes come from records only: the program's memory may hold what is
+//! not committed.
 //!
-//! Lines gather in a batch. When the batch is full, by the bytes of its records or by its lines, its lines are written
-//! back, each once, while the next batch fills. When a fence has covered the last of them, every record of the batch is
-//! home. So a line that is written again and again goes home once for megabytes of records, and what many records
-//! change that meet no line twice goes home in small batches, which a recovery has soon written.
+//! *When a record is applied.* Of two transactions that change one word the later one must be applied later. While one
+//! thread commits alone, its records wait, in their order, and are applied while the fence of a later one is under way.
+//! As soon as there are others, each record is applied before its commit returns, and so before its locks are let go.
+//! On files all threads share one log, whose records are applied in their order.
+//!
+//! *When it is home.* Lines gather in a batch. When the batch is full, by the bytes of its records or by its lines, its
+//! lines are written back, each once, while the next batch fills. When a fence has covered the last of them, every
+//! record of the batch is home. So a line that is written again and again goes home once for megabytes of records, and
+//! what many records change that meet no line twice goes home in small batches, which a recovery has soon written.
+
+use std::sync::Arc;
 
 use durum_format::record::HEADER_WORDS;
 use durum_persist::line;
 
+use super::super::log::entries::entries_at;
 use super::super::log::stamps::Stamps;
 use super::super::wide::Wide;
 use super::files::DRAIN_FENCE;
+use super::mapped::Records;
+use super::pending::{Arrived, Pending, Span};
 use super::places::Home;
 use crate::error::Result;
 use crate::fault::Guard;
@@ -27,7 +38,7 @@ const WANTED_FACTOR: usize = 32;
 /// Pages that wait in a batch are written while so many bytes are logged, or before.
 const PAGES_PACE: usize = 1 << 20;
 
-/// What the checkpointer keeps between its steps.
+/// What is kept of a log between the steps of its checkpoint.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
     home: Home,
@@ -35,13 +46,16 @@ pub(crate) struct Checkpoint {
     owed: usize,
     /// From so many on there is a step.
     step_bytes: usize,
-    /// Every record up to this stamp is applied.
+    pub(crate) pending: Pending,
+    /// On files: where pending records come from.
+    arrived: Arc<Arrived>,
+    /// The last record that was applied.
     applied: u64,
-    /// Bytes of the records of the batch.
+    /// The records of the batch, and their bytes.
+    batch: Span,
     batch_bytes: usize,
-    batch_max: usize,
-    /// The last stamp of the batch that is being written, if that is not home yet.
-    writing_to: Option<u64>,
+    /// Those of the batch that is being written.
+    writing: Span,
     /// Nothing is applied any more: memory may be gone.
     stopped: bool,
     /// Records count as home without having been brought there.
@@ -49,35 +63,34 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    pub(crate) fn new(home: Home, batch_max: usize) -> Self {
+    pub(crate) fn new(home: Home, arrived: Arc<Arrived>) -> Self {
         Self {
             home,
             owed: 0,
             step_bytes: STEP_BYTES,
+            pending: Pending::default(),
+            arrived,
             applied: 0,
+            batch: Span::default(),
             batch_bytes: 0,
-            batch_max,
-            writing_to: None,
+            writing: Span::default(),
             stopped: false,
             skips_home: false,
         }
     }
 
     /// A commit logs `bytes`: whether it is to make a step, and for how many bytes. Then it calls
-    /// [`Checkpoint::write_back`] and [`Checkpoint::advance`], fences, and calls [`Checkpoint::fenced`], before it lets
-    /// go of the lock.
-    ///
-    /// Only where the commit's fence covers home places too; on files a step would cost a sync of its own.
+    /// [`Checkpoint::write_back`] before its fence, and [`Checkpoint::fenced`] behind it.
     #[inline(always)]
     pub(crate) fn is_due_after(&mut self, bytes: usize) -> Option<usize> {
         self.owed += bytes;
-        if self.owed < self.step_bytes || self.stopped || !self.home.is_mapped() {
-            return None;
+        match self.owed < self.step_bytes || self.stopped {
+            true => None,
+            false => Some(std::mem::take(&mut self.owed)),
         }
-        Some(std::mem::take(&mut self.owed))
     }
 
-    /// The first part of a step: writes lines back, so that all of a batch are when a third of the next one has come.
+    /// Writes lines back, so that all of a batch are when a third of the next one has come.
     #[inline(never)]
     pub(crate) fn write_back(&mut self, stamps: &Stamps, bytes: usize) {
         let batch = self.fill(stamps) * 3;
@@ -85,12 +98,12 @@ impl Checkpoint {
             && !home.is_written()
         {
             // ORDER: durable with the caller's fence, before their records count as home.
-            home.write_back_up_to(home.writing() * (batch + bytes) / self.batch_max);
+            home.write_back_up_to(home.writing() * (batch + bytes) / stamps.batch_max());
             home.write_pages(1 + home.leaving() * 3 * bytes / PAGES_PACE);
         }
     }
 
-    /// How full the batch is: as many bytes of `batch_max`.
+    /// How full the batch is: as many bytes of [`Stamps::batch_max`].
     #[inline]
     fn fill(&self, stamps: &Stamps) -> usize {
         let fill = self.home.fill(self.batch_bytes);
@@ -100,20 +113,34 @@ impl Checkpoint {
         }
     }
 
-    /// The second part: applies twice as much as was logged.
-    #[inline(never)]
-    pub(crate) fn advance(&mut self, stamps: &Stamps, bytes: usize) {
-        self.apply(stamps, 2 * bytes);
+    /// After the caller's fence: whether the batch that was being written is home now.
+    #[inline(always)]
+    pub(crate) fn fenced(&mut self) -> bool {
+        let is_home = !self.writing.is_empty() && self.home.is_written();
+        if is_home {
+            self.writing = Span::default();
+        }
+        is_home
     }
 
-    /// After the caller's fence: a batch whose lines are all written back is home.
-    #[inline(always)]
-    pub(crate) fn fenced(&mut self, stamps: &Stamps) {
-        if self.home.is_written()
-            && let Some(to) = self.writing_to.take()
-        {
-            stamps.is_home(to);
-        }
+    /// The first record here that is not home, if there is one.
+    pub(crate) fn first_not_home(&self) -> Option<u64> {
+        let spans = [self.writing, self.batch].into_iter();
+        spans
+            .filter_map(Span::first)
+            .chain(self.pending.first())
+            .next()
+    }
+
+    /// For the one log of a store on files: every record up to this one is home.
+    pub(crate) fn home_up_to(&self) -> u64 {
+        let not_home = [self.writing, self.batch].into_iter().find_map(Span::first);
+        not_home.map_or(self.applied, |first| first - 1)
+    }
+
+    /// The last record that was applied.
+    pub(crate) fn applied(&self) -> u64 {
+        self.applied
     }
 
     /// Brings home everything that can be, durably. After an error nothing counts as home any more, whatever succeeds
@@ -123,27 +150,24 @@ impl Checkpoint {
             return Ok(());
         }
         let result = self.write_fully(stamps);
-        self.settle(stamps, result)
+        self.settle(result)
     }
 
-    fn settle(&mut self, stamps: &Stamps, result: Result<()>) -> Result<()> {
+    fn settle(&mut self, result: Result<()>) -> Result<()> {
         match &result {
-            Ok(()) => self.fenced(stamps),
+            Ok(()) => _ = self.fenced(),
             // What was to be written home may be there or not, and is not written again.
-            Err(_) => {
-                self.stopped = true;
-                self.writing_to = None;
-            }
+            Err(_) => self.stopped = true,
         }
         result
     }
 
     fn write_fully(&mut self, stamps: &Stamps) -> Result<()> {
         loop {
-            self.apply(stamps, usize::MAX);
+            self.apply(stamps, false);
             // Also what this has turned.
             self.home.write()?;
-            if self.batch_bytes == 0 && self.home.is_batch_empty() {
+            if self.batch.is_empty() && self.home.is_batch_empty() {
                 break;
             }
             // What the fence covers is all of both batches then.
@@ -153,21 +177,35 @@ impl Checkpoint {
         self.home.fence()
     }
 
-    /// Applies every record that is durable, however much that is: what home holds then, here and not yet on the media,
-    /// is what was committed.
-    pub(crate) fn apply_all(&mut self, stamps: &Stamps) {
-        if !self.stopped {
-            let streamed = self.home.streamed();
-            let batch_max = std::mem::replace(&mut self.batch_max, usize::MAX);
-            self.apply(stamps, usize::MAX);
-            self.batch_max = batch_max;
-            self.home.write_waiting();
-            if self.home.streamed() != streamed {
-                // ORDER: durable before another thread's commit finds these records home. No batch names these places,
-                // and its fence would not cover them.
-                line::fence(DRAIN_FENCE);
-            }
+    /// Applies every record that is durable, however much that is, while others commit: what home holds then, here and
+    /// not yet on the media, is what was committed.
+    pub(crate) fn apply_all(&mut self) {
+        self.apply_and_settle(|_| false);
+    }
+
+    /// Applies what a commit has made durable while others commit.
+    #[inline]
+    pub(crate) fn apply_among_others(&mut self, stamps: &Stamps) {
+        self.apply_and_settle(|this| this.fill(stamps) >= stamps.batch_max());
+    }
+
+    #[inline(always)]
+    fn apply_and_settle(&mut self, is_full: impl Fn(&Self) -> bool) {
+        let streamed = self.home.streamed();
+        self.apply_by(is_full, false);
+        self.home.write_waiting();
+        if self.home.streamed() != streamed {
+            // ORDER: durable before another thread finds these records home. No batch names these places, and its fence
+            // would not cover them.
+            line::fence(DRAIN_FENCE);
         }
+    }
+
+    /// Applies what is pending, and begins batches where one is full. With `is_alone` no other thread commits, and a
+    /// fence of this one follows.
+    #[inline]
+    pub(crate) fn apply(&mut self, stamps: &Stamps, is_alone: bool) {
+        self.apply_by(|this| this.fill(stamps) >= stamps.batch_max(), is_alone);
     }
 
     pub(crate) fn home(&self) -> &Home {
@@ -179,23 +217,21 @@ impl Checkpoint {
         if self.stopped {
             return Ok(());
         }
-        self.apply(stamps, usize::MAX);
-        if self.writing_to.is_none() {
+        self.apply(stamps, false);
+        if self.writing.is_empty() {
             self.next_batch();
         }
         let result = self.home.write().and_then(|()| {
             // ORDER: home places are durable before their records count as home.
             self.home.fence()
         });
-        self.settle(stamps, result)
+        self.settle(result)
     }
 
     /// Merges what is durable into the batch; whether that is full.
     pub(crate) fn is_due(&mut self, stamps: &Stamps) -> bool {
-        if !self.stopped {
-            self.apply(stamps, usize::MAX);
-        }
-        self.writing_to.is_some()
+        self.apply(stamps, false);
+        !self.writing.is_empty()
     }
 
     /// Whether a snapshot may show what home holds.
@@ -218,38 +254,78 @@ impl Checkpoint {
         debug_assert!(self.home.is_written(), "no line is forgotten");
         self.home.next_batch();
         self.batch_bytes = 0;
-        self.writing_to = Some(self.applied);
+        self.writing.join(std::mem::take(&mut self.batch));
     }
 
-    fn apply(&mut self, stamps: &Stamps, bytes: usize) {
+    #[inline(always)]
+    fn apply_by(&mut self, is_full: impl Fn(&Self) -> bool, is_alone: bool) {
         match Wide::find().filter(|_| !line::is_recorded()) {
-            Some(wide) => wide.run(|| self.apply_by(stamps, bytes, Some(wide))),
-            None => self.apply_by(stamps, bytes, None),
+            Some(wide) => wide.run(|| self.apply_with(is_full, Some(wide), is_alone)),
+            None => self.apply_with(is_full, None, is_alone),
         }
     }
 
     #[inline(always)]
-    fn apply_by(&mut self, stamps: &Stamps, mut bytes: usize, wide: Option<Wide>) {
+    fn apply_with(&mut self, is_full: impl Fn(&Self) -> bool, wide: Option<Wide>, is_alone: bool) {
         let _guard = Guard::new();
-        while bytes > 0 {
-            if self.fill(stamps) >= self.batch_max {
-                if self.writing_to.is_some() {
-                    return;
-                }
-                self.next_batch();
-            }
-            let Some(record) = stamps.durable_record(self.applied + 1) else {
-                return;
-            };
-            stamps.prefetch(self.applied + 2);
-            let size = (HEADER_WORDS + record.len()) * 8;
-            if !self.skips_home {
-                self.home.apply(record, wide);
-            }
-            self.applied += 1;
-            stamps.was_applied(self.applied);
-            self.batch_bytes += size;
-            bytes = bytes.saturating_sub(size);
+        if self.stopped {
+            return self.pending.clear();
         }
+        if !self.home.is_mapped() {
+            self.arrived.move_to(&mut self.pending);
+        }
+        if !self.pending.span.is_empty() {
+            self.turn(&is_full);
+            if !self.skips_home {
+                let records = Records {
+                    entries: self.pending.entries(),
+                    in_log: self.pending.in_log,
+                    is_alone,
+                };
+                self.home.apply(records, wide);
+            }
+            self.were_applied(self.pending.span, self.pending.bytes);
+            self.pending.clear_words();
+        }
+        while let Some((stamp, address)) = self.pending.logged.front().copied() {
+            // What is written to files is bounded by a batch; of mapped places a batch takes what comes.
+            if !self.turn(&is_full) && !self.home.is_mapped() {
+                return;
+            }
+            // SAFETY: a record that is not home, so its segment is not written again.
+            let entries = unsafe { entries_at(address) };
+            if !self.skips_home {
+                let records = Records {
+                    entries,
+                    in_log: entries.as_ptr().expose_provenance(),
+                    is_alone,
+                };
+                self.home.apply(records, wide);
+            }
+            let mut span = Span::default();
+            span.add(stamp);
+            self.were_applied(span, (HEADER_WORDS + entries.len()) * 8);
+            self.pending.logged.pop_front();
+        }
+    }
+
+    #[inline(always)]
+    fn were_applied(&mut self, records: Span, bytes: usize) {
+        self.batch.join(records);
+        self.batch_bytes += bytes;
+        self.applied = records.last();
+    }
+
+    /// Begins a batch if this one is full. False: the one before is not home.
+    #[inline(always)]
+    fn turn(&mut self, is_full: &impl Fn(&Self) -> bool) -> bool {
+        if !is_full(self) {
+            return true;
+        }
+        let is_home = self.writing.is_empty();
+        if is_home {
+            self.next_batch();
+        }
+        is_home
     }
 }

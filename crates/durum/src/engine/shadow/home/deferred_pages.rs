@@ -73,11 +73,10 @@ impl DeferredPages {
         self.leaving.len()
     }
 
-    /// A record copies `bytes`, in the log, to the page with this number.
-    pub(crate) fn insert(&mut self, page: usize, bytes: &[u8]) {
-        debug_assert!(bytes.len() == PAGE);
+    /// A record copies what begins at `source`, in the log, to the page with this number.
+    pub(crate) fn insert(&mut self, page: usize, source: usize) {
         let contents = Contents {
-            source: bytes.as_ptr().expose_provenance(),
+            source,
             batch: self.batch,
         };
         let before = self.pages.insert(page, contents);

@@ -19,8 +19,26 @@ const KEEP_LINE: Site = Site("snapshot: keep a line that a record is about to ch
 const KEEP_COPY: Site = Site("snapshot: keep what a copy is about to change at home");
 /// Lines of a full batch: each may be a page of its own, which costs a recovery a page fault.
 const LINES_MAX: usize = 2048;
-/// From this many bytes on a copy goes home by non-temporal stores.
+/// From this many bytes on a copy goes home by non-temporal stores; where others commit it takes a fence of its own.
 const STREAM_MIN: usize = 512;
+const STREAM_AMONG_OTHERS_MIN: usize = 16 << 10;
+
+/// What records of a log change, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Records<'r> {
+    pub(super) entries: &'r [u64],
+    /// Where they lie in the log, as far as they copy whole pages.
+    pub(super) in_log: usize,
+    /// No other thread commits.
+    pub(super) is_alone: bool,
+}
+
+impl Records<'_> {
+    /// Where these bytes of the entries lie in the log.
+    fn place_of(&self, bytes: &[u8]) -> usize {
+        self.in_log + (bytes.as_ptr().addr() - self.entries.as_ptr().addr())
+    }
+}
 
 /// Every puddle is mapped a second time, shared with its file.
 #[derive(Debug)]
@@ -63,11 +81,6 @@ impl Mapped {
         self.is_shown = is_shown;
     }
 
-    #[inline(always)]
-    pub(super) fn offset(&self) -> usize {
-        self.offset
-    }
-
     pub(super) fn is_batch_empty(&self) -> bool {
         self.batch.is_empty() && self.waiting.is_batch_empty()
     }
@@ -92,7 +105,9 @@ impl Mapped {
 
     /// Durable with the caller's fence.
     pub(super) fn write_waiting(&mut self) {
-        self.streamed += self.waiting.write_all(self.offset);
+        if !self.waiting.is_empty() {
+            self.streamed += self.waiting.write_all(self.offset);
+        }
     }
 
     pub(super) fn note_all(&self) {
@@ -144,14 +159,15 @@ impl Mapped {
         self.next = end;
     }
 
-    /// Makes the changes of a record, and adds their lines to the batch.
+    /// Makes the changes of records, and adds their lines to the batch.
     #[inline(always)]
-    pub(super) fn apply(&mut self, record: &[u64]) {
+    pub(super) fn apply(&mut self, records: Records<'_>) {
         let offset = self.offset;
         // SAFETY: words and bytes of a line that a transaction changed, in the home mapping of its puddle, which stays
-        // until all its records are home. Only the holder of the checkpoint's lock writes there.
+        // until all its records are home. Nobody else writes these: who does has the locks of the transaction that
+        // changed them last.
         self.apply_by(
-            record,
+            records,
             |home, mask, words| unsafe {
                 match recorder::leaves_out(RECORDS_ONLY) {
                     true => line::copy(home.cast(), home.cast::<u8>().sub(offset), line::LINE),
@@ -164,11 +180,11 @@ impl Mapped {
 
     /// The same by whole lines. Not where somebody records stores.
     #[inline(always)]
-    pub(super) fn apply_wide(&mut self, record: &[u64], wide: Wide) {
+    pub(super) fn apply_wide(&mut self, records: Records<'_>, wide: Wide) {
         // SAFETY: words and bytes of a changed line in the home mapping, which stays until all its records are home.
-        // Only the holder of the checkpoint's lock writes there; aligned words are stored at once.
+        // Nobody else writes these; aligned words are stored at once.
         self.apply_by(
-            record,
+            records,
             |home, mask, words| unsafe { wide.store_words(home, mask, words) },
             |home, bytes| unsafe { wide.store_part(home, bytes) },
         );
@@ -177,11 +193,11 @@ impl Mapped {
     #[inline(always)]
     fn apply_by(
         &mut self,
-        record: &[u64],
+        records: Records<'_>,
         store: impl Fn(*mut u64, u8, &[u64]),
         store_part: impl Fn(*mut u8, &[u8]),
     ) {
-        let mut entries = Entries::new(record);
+        let mut entries = Entries::new(records.entries);
         loop {
             if cfg!(target_endian = "little")
                 && let Some((address, mask, words)) = entries.next_store()
@@ -194,8 +210,8 @@ impl Mapped {
             if let Some((operation, address, bits)) = entries.next_bits() {
                 self.before_change(address as usize);
                 let home = (address as usize + self.offset) as *mut u64;
-                // SAFETY: a word of the home mapping, where only the holder of the checkpoint's lock writes.
-                unsafe { line::store_u64(home, operation.apply(home.read(), bits)) };
+                // SAFETY: a word of the home mapping. Others change other bits of it.
+                unsafe { change_bits(home, operation, bits, records.is_alone) };
                 self.batch.insert(address as usize / line::LINE);
                 continue;
             }
@@ -206,7 +222,7 @@ impl Mapped {
                 continue;
             }
             match entries.next() {
-                Some(Ok(change)) => self.change(&change),
+                Some(Ok(change)) => self.change(&change, &records),
                 // Records were made in this process; they are checked where they are read after a crash.
                 Some(Err(_)) => {}
                 None => return,
@@ -215,7 +231,7 @@ impl Mapped {
     }
 
     #[inline(never)]
-    fn change(&mut self, change: &Change<'_>) {
+    fn change(&mut self, change: &Change<'_>, records: &Records<'_>) {
         match *change {
             Change::Words {
                 operation,
@@ -225,11 +241,11 @@ impl Mapped {
             } => {
                 self.before_change(address as usize);
                 let home = (address as usize + self.offset) as *mut u64;
-                // SAFETY: words of the home mapping, where only the holder of the checkpoint's lock writes.
-                unsafe { change_words(home, operation, mask, words) };
+                // SAFETY: words of the home mapping. Of what they hold others change other bits.
+                unsafe { change_words(home, operation, mask, words, records.is_alone) };
                 self.batch.insert(address as usize / line::LINE);
             }
-            Change::Copy { target, data } => self.copy(target as usize, data),
+            Change::Copy { target, data } => self.copy(target as usize, data, records),
             // Home since before the fence of the record.
             Change::Fresh { .. } => {}
         }
@@ -252,43 +268,46 @@ impl Mapped {
         }
     }
 
-    /// Pages that are copied as a whole wait, the rest goes home now.
-    fn copy(&mut self, target: usize, data: &[u8]) {
+    /// Pages that are copied as a whole wait, where nobody else commits; the rest goes home now.
+    fn copy(&mut self, target: usize, data: &[u8], records: &Records<'_>) {
         let end = target + data.len();
         let (first, last) = (target.next_multiple_of(PAGE), end & !(PAGE - 1));
-        if first >= last {
-            return self.copy_now(target, data);
+        if first >= last || !records.is_alone {
+            return self.copy_now(target, data, records.is_alone);
         }
         let (before, rest) = data.split_at(first - target);
         let (pages, behind) = rest.split_at(last - first);
-        self.copy_now(target, before);
+        self.copy_now(target, before, true);
         for (page, bytes) in (first / PAGE..).zip(pages.chunks_exact(PAGE)) {
-            self.waiting.insert(page, bytes);
+            self.waiting.insert(page, records.place_of(bytes));
         }
-        self.copy_now(last, behind);
+        self.copy_now(last, behind, true);
     }
 
-    /// A copy that fills no page.
-    fn copy_now(&mut self, target: usize, data: &[u8]) {
+    /// A copy of which nothing waits.
+    fn copy_now(&mut self, target: usize, data: &[u8], is_alone: bool) {
         if data.is_empty() {
             return;
         }
-        self.before_change_of_page(target);
-        self.before_change_of_page(target + data.len() - 1);
+        for page in target / PAGE..=(target + data.len() - 1) / PAGE {
+            self.before_change_of_page(page * PAGE);
+        }
         if self.is_shown {
             keep(target, data.len(), KEEP_COPY);
         }
         let home = (target + self.offset) as *mut u8;
-        if data.len() >= STREAM_MIN {
+        let stream_min = match is_alone {
+            true => STREAM_MIN,
+            false => STREAM_AMONG_OTHERS_MIN,
+        };
+        if data.len() >= stream_min {
             note_range(target..target + data.len());
             self.streamed += 1;
             // ORDER: durable with the next fence of this thread, before these records count as home.
-            // SAFETY: bytes of the home mapping, where only the holder of the checkpoint's lock writes. The record lies
-            // elsewhere.
+            // SAFETY: bytes of the home mapping that nobody else writes. The record lies elsewhere.
             return unsafe { line::copy_streaming(home, data.as_ptr(), data.len(), HOME_WRITE) };
         }
-        // SAFETY: bytes of the home mapping, where only the holder of the checkpoint's lock writes. The record lies
-        // elsewhere.
+        // SAFETY: bytes of the home mapping that nobody else writes. The record lies elsewhere.
         unsafe { line::copy(home, data.as_ptr(), data.len()) };
         for number in target / line::LINE..(target + data.len()).div_ceil(line::LINE) {
             self.batch.insert(number);
@@ -309,16 +328,38 @@ fn keep(address: usize, len: usize, site: Site) {
 /// Changes words of the line at `home` as an entry says that is not a plain store.
 ///
 /// # Safety
-/// As for [`line::store_words`]; nobody else writes there.
-unsafe fn change_words(home: *mut u64, operation: Operation, mut mask: u8, words: &[u64]) {
+/// As for [`line::store_words`]; nobody else changes these bits.
+unsafe fn change_words(
+    home: *mut u64,
+    operation: Operation,
+    mut mask: u8,
+    words: &[u64],
+    is_alone: bool,
+) {
     for word in words {
-        let word = u64::from_le(*word);
         // SAFETY: as the caller promises.
         unsafe {
             let place = home.add(mask.trailing_zeros() as usize);
-            line::store_u64(place, operation.apply(place.read(), word));
+            change_bits(place, operation, u64::from_le(*word), is_alone);
         }
         mask &= mask - 1;
+    }
+}
+
+/// Changes bits of a word at `home`, or all of it.
+///
+/// # Safety
+/// An aligned word that is mapped. Nobody else changes these bits; nor others of the word, if `is_alone`.
+#[inline(always)]
+unsafe fn change_bits(home: *mut u64, operation: Operation, bits: u64, is_alone: bool) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match operation {
+            _ if is_alone => line::store_u64(home, operation.apply(home.read(), bits)),
+            Operation::Store => line::store_u64(home, bits),
+            Operation::SetBits => _ = line::fetch_or_u64(home, bits),
+            Operation::ClearBits => _ = line::fetch_and_u64(home, !bits),
+        }
     }
 }
 

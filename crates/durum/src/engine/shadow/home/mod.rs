@@ -5,4 +5,5 @@ pub(super) mod deferred_pages;
 pub(super) mod files;
 mod line_set;
 pub(super) mod mapped;
+pub(super) mod pending;
 pub(super) mod places;

@@ -4,10 +4,11 @@
 
 use durum_format::record::Entries;
 use durum_persist::line;
+use zerocopy::IntoBytes;
 
 use super::super::wide::Wide;
 use super::files::{DRAIN_FENCE, Files, Page};
-use super::mapped::Mapped;
+use super::mapped::{Mapped, Records};
 use crate::alloc::Puddle;
 use crate::error::Result;
 use crate::fault::guarded;
@@ -22,15 +23,15 @@ pub(crate) enum Home {
 }
 
 impl Home {
-    /// Makes the changes of a record, and adds their lines to the batch; by whole lines where `wide` says that this is
+    /// Makes the changes of records, and adds their lines to the batch; by whole lines where `wide` says that this is
     /// possible.
     #[inline(always)]
-    pub(super) fn apply(&mut self, record: &[u64], wide: Option<Wide>) {
+    pub(super) fn apply(&mut self, records: Records<'_>, wide: Option<Wide>) {
         match (self, wide) {
-            (Self::Mapped(home), Some(wide)) => home.apply_wide(record, wide),
-            (Self::Mapped(home), None) => home.apply(record),
+            (Self::Mapped(home), Some(wide)) => home.apply_wide(records, wide),
+            (Self::Mapped(home), None) => home.apply(records),
             // Records were made in this process; they are checked where they are read after a crash.
-            (Self::Files(home), _) => Entries::new(record)
+            (Self::Files(home), _) => Entries::new(records.entries)
                 .flatten()
                 .for_each(|change| home.apply(&change)),
         }
@@ -113,8 +114,57 @@ impl Home {
         }
     }
 
-    /// What home holds of a page, given that everything committed is applied; put together in `buffer` where it is not
-    /// in one piece.
+    /// Whether a snapshot may show what home holds. Files know that themselves.
+    pub(super) fn set_shown(&mut self, is_shown: bool) {
+        if let Self::Mapped(home) = self {
+            home.set_shown(is_shown);
+        }
+    }
+
+    /// Whether the fence of a commit makes durable what was written here.
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self, Self::Mapped(_))
+    }
+}
+
+/// What home holds, for who keeps everybody from committing, given that everything committed is applied.
+#[derive(Debug)]
+pub(crate) struct HomePages<'h> {
+    /// What to add to an address to get its home, where that is mapped.
+    offset: usize,
+    /// The home of each lane.
+    homes: Vec<&'h Home>,
+}
+
+impl<'h> HomePages<'h> {
+    pub(crate) fn new(offset: usize, homes: Vec<&'h Home>) -> Self {
+        Self { offset, homes }
+    }
+
+    /// Where home is in files, those.
+    fn files(&self) -> Option<&'h Files> {
+        match self.homes[..] {
+            [Home::Files(files), ..] => Some(files),
+            _ => None,
+        }
+    }
+
+    /// Counts every page that was changed, also where that is not written back yet.
+    pub(crate) fn note_all(&self) {
+        for home in &self.homes {
+            if let Home::Mapped(home) = home {
+                home.note_all();
+            }
+        }
+    }
+
+    /// Pages whose home is not, or not durably, what was committed, in order. Where home is memory, that it is not
+    /// durable does not matter: it is read from the place where it was written.
+    pub(crate) fn pending_pages(&self) -> Vec<usize> {
+        self.files().map(Files::pending_pages).unwrap_or_default()
+    }
+
+    /// What home holds of a page, put together in `buffer` where it is not in one piece.
     ///
     /// # Errors
     /// The page could not be read: the store is poisoned.
@@ -123,66 +173,44 @@ impl Home {
         puddle: &Puddle,
         address: usize,
         buffer: &'b mut Page,
-    ) -> Result<&'b Page> {
-        match self {
-            // SAFETY: a page of the home mapping of a mapped puddle. Only the holder of the checkpoint's lock, who
-            // borrows this, changes it.
-            Self::Mapped(home) => Ok(unsafe { &*((address + home.offset()) as *const Page) }),
-            Self::Files(home) => {
-                home.read_page(puddle, address, buffer)?;
+    ) -> Result<&'b Page>
+    where
+        'h: 'b,
+    {
+        match self.files() {
+            Some(files) => {
+                files.read_page(puddle, address, buffer)?;
                 Ok(buffer)
             }
-        }
-    }
-
-    /// Whether a snapshot may show what home holds. Files know that themselves.
-    pub(super) fn set_shown(&mut self, is_shown: bool) {
-        if let Self::Mapped(home) = self {
-            home.set_shown(is_shown);
-        }
-    }
-
-    /// Counts every page that was changed, also where that is not written back yet.
-    pub(crate) fn note_all(&self) {
-        if let Self::Mapped(home) = self {
-            home.note_all();
-        }
-    }
-
-    /// Pages whose home is not, or not durably, what was committed, in order. Where home is memory, that it is not
-    /// durable does not matter: it is read from the place where it was written.
-    pub(crate) fn pending_pages(&self) -> Vec<usize> {
-        match self {
-            Self::Mapped(_) => Vec::new(),
-            Self::Files(home) => home.pending_pages(),
+            None if self.offset == 0 => {
+                guarded(|| {
+                    puddle.read_file(buffer.as_mut_bytes(), (address - puddle.address) as u64)
+                })?;
+                Ok(buffer)
+            }
+            // SAFETY: a page of the home mapping of a mapped puddle. Nobody commits, so nobody changes it.
+            None => Ok(unsafe { &*((address + self.offset) as *const Page) }),
         }
     }
 
     /// What the program would read if these pages were not private; put together in `buffer` where it is not in memory.
     ///
     /// # Errors
-    /// As for [`Home::page`].
+    /// As for [`HomePages::page`].
     pub(crate) fn bytes<'b>(
         &self,
         puddle: &Puddle,
         range: std::ops::Range<usize>,
         buffer: &'b mut [u8],
     ) -> Result<&'b [u8]> {
-        match self {
-            // SAFETY: pages of the home mapping of a mapped puddle, as in `page`.
-            Self::Mapped(home) => Ok(unsafe {
-                std::slice::from_raw_parts((range.start + home.offset()) as *const u8, range.len())
-            }),
-            Self::Files(_) => {
-                let buffer = &mut buffer[..range.len()];
-                guarded(|| puddle.read_file(buffer, (range.start - puddle.address) as u64))?;
-                Ok(buffer)
-            }
+        if self.offset == 0 {
+            let buffer = &mut buffer[..range.len()];
+            guarded(|| puddle.read_file(buffer, (range.start - puddle.address) as u64))?;
+            return Ok(buffer);
         }
-    }
-
-    /// Whether the fence of a commit makes durable what was written here.
-    pub(crate) fn is_mapped(&self) -> bool {
-        matches!(self, Self::Mapped(_))
+        // SAFETY: pages of the home mapping of a mapped puddle, as in `page`.
+        Ok(unsafe {
+            std::slice::from_raw_parts((range.start + self.offset) as *const u8, range.len())
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use durum_format::record::{Operation, push_copy, push_word};
+use durum_format::record::{HEADER_WORDS, Operation, push_copy, push_word};
 
 use crate::fault::guarded;
 
@@ -41,6 +41,19 @@ pub(crate) fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
     for piece in pieces(target..target + bytes.len()) {
         let at = piece.start - target;
         push_copy(record, piece.start as u64, &bytes[at..at + piece.len()]);
+    }
+}
+
+/// The entries of the record at this address.
+///
+/// # Safety
+/// A whole record of this process, whose segment is not written again meanwhile.
+pub(crate) unsafe fn entries_at<'r>(address: usize) -> &'r [u64] {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let head = address as *const u64;
+        let words = (u64::from_le(head.read()) >> 32) as usize / 8;
+        std::slice::from_raw_parts(head.add(HEADER_WORDS), words)
     }
 }
 

@@ -4,13 +4,13 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use durum_format::record::{Entries, HEADER_WORDS, RecordHeader, SEGMENT_SIZE};
+use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
 use durum_persist::line::LINE;
 
 use super::entries::{pieces, push_range};
 use super::recovery_cost;
 use super::segments::{Segment, Segments};
-use super::stamps::{SLOTS, Stamps};
+use super::stamps::Stamps;
 use super::stream::Stream;
 use super::writer::{Writer, write_record};
 use crate::contention;
@@ -19,9 +19,8 @@ use crate::fault::Guard;
 use crate::mapping::PAGE;
 use crate::media::Barrier;
 
-/// The most that one transaction may log, in bytes: 3 GiB. Its parts, each of nearly a segment, need a slot each before
-/// the first of them is applied.
-const TRANSACTION_MAX: u64 = SLOTS as u64 * SEGMENT_SIZE / 4 * 3;
+/// The most that one transaction may log, in bytes.
+const TRANSACTION_MAX: u64 = 3 << 30;
 /// The end of a segment is left unused if less than this fits.
 const PART_MIN: usize = 1024;
 /// From this many bytes on a range goes to the log from where it is: putting it into the record first would take as
@@ -113,7 +112,7 @@ impl Writer {
         stamps: &Stamps,
         segments: &Mutex<Segments>,
         mut take_segment: impl FnMut(usize) -> Result<Segment>,
-        draw: impl FnOnce(u64) -> Step<u64>,
+        draw: impl FnOnce(u64) -> u64,
         barrier: &mut Barrier,
     ) -> Step {
         let bytes = self.bytes() as u64;
@@ -141,7 +140,7 @@ impl Writer {
             return Err(error);
         }
         let count = parts.len();
-        let first = draw(count as u64)?;
+        let first = draw(count as u64);
         for (index, mut part) in parts.into_iter().enumerate() {
             if let Some(segment) = part.segment.take() {
                 self.write_out(barrier)?;

@@ -1,125 +1,54 @@
 //! Stamps: the order of all records of a store, and how far each step has come with them.
 //!
-//! Stamps are given without gaps, so "every record up to here" needs one number: `applied` (home holds it), `home`
-//! (home holds it durably) and `watermark` (that this is so is durable itself, so that log space up to there may be
-//! used again). A commit in flight holds up all three, because its stamp is drawn and its record is not there.
+//! Stamps are given without gaps, so "every record up to here" needs one number: `home` (home holds it durably) and
+//! `watermark` (that this is so is durable itself, so that log space up to there may be used again). A commit in flight
+//! holds up both: its log has said that it would draw ([`Lane`](super::super::shared::lanes::Lane)).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
-use durum_format::record::HEADER_WORDS;
-use durum_persist::line;
-
-/// Records that may be durable and not yet applied.
-pub(crate) const SLOTS: usize = if cfg!(test) { 1 << 6 } else { 1 << 14 };
-/// Lines of a record that are worth fetching ahead: most have no more, and of longer ones the processor fetches the
-/// others by itself.
-const PREFETCH_LINES: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Stamps {
     /// The last stamp that was given.
     drawn: CachePadded<AtomicU64>,
-    /// Stamp s, modulo the size: the address of its record once that is durable, 0 before, and again when it was
-    /// applied.
-    durable: Box<[AtomicUsize]>,
-    applied: CachePadded<AtomicU64>,
     home: CachePadded<AtomicU64>,
     watermark: CachePadded<AtomicU64>,
     /// Up to this stamp somebody would rather have records home.
     wanted: CachePadded<AtomicU64>,
-}
-
-impl Default for Stamps {
-    fn default() -> Self {
-        Self {
-            drawn: CachePadded::default(),
-            durable: (0..SLOTS).map(|_| AtomicUsize::new(0)).collect(),
-            applied: CachePadded::default(),
-            home: CachePadded::default(),
-            watermark: CachePadded::default(),
-            wanted: CachePadded::default(),
-        }
-    }
+    /// Bytes of records that make a batch of home updates of one log.
+    batch_max: CachePadded<AtomicUsize>,
 }
 
 impl Stamps {
-    /// Draws `count` stamps; the first of them. Every one has to be published, after there [is
-    /// room](Self::have_slots).
-    #[inline]
-    pub(crate) fn draw(&self, count: u64) -> u64 {
-        // ORDER (of threads): the caller still holds the locks of what it changed, so whoever changes it next draws a
-        // larger stamp.
-        self.drawn.fetch_add(count, Ordering::AcqRel) + 1
+    pub(crate) fn new(batch_max: usize) -> Self {
+        Self {
+            drawn: CachePadded::default(),
+            home: CachePadded::default(),
+            watermark: CachePadded::default(),
+            wanted: CachePadded::default(),
+            batch_max: CachePadded::new(AtomicUsize::new(batch_max)),
+        }
     }
 
-    /// The same for one stamp, where nobody else draws; `None`: there is no room.
+    /// Draws `count` stamps; the first of them. With `is_alone` nobody else draws.
     #[inline(always)]
-    pub(crate) fn draw_alone(&self) -> Option<u64> {
-        let stamp = self.drawn.load(Ordering::Relaxed) + 1;
-        if !self.have_slots(stamp + 1) {
-            return None;
-        }
-        self.drawn.store(stamp, Ordering::Release);
-        Some(stamp)
-    }
-
-    /// Whether there are slots for stamps before `end`.
-    #[inline]
-    pub(crate) fn have_slots(&self, end: u64) -> bool {
-        end - self.applied.load(Ordering::Acquire) <= SLOTS as u64
-    }
-
-    /// The record with this stamp is durable; it lies at `address`.
-    #[inline]
-    pub(crate) fn publish(&self, stamp: u64, address: usize) {
-        self.durable[stamp as usize % SLOTS].store(address, Ordering::Release);
-    }
-
-    /// The entries of the record with this stamp, if it is durable.
-    #[inline]
-    pub(crate) fn durable_record(&self, stamp: u64) -> Option<&[u64]> {
-        let address = self.durable[stamp as usize % SLOTS].load(Ordering::Acquire);
-        if address == 0 {
-            return None;
-        }
-        // SAFETY: a record that was published and not yet applied; its segment is not written again before it is home.
-        unsafe {
-            let head = address as *const u64;
-            let words = (u64::from_le(head.read()) >> 32) as usize / 8;
-            Some(std::slice::from_raw_parts(head.add(HEADER_WORDS), words))
+    pub(crate) fn draw(&self, count: u64, is_alone: bool) -> u64 {
+        // ORDER (of threads): the caller still holds the locks of what it changed, so whoever changes it next draws a
+        // larger stamp. And its log has said so before: whoever sees the stamp sees that.
+        match is_alone {
+            true => {
+                let before = self.drawn.load(Ordering::Relaxed);
+                self.drawn.store(before + count, Ordering::Release);
+                before + 1
+            }
+            false => self.drawn.fetch_add(count, Ordering::AcqRel) + 1,
         }
     }
 
-    /// Fetches the record that is to be applied next.
-    #[inline]
-    pub(crate) fn prefetch_next(&self) {
-        self.prefetch(self.applied.load(Ordering::Relaxed) + 1);
-    }
-
-    /// Fetches the record with this stamp, if it is to be applied. A line that was written back has left the nearest
-    /// caches: to read it takes as long as a hundred instructions.
-    #[inline]
-    pub(crate) fn prefetch(&self, stamp: u64) {
-        let address = self.durable[stamp as usize % SLOTS].load(Ordering::Relaxed);
-        for index in 0..PREFETCH_LINES {
-            line::prefetch(address + index * line::LINE);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn was_applied(&self, stamp: u64) {
-        self.durable[stamp as usize % SLOTS].store(0, Ordering::Relaxed);
-        self.applied.store(stamp, Ordering::Release);
-    }
-
-    /// The last stamp whose record was applied, as all before it.
-    pub(crate) fn applied(&self) -> u64 {
-        self.applied.load(Ordering::Acquire)
-    }
-
+    /// Every record up to this stamp is home.
     pub(crate) fn is_home(&self, stamp: u64) {
-        self.home.store(stamp, Ordering::Release);
+        self.home.fetch_max(stamp, Ordering::AcqRel);
     }
 
     /// The watermark that a new record may carry.
@@ -153,5 +82,15 @@ impl Stamps {
     /// The last stamp that was given.
     pub(crate) fn drawn(&self) -> u64 {
         self.drawn.load(Ordering::Acquire)
+    }
+
+    /// Bytes of records that make a batch of home updates of one log.
+    #[inline]
+    pub(crate) fn batch_max(&self) -> usize {
+        self.batch_max.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_batch_max(&self, bytes: usize) {
+        self.batch_max.store(bytes, Ordering::Relaxed);
     }
 }

@@ -1,11 +1,12 @@
 //! A thread's log of records.
 
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use durum_format::record::{HEADER_WORDS, RecordHeader};
 use durum_persist::{count, line};
 
+use super::super::shared::lanes::Lane;
 use super::segments::{RECORD_WRITE, Segment, Segments};
 use super::stamps::Stamps;
 use crate::contention;
@@ -18,6 +19,13 @@ use crate::spare::Spare;
 const STREAM_MIN: usize = 1024;
 /// Records begin on lines.
 const LINE: usize = line::LINE;
+
+/// A log: where its records are written, and what of them is not home.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) writer: Writer,
+    pub(crate) lane: Arc<Lane>,
+}
 
 /// The writing end of one log.
 #[derive(Debug)]
@@ -72,11 +80,6 @@ impl Writer {
             watermark: 0,
             durable_watermark: 0,
         }
-    }
-
-    /// Records that were written and are not known to be durable.
-    pub(crate) fn unpublished(&self) -> usize {
-        self.written.len()
     }
 
     /// A record was written, and is not known to be durable.
@@ -168,17 +171,17 @@ impl Writer {
 
     /// What was appended is durable.
     #[inline(always)]
-    pub(crate) fn publish(&mut self, stamps: &Stamps) {
+    pub(crate) fn fenced(&mut self, stamps: &Stamps) {
         self.fenced = true;
-        if !self.written.is_empty() {
-            for (stamp, address) in self.written.drain(..) {
-                stamps.publish(stamp, address);
-            }
-        }
         if self.watermark > self.durable_watermark {
             self.durable_watermark = self.watermark;
             stamps.watermark_is_durable(self.watermark);
         }
+    }
+
+    /// The records that were written and are known to be durable now.
+    pub(crate) fn take_written(&mut self) -> impl Iterator<Item = (u64, usize)> {
+        self.written.drain(..)
     }
 
     /// Writes the record where the cursor is, as a whole.

@@ -29,7 +29,7 @@ use durum_service::Service;
 use rustix::mm::{Advice, MremapFlags, ProtFlags};
 
 use super::super::commit::flush;
-use super::super::home::checkpoint::Checkpoint;
+use super::super::home::places::HomePages;
 use super::super::shared::state::Shared;
 use super::budget::{Budget, PrivatePages, Progress, WORD_PAGES};
 use super::puddle::OfPuddle;
@@ -163,7 +163,7 @@ impl Progress {
         // What takes time is done while the gate is open; what comes in between is little.
         flush(shared, store)?;
         if shared.group.is_some() {
-            shared.lock_checkpoint().advance_fully(&shared.stamps)?;
+            shared.write_all_home()?;
         }
         let closed = match recorder::leaves_out(GATE) {
             true => None,
@@ -185,26 +185,25 @@ impl Progress {
                 std::io::Error::other(reason),
             ));
         };
-        // The gate is closed: nobody else changes home as long as this is locked.
-        let checkpoint = shared.lock_checkpoint();
-        store.poison.check()?;
-        if goal == 0 {
-            checkpoint.home().note_all();
-        }
-        let mut look = Look {
-            checkpoint: &checkpoint,
-            service: &*store.service,
-            pending: checkpoint.home().pending_pages(),
-            buffer: &mut self.buffer,
-            held: &held,
-            given_back: 0,
-            failed: None,
-        };
-        let is_lap_over = look.go_on(budget, &mut self.cursor, |pages| {
-            pages <= goal && goal > 0 || began.elapsed() >= ROUND_MAX
-        });
-        let (given_back, failed) = (look.given_back, look.failed);
-        drop(checkpoint);
+        let (is_lap_over, given_back, failed) = shared.with_home(|home| {
+            store.poison.check()?;
+            if goal == 0 {
+                home.note_all();
+            }
+            let mut look = Look {
+                home,
+                service: &*store.service,
+                pending: home.pending_pages(),
+                buffer: &mut self.buffer,
+                held: &held,
+                given_back: 0,
+                failed: None,
+            };
+            let is_lap_over = look.go_on(budget, &mut self.cursor, |pages| {
+                pages <= goal && goal > 0 || began.elapsed() >= ROUND_MAX
+            });
+            Ok::<_, Error>((is_lap_over, look.given_back, look.failed))
+        })?;
         drop(held);
         drop(closed);
         budget.were_given_back(given_back);
@@ -229,7 +228,7 @@ fn gate_wait(shared: &Shared) -> Duration {
 /// Looks for pages to give back. The gate is closed, records are applied, and stay so.
 struct Look<'t> {
     service: &'t dyn Service,
-    checkpoint: &'t Checkpoint,
+    home: &'t HomePages<'t>,
     /// Pages with records whose home is not durable, in order (`file` domain).
     pending: Vec<usize>,
     buffer: &'t mut Vec<u8>,
@@ -300,7 +299,7 @@ impl Look<'_> {
             return Ok(());
         }
         self.buffer.resize(LARGE_PAGE, 0);
-        let home = (self.checkpoint.home()).bytes(puddle, range.clone(), self.buffer)?;
+        let home = self.home.bytes(puddle, range.clone(), self.buffer)?;
         let look = || {
             let mut equal = 0u64;
             guarded(|| {
@@ -342,7 +341,7 @@ impl Look<'_> {
         let start = puddle.address + unit * LARGE_PAGE;
         let range = start..start + LARGE_PAGE;
         self.buffer.resize(LARGE_PAGE, 0);
-        let home = (self.checkpoint.home()).bytes(puddle, range.clone(), self.buffer)?;
+        let home = self.home.bytes(puddle, range.clone(), self.buffer)?;
         let failed = |error| Error::system("mapping pages of a puddle again", error);
         // No descriptor is kept of a file that is only mapped.
         let file = match puddle.file() {

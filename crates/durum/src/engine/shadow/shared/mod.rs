@@ -5,5 +5,6 @@ mod checkpointer;
 mod coalesce;
 mod flusher;
 pub(super) mod group;
+pub(super) mod lanes;
 pub(super) mod queue;
 pub(super) mod state;

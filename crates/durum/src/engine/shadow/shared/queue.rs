@@ -29,7 +29,7 @@ use crossbeam_utils::CachePadded;
 use durum_format::record::HEADER_WORDS;
 use durum_persist::{Site, record as recorder};
 
-use super::super::log::writer::Writer;
+use super::super::log::writer::{Log, Writer};
 use super::coalesce::LastEntries;
 use super::flusher::{FlushIfDue, Flusher};
 use crate::contention;
@@ -83,7 +83,7 @@ pub(crate) struct Queue {
     window: Duration,
     /// The flusher writes what has waited so long: half of the window is for itself and the scheduler.
     half: Duration,
-    writer: Mutex<Option<Writer>>,
+    log: Mutex<Option<Log>>,
 }
 
 /// The right to write the queue, and when its oldest entry was put there. Entries that were not written go back.
@@ -111,7 +111,7 @@ impl Queue {
             written: Condvar::new(),
             window,
             half: (window / 2).max(HALF_MIN),
-            writer: Mutex::new(None),
+            log: Mutex::new(None),
         }
     }
 
@@ -311,8 +311,8 @@ impl Queue {
     }
 
     /// The log that the queue goes to when no durable commit takes it. Locked while one waits for the queue.
-    pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Option<Writer>> {
-        locked(&self.writer)
+    pub(crate) fn lock_log(&self) -> MutexGuard<'_, Option<Log>> {
+        locked(&self.log)
     }
 
     /// How long the oldest entry has waited at `now`, if one waits. Where none has for some time, the flusher is told

@@ -3,26 +3,26 @@
 //!
 //! The parts know nothing of each other, nor of this.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crossbeam_utils::CachePadded;
 use durum_format::record::{RingSalt, watermark_offset, watermark_words};
 use durum_persist::{Site, line};
 
-use super::super::biased_lock::{BiasedLock, Held};
 use super::super::home::checkpoint::Checkpoint;
 use super::super::home::files::Files;
 use super::super::home::mapped::Mapped;
-use super::super::home::places::Home;
+use super::super::home::pending::Arrived;
+use super::super::home::places::{Home, HomePages};
 use super::super::log::segments::{Segment, Segments};
-use super::super::log::stamps::{SLOTS, Stamps};
-use super::super::log::writer::Writer;
+use super::super::log::stamps::Stamps;
+use super::super::log::writer::{Log, Writer};
 use super::super::pages::budget::Budget;
 use super::super::pages::puddle::LastStamp;
 use super::background::Next;
 use super::checkpointer::{Checkpointer, FILE_BATCH_BYTES};
 use super::group::Group;
+use super::lanes::Lanes;
 use super::queue::Queue;
 use crate::asymmetric::Bias;
 use crate::contention;
@@ -31,13 +31,11 @@ use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::opened::StoreInner;
 use crate::poison::Poison;
+use crate::primitive::locked;
 
 pub(crate) const WATERMARK_WRITE: Site = Site("shadow.checkpoint: write back the watermark slot");
 pub(crate) const WATERMARK_FENCE: Site = Site("shadow.checkpoint: fence after the watermark slot");
 
-/// With more records than this a thread that has not published them draws no further stamp: a transaction may take all
-/// other slots.
-pub(crate) const UNPUBLISHED_MAX: usize = SLOTS / 4 - 1;
 /// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it
 /// again.
 const LOG_BYTES: u64 = 2 << 20;
@@ -59,11 +57,13 @@ pub(crate) struct Shared {
     /// Up to this stamp records may be about any place: about space that was freed before their stamp was drawn, or
     /// that was free all the time.
     any_place: AtomicU64,
-    pub(crate) checkpoint: CachePadded<BiasedLock<Checkpoint>>,
+    pub(crate) lanes: Lanes,
+    /// On files: records that are durable, for who works on the checkpoint of the one lane.
+    pub(crate) arrived: Arc<Arrived>,
     segments: Mutex<Segments>,
     next_log: AtomicU32,
     /// The slot that the next watermark goes to.
-    slot: AtomicUsize,
+    slot: Mutex<usize>,
     /// What to add to an address to get its home, where that is mapped.
     pub(crate) home_offset: usize,
     /// The store's.
@@ -106,22 +106,18 @@ impl Shared {
         let home_offset = (!store.private).then_some(store.info.space_size as usize);
         let options = &store.options;
         let log_max = options.log_max;
-        let checkpoint = match home_offset {
-            Some(offset) => {
-                let batch_max = (log_max as usize / 8).clamp(BATCH_BYTES_MIN, BATCH_BYTES);
-                let waiting_max = WAITING_BYTES.min(log_max as usize / 4);
-                let home = Mapped::new(offset, batch_max, waiting_max);
-                Checkpoint::new(Home::Mapped(home), batch_max)
-            }
-            None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
+        let batch_max = match home_offset {
+            Some(_) => (log_max as usize / 8).clamp(BATCH_BYTES_MIN, BATCH_BYTES),
+            None => FILE_BATCH_BYTES,
         };
         Self {
-            stamps: Stamps::default(),
+            stamps: Stamps::new(batch_max),
             any_place: AtomicU64::new(0),
-            checkpoint: CachePadded::new(BiasedLock::new(checkpoint)),
+            lanes: Lanes::new(batch_max),
+            arrived: Arc::default(),
             segments: Mutex::default(),
             next_log: AtomicU32::new(1),
-            slot: AtomicUsize::new(0),
+            slot: Mutex::new(0),
             home_offset: home_offset.unwrap_or(0),
             poison: store.poison.clone(),
             log_max,
@@ -132,44 +128,44 @@ impl Shared {
         }
     }
 
-    /// The writing end of a new log, for a thread that has a part in what all commit to from now on.
+    /// A new log, for a thread that has a part in what all commit to from now on.
+    pub(crate) fn new_log(&self) -> Log {
+        let new = |home| Checkpoint::new(home, self.arrived.clone());
+        let lane = match self.group {
+            None => {
+                let batch_max = self.lanes.batch_max();
+                let waiting_max = WAITING_BYTES.min(self.log_max as usize / 4);
+                let home = Mapped::new(self.home_offset, batch_max, waiting_max);
+                self.lanes.join(|| new(Home::Mapped(home)), &self.stamps)
+            }
+            Some(_) => {
+                let checkpoint = || new(Home::Files(Files::default()));
+                self.lanes.share(checkpoint)
+            }
+        };
+        Log {
+            writer: self.new_writer(),
+            lane,
+        }
+    }
+
+    /// The writing end of the log of a store on files.
     pub(crate) fn new_writer(&self) -> Writer {
-        self.checkpoint.join(self.group.is_none());
         Writer::new(self.next_log.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The thread ends: its segment goes to others.
-    pub(crate) fn give_back(&self, mut writer: Writer) {
-        writer.exchange_segment(&self.segments, None);
-        self.checkpoint.leave();
-    }
-
-    /// Draws `count` stamps; the first of them. Every one has to be published. An error has poisoned the store.
-    #[inline]
-    pub(crate) fn draw(&self, count: u64) -> Step<u64> {
-        let first = self.stamps.draw(count);
-        if !self.stamps.have_slots(first + count) {
-            self.wait_for_slots(first + count)?;
+    pub(crate) fn give_back(&self, mut log: Log) {
+        log.writer.exchange_segment(&self.segments, None);
+        match self.group {
+            None => self.lanes.leave(log.lane, &self.stamps),
+            Some(_) => self.lanes.leave_shared(),
         }
-        Ok(first)
     }
 
-    /// What lets a thread alone commit, and keeps others from the checkpoint meanwhile.
+    /// What lets a thread alone commit.
     pub(crate) fn bias(&self) -> &Bias {
-        self.checkpoint.bias()
-    }
-
-    /// Others have committed so much that the records could not be told apart: helps until there is room.
-    #[cold]
-    fn wait_for_slots(&self, end: u64) -> Result<()> {
-        while !self.stamps.have_slots(end) {
-            self.poison.check()?;
-            match self.checkpoint.try_among_others() {
-                Some(mut checkpoint) => checkpoint.advance_fully(&self.stamps)?,
-                None => std::thread::yield_now(),
-            }
-        }
-        Ok(())
+        self.lanes.bias()
     }
 
     /// The records that were drawn so far may be about any place.
@@ -188,11 +184,6 @@ impl Shared {
             true => None,
             false => Some(self.any_place.load(Ordering::Acquire)),
         }
-    }
-
-    /// The checkpoint, for others, if nobody works on it.
-    pub(crate) fn try_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
-        self.checkpoint.try_lock()
     }
 
     /// Sees to it that there is log space. Without room the first commit reports it.
@@ -255,47 +246,71 @@ impl Shared {
         }
     }
 
-    /// The checkpointer's step on the `file` domain: brings a batch home, or as much as there is.
+    /// The checkpointer's step: on the `file` domain brings a batch home, or as much as there is.
     pub(crate) fn bring_batch_home(&self) -> Result<()> {
-        self.lock_checkpoint().advance_batch(&self.stamps)
+        match self.lanes.shared() {
+            None => self.lanes.bring_home(&self.stamps),
+            Some(lane) => {
+                let mut checkpoint = lane.checkpoint.lock();
+                let result = checkpoint.advance_batch(&self.stamps);
+                self.stamps.is_home(checkpoint.home_up_to());
+                result
+            }
+        }
     }
 
-    /// On the `file` domain: brings records home when enough have gathered that a sync of the files is worth it.
+    /// On the `file` domain: brings records home when enough have gathered that a sync of the files is worth it, and
+    /// nobody does so.
     pub(crate) fn bring_home_if_due(&self) -> Result<()> {
-        let Some(mut checkpoint) = self.try_checkpoint() else {
+        let lane = self.lanes.shared();
+        let Some(mut checkpoint) = lane.as_ref().and_then(|lane| lane.checkpoint.try_lock()) else {
             return Ok(());
         };
         match checkpoint.is_due(&self.stamps) {
-            true => checkpoint.advance_fully(&self.stamps),
+            true => self.write_home(&mut checkpoint),
             false => Ok(()),
+        }
+    }
+
+    /// On the `file` domain: brings every record home that can be.
+    fn write_home(&self, checkpoint: &mut Checkpoint) -> Result<()> {
+        let result = checkpoint.advance_fully(&self.stamps);
+        self.stamps.is_home(checkpoint.home_up_to());
+        result
+    }
+
+    /// Brings every record home that can be. The media need not know.
+    pub(crate) fn write_all_home(&self) -> Result<()> {
+        match self.lanes.shared() {
+            None => self.lanes.bring_home(&self.stamps),
+            Some(lane) => self.write_home(&mut lane.checkpoint.lock()),
         }
     }
 
     /// Brings home every record that can be, and makes that known on the media. For when no record will carry the
     /// watermark in time.
     pub(crate) fn bring_home(&self) -> Result<()> {
-        let mut checkpoint = self.lock_checkpoint();
-        checkpoint.advance_fully(&self.stamps)?;
+        self.write_all_home()?;
         self.poison.check()?;
+        let mut slot = locked(&self.slot);
         let home = self.stamps.home();
-        if self.stamps.watermark() < home {
-            self.write_watermark(home)?;
+        match self.stamps.watermark() < home {
+            true => self.write_watermark(home, &mut slot),
+            false => Ok(()),
         }
-        Ok(())
     }
 
-    /// Under the checkpoint's lock.
-    fn write_watermark(&self, watermark: u64) -> Result<()> {
+    fn write_watermark(&self, watermark: u64, slot: &mut usize) -> Result<()> {
         let Some(puddle) = self.lock_segments().first_puddle() else {
             return Ok(());
         };
-        let slot = self.slot.fetch_add(1, Ordering::Relaxed);
-        let offset = watermark_offset(puddle.size as u64, slot);
+        *slot = slot.wrapping_add(1);
+        let offset = watermark_offset(puddle.size as u64, *slot);
         let words = watermark_words(watermark, &RingSalt::new(puddle.uuid), offset);
         let address = puddle.address + offset as usize;
         let mut barrier = Barrier::default();
         guarded(|| {
-            // SAFETY: a slot of a mapped puddle, which the holder of the checkpoint's lock writes only.
+            // SAFETY: a slot of a mapped puddle, which only the holder of `slot` writes.
             unsafe { line::copy(address as *mut u8, words.as_ptr().cast(), 16) };
             barrier.write_back(&puddle, address, 16, WATERMARK_WRITE)
         })?;
@@ -310,7 +325,7 @@ impl Shared {
     fn kept_bytes(&self) -> u64 {
         match self.group {
             Some(_) => FILE_LOG_BYTES,
-            None => (LOG_BYTES * u64::from(self.checkpoint.members())).max(KEPT_BYTES),
+            None => (LOG_BYTES * u64::from(self.lanes.members())).max(KEPT_BYTES),
         }
     }
 
@@ -319,21 +334,26 @@ impl Shared {
         let target = self.stamps.drawn();
         loop {
             store.poison.check()?;
-            self.lock_checkpoint().apply_all(&self.stamps);
-            if self.stamps.applied() >= target {
+            let mut applied = 0;
+            self.lanes.visit(|mut checkpoint| {
+                checkpoint.apply_all();
+                applied = checkpoint.applied();
+            });
+            // Who draws for a lane of its own holds its checkpoint until the record is there.
+            if self.group.is_none() || applied >= target {
                 return Ok(());
             }
-            // A record is not published although its commit is over: it has failed, and the poison is on its way.
+            // A record has not arrived although its commit is over: it has failed, and the poison is on its way.
             std::thread::yield_now();
         }
     }
 
-    pub(crate) fn lock_checkpoint(&self) -> Held<'_, Checkpoint> {
-        self.checkpoint.lock()
-    }
-
-    pub(crate) fn skip_home_updates(&self) {
-        self.lock_checkpoint().skip_home();
+    /// Has `work` look at home while nobody commits.
+    pub(crate) fn with_home<R>(&self, work: impl FnOnce(&HomePages<'_>) -> R) -> R {
+        self.lanes.with_all(|checkpoints| {
+            let homes = checkpoints.iter().map(|checkpoint| checkpoint.home());
+            work(&HomePages::new(self.home_offset, homes.collect()))
+        })
     }
 
     /// Gives log space back that large transactions took.
@@ -392,16 +412,17 @@ impl Shared {
         }
     }
 
-    /// Writes a record that does not fit where the writer's cursor is, or is not all in one piece.
+    /// Writes a record that does not fit where the writer's cursor is, or is not all in one piece. `draw` draws so many
+    /// stamps, when all room for it is there.
     #[cold]
     pub(crate) fn put_in_parts(
         &self,
         writer: &mut Writer,
         store: &StoreInner,
+        draw: impl FnOnce(u64) -> u64,
         barrier: &mut Barrier,
     ) -> Step {
         let take = |bytes| self.take_segment(store, bytes);
-        let draw = |count| self.draw(count);
         writer.put_in_parts(&self.stamps, &self.segments, take, draw, barrier)
     }
 }

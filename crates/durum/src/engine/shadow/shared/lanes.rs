@@ -1,0 +1,297 @@
+//! Lanes: for each log the checkpoint of its own, so that threads which commit to disjoint data share nothing but the
+//! counter of stamps.
+//!
+//! Every record up to a stamp is home if no lane has one before it that is not. Each lane says from which stamp on it
+//! may have such records, before it draws the first of them; who wants to know reads the last stamp that was drawn, and
+//! then what the lanes say. A stamp that it has seen is one that a lane has drawn, and so has spoken of. A later one is
+//! larger than what was seen.
+//!
+//! ```text
+//! who commits                            who asks
+//! 1  the lane: from the next stamp on    1  the last stamp
+//! 2  draws                               2  the lanes: home up to there, and before what each says
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crossbeam_utils::CachePadded;
+use durum_persist::{Site, record as recorder};
+
+use super::super::biased_lock::{BiasedLock, Held};
+use super::super::home::checkpoint::Checkpoint;
+use super::super::log::stamps::Stamps;
+use crate::asymmetric::Bias;
+use crate::contention;
+use crate::error::Result;
+
+/// A step that keeps the order without being a write-back or a fence. A crash test leaves it out.
+pub(crate) const SETTLE: Site = Site("shadow.lanes: apply what the only thread has left pending");
+
+/// So many lanes have batches as large as an only one.
+const WHOLE_SHARES: usize = 4;
+/// However many lanes there are, a batch has so many bytes of records.
+const BATCH_BYTES_MIN: usize = 128 << 10;
+
+/// What a log has beside its writing end.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) checkpoint: CachePadded<BiasedLock<Checkpoint>>,
+    /// No record with a smaller stamp is missing at home. 0: none is.
+    not_home_from: CachePadded<AtomicU64>,
+}
+
+impl Lane {
+    fn new(checkpoint: Checkpoint, may_be_alone: bool) -> Arc<Self> {
+        let lane = Self {
+            checkpoint: CachePadded::new(BiasedLock::new(checkpoint)),
+            not_home_from: CachePadded::default(),
+        };
+        lane.checkpoint.join(may_be_alone);
+        Arc::new(lane)
+    }
+
+    /// Draws `count` stamps for this lane, whose checkpoint the caller has locked; the first of them. `is_alone`: no
+    /// other lane draws.
+    #[inline(always)]
+    pub(crate) fn draw(&self, stamps: &Stamps, count: u64, is_alone: bool) -> u64 {
+        if self.not_home_from.load(Ordering::Relaxed) == 0 {
+            let next = stamps.drawn() + 1;
+            self.not_home_from.store(next, Ordering::Relaxed);
+        }
+        // ORDER (of threads): behind what the lane has said; drawing makes that known.
+        stamps.draw(count, is_alone)
+    }
+
+    fn not_home_from(&self) -> u64 {
+        // ORDER (of threads): behind the stamp that was drawn; and what was done for home is seen.
+        self.not_home_from.load(Ordering::Acquire)
+    }
+
+    /// A batch of this lane is home. `next`: the stamp of the commit that has found this out.
+    pub(crate) fn batch_is_home(&self, checkpoint: &Checkpoint, next: u64) {
+        let from = checkpoint.first_not_home().unwrap_or(next);
+        // ORDER (of threads): what was done for home is behind.
+        self.not_home_from.store(from, Ordering::Release);
+    }
+
+    /// Brings home what this lane has, to which nobody commits meanwhile.
+    fn bring_home(&self, checkpoint: &mut Checkpoint, stamps: &Stamps) -> Result<()> {
+        checkpoint.advance_fully(stamps)?;
+        let from = checkpoint.first_not_home().unwrap_or(0);
+        // ORDER (of threads): what was done for home is behind.
+        self.not_home_from.store(from, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// The lanes there are, and what those that come begin with.
+#[derive(Debug, Default)]
+struct State {
+    all: Vec<Arc<Lane>>,
+    /// Those that nobody has now. Nothing is pending there, but some of it may not be home.
+    idle: Vec<Arc<Lane>>,
+    /// All members have a part in the one lane.
+    is_shared: bool,
+    is_shown: bool,
+    skips_home: bool,
+    stopped: bool,
+}
+
+impl State {
+    /// Finds out how far all records are home.
+    fn advance(&self, stamps: &Stamps) {
+        // ORDER (of threads): the stamp first. Whoever has drawn it, or one before it, has spoken before.
+        let drawn = stamps.drawn();
+        let lanes = self.all.iter().map(|lane| lane.not_home_from());
+        let not_home = lanes.filter(|from| *from > 0);
+        stamps.is_home(not_home.map(|from| from - 1).fold(drawn, u64::min));
+    }
+}
+
+/// The lanes of a store.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    state: Mutex<State>,
+    /// Who has a lane. The only one draws stamps without an atomic read-modify-write, and leaves records pending.
+    members: CachePadded<BiasedLock<()>>,
+    /// Bytes of records that make a batch of the only lane.
+    batch_max: usize,
+}
+
+impl Lanes {
+    pub(crate) fn new(batch_max: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            members: CachePadded::new(BiasedLock::new(())),
+            batch_max,
+        }
+    }
+
+    /// Bytes of records that make a batch of the only lane.
+    pub(crate) fn batch_max(&self) -> usize {
+        self.batch_max
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        contention::lock(&self.state)
+    }
+
+    /// How many have a lane, or a part in one.
+    pub(crate) fn members(&self) -> u32 {
+        self.members.members()
+    }
+
+    /// The bias to the only member.
+    pub(crate) fn bias(&self) -> &Bias {
+        self.members.bias()
+    }
+
+    /// Says that the caller, who has a lane, is the only one, as long as this is held.
+    #[inline(always)]
+    pub(crate) fn try_alone(&self) -> Option<Held<'_, ()>> {
+        self.members.try_alone()
+    }
+
+    /// A lane for one more member.
+    pub(crate) fn join(
+        &self,
+        checkpoint: impl FnOnce() -> Checkpoint,
+        stamps: &Stamps,
+    ) -> Arc<Lane> {
+        let mut state = self.lock();
+        self.members.join(true);
+        if self.members() == 2 && !recorder::leaves_out(SETTLE) {
+            // ORDER (of threads): what the first one has left pending is applied before anything of the second one.
+            let lanes = state.all.iter();
+            lanes.for_each(|lane| lane.checkpoint.lock().apply_all());
+        }
+        let lane = match state.idle.pop() {
+            Some(lane) => lane,
+            None => Self::add(&mut state, checkpoint(), true),
+        };
+        self.share_batches(stamps);
+        lane
+    }
+
+    /// A part in the one lane of a store on files, which is made for the first.
+    pub(crate) fn share(&self, checkpoint: impl FnOnce() -> Checkpoint) -> Arc<Lane> {
+        let mut state = self.lock();
+        self.members.join(false);
+        state.is_shared = true;
+        match state.all.first() {
+            Some(lane) => lane.clone(),
+            None => Self::add(&mut state, checkpoint(), false),
+        }
+    }
+
+    fn add(state: &mut State, mut checkpoint: Checkpoint, may_be_alone: bool) -> Arc<Lane> {
+        checkpoint.set_shown(state.is_shown);
+        if state.skips_home {
+            checkpoint.skip_home();
+        }
+        if state.stopped {
+            checkpoint.stop();
+        }
+        let lane = Lane::new(checkpoint, may_be_alone);
+        state.all.push(lane.clone());
+        lane
+    }
+
+    /// What may be live of all logs does not grow with their number, as long as batches are worth it.
+    fn share_batches(&self, stamps: &Stamps) {
+        let members = (self.members() as usize).max(WHOLE_SHARES);
+        let share = self.batch_max * WHOLE_SHARES / members;
+        stamps.set_batch_max(share.max(BATCH_BYTES_MIN.min(self.batch_max)));
+    }
+
+    /// A member goes, whose lane the next one gets.
+    pub(crate) fn leave(&self, lane: Arc<Lane>, stamps: &Stamps) {
+        let mut state = self.lock();
+        // ORDER (of threads): before anybody is alone, and leaves later records pending.
+        lane.checkpoint.lock_as_member().apply_all();
+        state.idle.push(lane);
+        self.members.leave();
+        self.share_batches(stamps);
+    }
+
+    /// The lane that all members of a store on files have a part in.
+    pub(crate) fn shared(&self) -> Option<Arc<Lane>> {
+        let state = self.lock();
+        state.all.first().filter(|_| state.is_shared).cloned()
+    }
+
+    /// A member of a store on files goes.
+    pub(crate) fn leave_shared(&self) {
+        self.members.leave();
+    }
+
+    /// Brings home every record that can be. After an error others are.
+    pub(crate) fn bring_home(&self, stamps: &Stamps) -> Result<()> {
+        let state = self.lock();
+        let results = state
+            .all
+            .iter()
+            .map(|lane| lane.bring_home(&mut lane.checkpoint.lock(), stamps));
+        let result = results.fold(Ok(()), Result::and);
+        state.advance(stamps);
+        result
+    }
+
+    /// Finds out how far all records are home, unless somebody else does; a batch of the caller's lane is. What idle
+    /// lanes have is brought home, so that it holds nobody up.
+    #[cold]
+    pub(crate) fn advance_home(&self, stamps: &Stamps) {
+        let Ok(state) = self.state.try_lock() else {
+            return;
+        };
+        for lane in state.idle.iter().filter(|lane| lane.not_home_from() > 0) {
+            // Nobody has it, and nobody gets it as long as this is locked. Memory is brought home without errors.
+            let _ = lane.bring_home(&mut lane.checkpoint.lock_as_member(), stamps);
+        }
+        state.advance(stamps);
+    }
+
+    /// Visits each lane, one after the other.
+    pub(crate) fn visit(&self, visit: impl FnMut(Held<'_, Checkpoint>)) {
+        let state = self.lock();
+        let checkpoints = state.all.iter().map(|lane| lane.checkpoint.lock());
+        checkpoints.for_each(visit);
+    }
+
+    /// Has `work` done while nobody commits.
+    pub(crate) fn with_all<R>(&self, work: impl FnOnce(&mut [Held<'_, Checkpoint>]) -> R) -> R {
+        let state = self.lock();
+        let lanes = state.all.iter();
+        let mut checkpoints: Vec<_> = lanes.map(|lane| lane.checkpoint.lock()).collect();
+        work(&mut checkpoints)
+    }
+
+    /// A snapshot may show what home holds, or does not any more; `show` is called while nobody commits.
+    pub(crate) fn set_shown(&self, is_shown: bool, show: impl FnOnce()) {
+        let mut state = self.lock();
+        state.is_shown = is_shown;
+        let lanes = state.all.iter();
+        let mut checkpoints: Vec<_> = lanes.map(|lane| lane.checkpoint.lock()).collect();
+        for checkpoint in &mut checkpoints {
+            checkpoint.set_shown(is_shown);
+        }
+        show();
+    }
+
+    /// From now on nothing is brought home, and counts as if it were.
+    pub(crate) fn skip_home(&self) {
+        let mut state = self.lock();
+        state.skips_home = true;
+        let lanes = state.all.iter();
+        lanes.for_each(|lane| lane.checkpoint.lock().skip_home());
+    }
+
+    /// Nothing is applied any more.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        let lanes = state.all.iter();
+        lanes.for_each(|lane| lane.checkpoint.lock().stop());
+    }
+}
