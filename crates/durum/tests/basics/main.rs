@@ -14,4 +14,5 @@ mod read_only;
 mod space;
 #[path = "../support/mod.rs"]
 mod support;
+mod threads;
 mod transactions;

@@ -31,6 +31,7 @@ mod chaining;
 mod checkpoints;
 mod failing_disk;
 mod fresh;
+mod lanes;
 mod life_cycle;
 mod memory;
 mod model;

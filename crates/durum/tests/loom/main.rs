@@ -40,6 +40,9 @@ mod revocables;
 #[path = "../../src/alloc/slab.rs"]
 mod slab;
 mod slabs;
+#[path = "../../src/engine/shadow/log/stamps.rs"]
+mod stamps;
+mod stamps_tests;
 
 use std::sync::Arc;
 

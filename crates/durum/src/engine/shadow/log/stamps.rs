@@ -1,12 +1,52 @@
 //! Stamps: the order of all records of a store, and how far each step has come with them.
 //!
 //! Stamps are given without gaps, so "every record up to here" needs one number: `home` (home holds it durably) and
-//! `watermark` (that this is so is durable itself, so that log space up to there may be used again). A commit in flight
-//! holds up both: its log has said that it would draw ([`Lane`](super::super::shared::lanes::Lane)).
-
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+//! `watermark` (that this is so is durable itself, so that log space up to there may be used again).
+//!
+//! Each log brings home its own records. Before it draws the first stamp of those that are not home it says from which
+//! stamp on some may be missing. So a stamp that somebody sees is one that its log has spoken of before, and a commit
+//! in flight holds up home:
+//!
+//! ```text
+//! who commits                            who asks how far all are home
+//! 1  missing: from the next stamp on     1  the last stamp that was drawn
+//! 2  draws                               2  what each log says: home up to there, and before all of these
+//! ```
 
 use crossbeam_utils::CachePadded;
+
+use crate::primitive::{AtomicU64, AtomicUsize, Ordering};
+
+/// From which stamp on records of a log may be missing at home; 0: none is. Its log stores it.
+#[derive(Debug)]
+pub(crate) struct Missing(AtomicU64);
+
+impl Missing {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub(crate) fn from(&self) -> u64 {
+        // ORDER (of threads): behind the stamp that was seen; and what was done for home is seen.
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// What comes before is home now; with 0 all that there is.
+    pub(crate) fn begin_with(&self, stamp: u64) {
+        // ORDER (of threads): behind what was done for home.
+        self.0.store(stamp, Ordering::Release);
+    }
+
+    /// Draws `count` stamps for records of its log; the first of them. `is_alone`: nobody else draws.
+    #[inline(always)]
+    pub(crate) fn draw(&self, stamps: &Stamps, count: u64, is_alone: bool) -> u64 {
+        if self.0.load(Ordering::Relaxed) == 0 {
+            self.0.store(stamps.drawn() + 1, Ordering::Relaxed);
+        }
+        // ORDER (of threads): behind what the log has said; who sees the stamp sees that.
+        stamps.draw(count, is_alone)
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Stamps {
@@ -22,11 +62,12 @@ pub(crate) struct Stamps {
 
 impl Stamps {
     pub(crate) fn new(batch_max: usize) -> Self {
+        let zero = || CachePadded::new(AtomicU64::new(0));
         Self {
-            drawn: CachePadded::default(),
-            home: CachePadded::default(),
-            watermark: CachePadded::default(),
-            wanted: CachePadded::default(),
+            drawn: zero(),
+            home: zero(),
+            watermark: zero(),
+            wanted: zero(),
             batch_max: CachePadded::new(AtomicUsize::new(batch_max)),
         }
     }
@@ -44,6 +85,14 @@ impl Stamps {
             }
             false => self.drawn.fetch_add(count, Ordering::AcqRel) + 1,
         }
+    }
+
+    /// Finds out how far all records are home, from what all logs say.
+    pub(crate) fn find_home<'m>(&self, logs: impl Iterator<Item = &'m Missing>) {
+        // ORDER (of threads): the stamp first. Who has drawn it, or one before it, has spoken before.
+        let drawn = self.drawn();
+        let missing = logs.map(Missing::from).filter(|from| *from > 0);
+        self.is_home(missing.map(|from| from - 1).fold(drawn, u64::min));
     }
 
     /// Every record up to this stamp is home.

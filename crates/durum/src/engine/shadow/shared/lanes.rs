@@ -1,18 +1,6 @@
 //! Lanes: for each log the checkpoint of its own, so that threads which commit to disjoint data share nothing but the
 //! counter of stamps.
-//!
-//! Every record up to a stamp is home if no lane has one before it that is not. Each lane says from which stamp on it
-//! may have such records, before it draws the first of them; who wants to know reads the last stamp that was drawn, and
-//! then what the lanes say. A stamp that it has seen is one that a lane has drawn, and so has spoken of. A later one is
-//! larger than what was seen.
-//!
-//! ```text
-//! who commits                            who asks
-//! 1  the lane: from the next stamp on    1  the last stamp
-//! 2  draws                               2  the lanes: home up to there, and before what each says
-//! ```
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crossbeam_utils::CachePadded;
@@ -20,7 +8,7 @@ use durum_persist::{Site, record as recorder};
 
 use super::super::biased_lock::{BiasedLock, Held};
 use super::super::home::checkpoint::Checkpoint;
-use super::super::log::stamps::Stamps;
+use super::super::log::stamps::{Missing, Stamps};
 use crate::asymmetric::Bias;
 use crate::contention;
 use crate::error::Result;
@@ -37,15 +25,14 @@ const BATCH_BYTES_MIN: usize = 128 << 10;
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) checkpoint: CachePadded<BiasedLock<Checkpoint>>,
-    /// No record with a smaller stamp is missing at home. 0: none is.
-    not_home_from: CachePadded<AtomicU64>,
+    missing: CachePadded<Missing>,
 }
 
 impl Lane {
     fn new(checkpoint: Checkpoint, may_be_alone: bool) -> Arc<Self> {
         let lane = Self {
             checkpoint: CachePadded::new(BiasedLock::new(checkpoint)),
-            not_home_from: CachePadded::default(),
+            missing: CachePadded::new(Missing::new()),
         };
         lane.checkpoint.join(may_be_alone);
         Arc::new(lane)
@@ -55,32 +42,20 @@ impl Lane {
     /// other lane draws.
     #[inline(always)]
     pub(crate) fn draw(&self, stamps: &Stamps, count: u64, is_alone: bool) -> u64 {
-        if self.not_home_from.load(Ordering::Relaxed) == 0 {
-            let next = stamps.drawn() + 1;
-            self.not_home_from.store(next, Ordering::Relaxed);
-        }
-        // ORDER (of threads): behind what the lane has said; drawing makes that known.
-        stamps.draw(count, is_alone)
-    }
-
-    fn not_home_from(&self) -> u64 {
-        // ORDER (of threads): behind the stamp that was drawn; and what was done for home is seen.
-        self.not_home_from.load(Ordering::Acquire)
+        self.missing.draw(stamps, count, is_alone)
     }
 
     /// A batch of this lane is home. `next`: the stamp of the commit that has found this out.
     pub(crate) fn batch_is_home(&self, checkpoint: &Checkpoint, next: u64) {
-        let from = checkpoint.first_not_home().unwrap_or(next);
-        // ORDER (of threads): what was done for home is behind.
-        self.not_home_from.store(from, Ordering::Release);
+        let first = checkpoint.first_not_home().unwrap_or(next);
+        self.missing.begin_with(first);
     }
 
     /// Brings home what this lane has, to which nobody commits meanwhile.
     fn bring_home(&self, checkpoint: &mut Checkpoint, stamps: &Stamps) -> Result<()> {
         checkpoint.advance_fully(stamps)?;
-        let from = checkpoint.first_not_home().unwrap_or(0);
-        // ORDER (of threads): what was done for home is behind.
-        self.not_home_from.store(from, Ordering::Release);
+        let first = checkpoint.first_not_home().unwrap_or(0);
+        self.missing.begin_with(first);
         Ok(())
     }
 }
@@ -99,13 +74,8 @@ struct State {
 }
 
 impl State {
-    /// Finds out how far all records are home.
-    fn advance(&self, stamps: &Stamps) {
-        // ORDER (of threads): the stamp first. Whoever has drawn it, or one before it, has spoken before.
-        let drawn = stamps.drawn();
-        let lanes = self.all.iter().map(|lane| lane.not_home_from());
-        let not_home = lanes.filter(|from| *from > 0);
-        stamps.is_home(not_home.map(|from| from - 1).fold(drawn, u64::min));
+    fn find_home(&self, stamps: &Stamps) {
+        stamps.find_home(self.all.iter().map(|lane| &*lane.missing));
     }
 }
 
@@ -234,7 +204,7 @@ impl Lanes {
             .iter()
             .map(|lane| lane.bring_home(&mut lane.checkpoint.lock(), stamps));
         let result = results.fold(Ok(()), Result::and);
-        state.advance(stamps);
+        state.find_home(stamps);
         result
     }
 
@@ -245,11 +215,11 @@ impl Lanes {
         let Ok(state) = self.state.try_lock() else {
             return;
         };
-        for lane in state.idle.iter().filter(|lane| lane.not_home_from() > 0) {
+        for lane in state.idle.iter().filter(|lane| lane.missing.from() > 0) {
             // Nobody has it, and nobody gets it as long as this is locked. Memory is brought home without errors.
             let _ = lane.bring_home(&mut lane.checkpoint.lock_as_member(), stamps);
         }
-        state.advance(stamps);
+        state.find_home(stamps);
     }
 
     /// Visits each lane, one after the other.
