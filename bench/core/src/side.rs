@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::inputs::{Op, Scan, Texts, Walk};
@@ -45,6 +46,18 @@ pub trait Side {
     /// An array of `count` integers; integer i starts as i.
     fn swap(&self, _dir: &Path, _count: usize) -> Result<Box<dyn Swap>> {
         Error::not_taken(self.name())
+    }
+    /// So many arrays of `count` integers, for a thread each: in one pool, if a side's pools are shared by threads.
+    fn swaps(&self, dir: &Path, count: usize, arrays: usize) -> Result<Box<dyn Swaps>> {
+        let own = (0..arrays).map(|array| {
+            let dir = dir.join(format!("array-{array}"));
+            std::fs::create_dir_all(&dir).map_err(Error::file(&dir))?;
+            Ok(OwnSwap(self.swap(&dir, count)?))
+        });
+        Ok(Box::new(
+            own.map(|swap| swap.map(Mutex::new))
+                .collect::<Result<Vec<_>>>()?,
+        ))
     }
     /// An empty list.
     fn list(&self, _dir: &Path) -> Result<Box<dyn List>> {
@@ -135,6 +148,32 @@ pub trait Swap {
     fn values(&self) -> &[u64];
     /// Swaps all pairs in order, `per_tx` in each transaction. Pairs of one transaction may overlap.
     fn run(&mut self, pairs: &[[u32; 2]], per_tx: usize) -> Result<()>;
+}
+
+/// Arrays of integers that a thread each changes.
+pub trait Swaps: Sync {
+    /// The integers of an array.
+    fn values(&self, array: usize) -> Vec<u64>;
+    /// As [`Swap::run`], for one array. No other thread works on it.
+    fn run(&self, array: usize, pairs: &[[u32; 2]], per_tx: usize) -> Result<()>;
+}
+
+/// A store that one thread at a time uses.
+struct OwnSwap(Box<dyn Swap>);
+
+// SAFETY: no side keeps what belongs to a thread.
+unsafe impl Send for OwnSwap {}
+
+impl Swaps for Vec<Mutex<OwnSwap>> {
+    fn values(&self, array: usize) -> Vec<u64> {
+        let swap = self[array].lock().unwrap_or_else(PoisonError::into_inner);
+        swap.0.values().to_vec()
+    }
+
+    fn run(&self, array: usize, pairs: &[[u32; 2]], per_tx: usize) -> Result<()> {
+        let mut swap = self[array].lock().unwrap_or_else(PoisonError::into_inner);
+        swap.0.run(pairs, per_tx)
+    }
 }
 
 /// An array of floating-point numbers, of which threads change parts of their own.

@@ -49,6 +49,18 @@ pub fn twin() -> Vec<Box<dyn Side>> {
     ]
 }
 
+/// The sides of the suite of threads, the peer first.
+pub fn threads() -> Vec<Box<dyn Side>> {
+    vec![
+        #[cfg(feature = "peers")]
+        Box::new(pmdk::Pmdk),
+        Box::new(durum::Durum::hybrid()),
+        Box::new(durum::Durum::shadow()),
+        Box::new(durum::Durum::twin()),
+        Box::new(plain::Flush1::default()),
+    ]
+}
+
 /// The sides of the suite of media.
 pub fn media() -> Vec<Box<dyn Side>> {
     let mut sides: Vec<Box<dyn Side>> = Vec::new();

@@ -6,7 +6,8 @@ use crate::report::{by_engine, by_service, by_side};
 use crate::side::Side;
 use crate::sides;
 use crate::workload::{
-    Workload, cells, commits, euler, list, map, puts, scan, shared, store, swap, tree, words,
+    Workload, cells, commits, disjoint, euler, list, map, puts, scan, shared, store, swap, tree,
+    words,
 };
 
 /// Where the stores of a suite are made.
@@ -47,6 +48,13 @@ pub const SUITES: &[Suite] = &[
         sides: sides::twin,
         workloads: twin,
         table: by_engine::format,
+    },
+    Suite {
+        name: "threads",
+        place: Place::Memory,
+        sides: sides::threads,
+        workloads: threads,
+        table: by_side::format,
     },
     Suite {
         name: "media",
@@ -112,6 +120,13 @@ fn twin(scale: &Scale) -> Vec<Box<dyn Workload>> {
     let shared = shared::SharedWorkload::all(scale);
     let shared = shared.map(|workload| Box::new(workload) as Box<dyn Workload>);
     core(scale).into_iter().chain(shared).collect()
+}
+
+fn threads(scale: &Scale) -> Vec<Box<dyn Workload>> {
+    let disjoint = disjoint::DisjointWorkload::all(scale);
+    disjoint
+        .map(|workload| Box::new(workload) as Box<dyn Workload>)
+        .collect()
 }
 
 fn swaps(scale: &Scale) -> Vec<Box<dyn Workload>> {

@@ -9,6 +9,7 @@ use crate::side::Side;
 
 pub(crate) mod cells;
 pub(crate) mod commits;
+pub(crate) mod disjoint;
 pub(crate) mod euler;
 pub(crate) mod list;
 pub(crate) mod map;

@@ -232,6 +232,11 @@ impl Side for Durum {
         Ok(Box::new(swap::DurumSwap::new(self.memory(dir)?, count)?))
     }
 
+    fn swaps(&self, dir: &Path, count: usize, arrays: usize) -> Result<Box<dyn side::Swaps>> {
+        let swaps = swap::DurumSwaps::new(self.memory(dir)?, count, arrays)?;
+        Ok(Box::new(swaps))
+    }
+
     fn array(&self, dir: &Path, count: usize) -> Result<Box<dyn side::Array>> {
         Ok(Box::new(array::DurumArray::new(self.memory(dir)?, count)?))
     }

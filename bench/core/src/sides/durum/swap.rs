@@ -1,4 +1,4 @@
-//! The array of integers.
+//! Arrays of integers.
 
 use super::memory::DurumMemory;
 use super::pool::Style;
@@ -7,16 +7,15 @@ use crate::side;
 use crate::structures::Memory;
 
 /// An array in a pool.
-pub(super) struct DurumSwap {
-    memory: DurumMemory,
+#[derive(Clone, Copy)]
+struct Integers {
     // INVARIANT: an array of `count` integers in the pool.
     values: *mut u64,
     count: usize,
-    pending: Pending,
 }
 
-impl DurumSwap {
-    pub(super) fn new(mut memory: DurumMemory, count: usize) -> Result<Self> {
+impl Integers {
+    fn new(memory: &mut DurumMemory, count: usize) -> Result<Self> {
         let values = memory.zeroed_array::<u64>(count)?;
         let filled = memory.temp.pool.transaction(|tx| {
             // SAFETY: the whole array; one thread.
@@ -28,17 +27,17 @@ impl DurumSwap {
             Ok::<_, durum::Error>(())
         });
         filled.map_err(memory.said())?;
-        Ok(DurumSwap {
-            memory,
-            values,
-            count,
-            pending: Pending::new(count),
-        })
+        Ok(Integers { values, count })
     }
 
-    fn run_in_place(&mut self, pairs: &[[u32; 2]]) -> Result<()> {
+    fn values(&self) -> &[u64] {
+        // SAFETY: the invariant of `values`; who has the array lets nobody change it.
+        unsafe { std::slice::from_raw_parts(self.values, self.count) }
+    }
+
+    fn run_in_place(self, memory: &DurumMemory, pairs: &[[u32; 2]]) -> Result<()> {
         let values = self.values;
-        let done = self.memory.temp.pool.transaction(|tx| {
+        let done = memory.temp.pool.transaction(|tx| {
             for [left, right] in pairs {
                 // SAFETY: the pairs index the array.
                 let (left, right) =
@@ -52,13 +51,18 @@ impl DurumSwap {
             }
             Ok(())
         });
-        done.map_err(self.memory.said())
+        done.map_err(memory.said())
     }
 
     /// Sets become visible at the commit only, so later pairs of a transaction look into `pending` first.
-    fn run_deferred(&mut self, pairs: &[[u32; 2]]) -> Result<()> {
-        let (values, pending) = (self.values, &mut self.pending);
-        let done = self.memory.temp.pool.transaction(|tx| {
+    fn run_deferred(
+        self,
+        memory: &DurumMemory,
+        pairs: &[[u32; 2]],
+        pending: &mut Pending,
+    ) -> Result<()> {
+        let values = self.values;
+        let done = memory.temp.pool.transaction(|tx| {
             pending.begin();
             for [left, right] in pairs {
                 // SAFETY: the pairs index the array.
@@ -78,24 +82,81 @@ impl DurumSwap {
             }
             Ok(())
         });
-        done.map_err(self.memory.said())
+        done.map_err(memory.said())
+    }
+
+    fn run(
+        self,
+        memory: &DurumMemory,
+        pairs: &[[u32; 2]],
+        per_tx: usize,
+        pending: &mut Pending,
+    ) -> Result<()> {
+        for pairs in pairs.chunks_exact(per_tx) {
+            match memory.style {
+                Style::InPlace => self.run_in_place(memory, pairs)?,
+                Style::Deferred => self.run_deferred(memory, pairs, pending)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An array in a pool of its own.
+pub(super) struct DurumSwap {
+    memory: DurumMemory,
+    integers: Integers,
+    pending: Pending,
+}
+
+impl DurumSwap {
+    pub(super) fn new(mut memory: DurumMemory, count: usize) -> Result<Self> {
+        Ok(DurumSwap {
+            integers: Integers::new(&mut memory, count)?,
+            pending: Pending::new(count),
+            memory,
+        })
     }
 }
 
 impl side::Swap for DurumSwap {
     fn values(&self) -> &[u64] {
-        // SAFETY: the invariant of `values`; it changes only through `&mut self`.
-        unsafe { std::slice::from_raw_parts(self.values, self.count) }
+        self.integers.values()
     }
 
     fn run(&mut self, pairs: &[[u32; 2]], per_tx: usize) -> Result<()> {
-        for pairs in pairs.chunks_exact(per_tx) {
-            match self.memory.style {
-                Style::InPlace => self.run_in_place(pairs)?,
-                Style::Deferred => self.run_deferred(pairs)?,
-            }
-        }
-        Ok(())
+        (self.integers).run(&self.memory, pairs, per_tx, &mut self.pending)
+    }
+}
+
+/// Arrays in one pool.
+pub(super) struct DurumSwaps {
+    memory: DurumMemory,
+    arrays: Vec<Integers>,
+}
+
+// SAFETY: threads share the pool, which they may, and keep to their arrays.
+unsafe impl Sync for DurumSwaps {}
+
+impl DurumSwaps {
+    pub(super) fn new(mut memory: DurumMemory, count: usize, arrays: usize) -> Result<Self> {
+        let arrays = (0..arrays).map(|_| Integers::new(&mut memory, count));
+        Ok(DurumSwaps {
+            arrays: arrays.collect::<Result<_>>()?,
+            memory,
+        })
+    }
+}
+
+impl side::Swaps for DurumSwaps {
+    fn values(&self, array: usize) -> Vec<u64> {
+        self.arrays[array].values().to_vec()
+    }
+
+    fn run(&self, array: usize, pairs: &[[u32; 2]], per_tx: usize) -> Result<()> {
+        let integers = self.arrays[array];
+        let mut pending = Pending::new(integers.count);
+        integers.run(&self.memory, pairs, per_tx, &mut pending)
     }
 }
 
