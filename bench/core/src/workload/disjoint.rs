@@ -6,7 +6,7 @@ use super::swap::checksum;
 use super::{Asked, Row, Session, Workload};
 use crate::error::Result;
 use crate::inputs::{self, Scale};
-use crate::measure::{Meter, Sample};
+use crate::measure::{Clock, Meter, Sample};
 use crate::side::{Side, Swaps};
 
 macro_rules! rows {
@@ -32,6 +32,8 @@ const ONE: [Row; 2] = rows!(1);
 const EIGHT: [Row; 2] = rows!(8);
 const SIXTY_FOUR: [Row; 2] = rows!(64);
 const ARRAYS: usize = 2;
+/// How often the pairs are swapped in larger transactions, which are so few otherwise that a row takes some milliseconds.
+const PASSES: usize = 4;
 
 pub(crate) struct DisjointWorkload {
     rows: &'static [Row; 2],
@@ -93,18 +95,27 @@ impl Session for DisjointSession<'_> {
         // Each thread has a share of the pairs, whole transactions.
         let each = pairs.len() / threads / per_tx * per_tx;
         let swaps = &*self.swaps;
-        let work = (0..threads).map(|thread| {
-            let pairs = &pairs[thread * each..][..each];
-            move || swaps.run(thread, pairs, *per_tx)
-        });
-        let (sample, _) = meter.measure_together(each / per_tx, work.collect())?;
+        let passes = if *per_tx == 1 { 1 } else { PASSES };
+        let work = || {
+            let of = |thread| {
+                let pairs = &pairs[thread * each..][..each];
+                move || (0..passes).try_for_each(|_| swaps.run(thread, pairs, *per_tx))
+            };
+            (0..threads).map(of).collect()
+        };
+        let ops = passes * each / per_tx;
+        // First until logs have the size that they keep.
+        Meter::new(Clock::Wall).measure_together(ops, work())?;
+        let (sample, _) = meter.measure_together(ops, work())?;
         let asked = Asked {
             side: self.side,
             row,
         };
         for (thread, expected) in self.expected.iter_mut().enumerate().take(threads) {
-            for [left, right] in &pairs[thread * each..][..each] {
-                expected.swap(*left as usize, *right as usize);
+            for _ in 0..2 * passes {
+                for [left, right] in &pairs[thread * each..][..each] {
+                    expected.swap(*left as usize, *right as usize);
+                }
             }
             asked.expect(checksum(expected), checksum(&self.swaps.values(thread)))?;
         }

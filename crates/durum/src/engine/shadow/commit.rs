@@ -159,7 +159,7 @@ fn write_alone(
     barrier.fence(false, COMMIT_FENCE)?;
     if step.is_some() && checkpoint.fenced() {
         lane.batch_is_home(&checkpoint, stamp);
-        shared.lanes.advance_home(&shared.stamps);
+        shared.lanes.advance_home(lane, &shared.stamps);
     }
     checkpoint.pending.push(&mut writer.record, stamp, address);
     if alone.is_none() && !recorder::leaves_out(APPLY) {
@@ -207,7 +207,7 @@ fn write_in_parts(
     barrier.fence(false, COMMIT_FENCE)?;
     if step.is_some() && checkpoint.fenced() {
         lane.batch_is_home(&checkpoint, first);
-        shared.lanes.advance_home(&shared.stamps);
+        shared.lanes.advance_home(lane, &shared.stamps);
     }
     for (stamp, address) in writer.take_written() {
         checkpoint.pending.push_logged(stamp, address);

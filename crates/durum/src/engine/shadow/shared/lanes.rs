@@ -1,6 +1,8 @@
 //! Lanes: for each log the checkpoint of its own, so that threads which commit to disjoint data share nothing but the
 //! counter of stamps.
 
+use std::ptr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crossbeam_utils::CachePadded;
@@ -26,6 +28,27 @@ const BATCH_BYTES_MIN: usize = 128 << 10;
 pub(crate) struct Lane {
     pub(crate) checkpoint: CachePadded<BiasedLock<Checkpoint>>,
     missing: CachePadded<Missing>,
+    lag: CachePadded<Lag>,
+}
+
+/// How often home was looked for since what this lane misses there has changed. For the holder of all lanes.
+#[derive(Debug, Default)]
+struct Lag {
+    from: AtomicU64,
+    looks: AtomicUsize,
+}
+
+impl Lag {
+    /// One more look, at a lane that misses records from this one on: how many that are.
+    fn look(&self, from: u64) -> usize {
+        match self.from.swap(from, Ordering::Relaxed) == from {
+            true => self.looks.fetch_add(1, Ordering::Relaxed),
+            false => {
+                self.looks.store(0, Ordering::Relaxed);
+                0
+            }
+        }
+    }
 }
 
 impl Lane {
@@ -33,6 +56,7 @@ impl Lane {
         let lane = Self {
             checkpoint: CachePadded::new(BiasedLock::new(checkpoint)),
             missing: CachePadded::new(Missing::new()),
+            lag: CachePadded::default(),
         };
         lane.checkpoint.join(may_be_alone);
         Arc::new(lane)
@@ -49,6 +73,13 @@ impl Lane {
     pub(crate) fn batch_is_home(&self, checkpoint: &Checkpoint, next: u64) {
         let first = checkpoint.first_not_home().unwrap_or(next);
         self.missing.begin_with(first);
+    }
+
+    /// Brings home what this lane has, if there is something. Memory is brought home without errors.
+    fn catch_up<'l>(&'l self, lock: impl FnOnce() -> Held<'l, Checkpoint>, stamps: &Stamps) {
+        if self.missing.from() > 0 {
+            let _ = self.bring_home(&mut lock(), stamps);
+        }
     }
 
     /// Brings home what this lane has, to which nobody commits meanwhile.
@@ -208,16 +239,24 @@ impl Lanes {
         result
     }
 
-    /// Finds out how far all records are home, unless somebody else does; a batch of the caller's lane is. What idle
-    /// lanes have is brought home, so that it holds nobody up.
+    /// Finds out how far all records are home, unless somebody else does; a batch of `own` is. What lanes have that
+    /// have done nothing for long is brought home, so that it holds nobody up.
     #[cold]
-    pub(crate) fn advance_home(&self, stamps: &Stamps) {
+    pub(crate) fn advance_home(&self, own: &Lane, stamps: &Stamps) {
         let Ok(state) = self.state.try_lock() else {
             return;
         };
-        for lane in state.idle.iter().filter(|lane| lane.missing.from() > 0) {
-            // Nobody has it, and nobody gets it as long as this is locked. Memory is brought home without errors.
-            let _ = lane.bring_home(&mut lane.checkpoint.lock_as_member(), stamps);
+        for lane in &state.idle {
+            // Nobody gets it as long as this is locked.
+            lane.catch_up(|| lane.checkpoint.lock_as_member(), stamps);
+        }
+        // Each of the others comes here with its batches, too.
+        let looks_max = self.members() as usize;
+        for lane in state.all.iter().filter(|lane| !ptr::eq(&***lane, own)) {
+            if lane.lag.look(lane.missing.from()) >= looks_max {
+                // Who commits there does not wait for the checkpoint of `own` meanwhile: that is for its thread only.
+                lane.catch_up(|| lane.checkpoint.lock(), stamps);
+            }
         }
         state.find_home(stamps);
     }
