@@ -223,6 +223,12 @@ impl<'a> Entries<'a> {
         Self { body, at: 0 }
     }
 
+    /// Whether no entry is left.
+    #[inline(always)]
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.body.len()
+    }
+
     /// Where in the body the next entry begins, in words.
     pub fn position(&self) -> usize {
         self.at

@@ -198,7 +198,7 @@ impl Mapped {
         store_part: impl Fn(*mut u8, &[u8]),
     ) {
         let mut entries = Entries::new(records.entries);
-        loop {
+        while !entries.is_at_end() {
             if cfg!(target_endian = "little")
                 && let Some((address, mask, words)) = entries.next_store()
             {
