@@ -24,7 +24,7 @@ demo: ## word count over real text, killed again and again, compared with a plai
 test: ## every test that needs stable Rust only: Rust, examples in the docs, C and C++ (16 minutes on 2 processors with the build, 10 on 4)
 	@ci/test.sh
 
-bench: ## side by side with other libraries; SUITE=core, twin, media, latency, typed, programs, daemon, disk, nvlc, locks, sections or kv chooses one suite (table, plot, CSV)
+bench: ## side by side with other libraries; SUITE=core, twin, threads, media, latency, typed, programs, daemon, disk, nvlc, locks, sections or kv chooses one suite (table, plot, CSV)
 	@ci/bench.sh $(ARGS)
 
 lint: ## formatting, clippy, documentation, house rules

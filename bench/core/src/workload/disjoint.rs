@@ -32,7 +32,7 @@ const ONE: [Row; 2] = rows!(1);
 const EIGHT: [Row; 2] = rows!(8);
 const SIXTY_FOUR: [Row; 2] = rows!(64);
 const ARRAYS: usize = 2;
-/// How often the pairs are swapped in larger transactions, which are so few otherwise that a row takes some milliseconds.
+/// How often the pairs are swapped in larger transactions: once, a row would take some milliseconds.
 const PASSES: usize = 4;
 
 pub(crate) struct DisjointWorkload {
