@@ -24,7 +24,7 @@ use durum_format::reach::Reach;
 use durum_format::record::{self, Change, Entries, HEADER_WORDS, RING_HEAD_SIZE, Ring, RingSalt};
 use durum_format::registry::{self, Parsed, Room};
 use durum_format::store::StoreHeader;
-use durum_format::twin::{SEAL_SIZE, Seal, State};
+use durum_format::twin::{SEAL_SIZE, Seal, State, Suspect, Suspects, parse_suspects};
 use durum_format::types::{Descriptor, Type};
 use durum_format::{FormatError, Uuid};
 use zerocopy::IntoBytes;
@@ -592,13 +592,19 @@ pub fn store(data: &[u8]) {
     }
 }
 
-/// The state word of a Twin pool and the place of a seal behind it, once more with the seal's checksum put right for
-/// ranges that hold no byte but zero.
+/// The state word of a Twin pool, or one of its list of suspects, and the place of a seal, or the list, behind it; a
+/// seal once more with its checksum put right for ranges that hold no byte but zero.
 pub fn twin(data: &[u8]) {
     let Some((word, place)) = data.split_first_chunk() else {
         return;
     };
     let word = u64::from_le_bytes(*word);
+    if let Some(suspect) = Suspect::from_word(word) {
+        assert_eq!(suspect.to_word(), word);
+    }
+    if let Some(Suspects::In(ranges)) = parse_suspects(place) {
+        assert!(ranges.iter().all(|range| range.start < range.end));
+    }
     let generation = match State::from_word(word) {
         Some(state) => {
             assert_eq!(state.to_word(), word);

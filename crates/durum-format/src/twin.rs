@@ -1,8 +1,13 @@
 //! What the root puddle of a Twin pool says about the pool's two copies: `docs/format/twin.md`.
 
 mod decision;
+mod suspects;
 
 pub use decision::{Copy, Whole, whole_copy};
+pub use suspects::{
+    BLOCK_SIZE, BLOCKS_PER_GROUP, GROUP_SIZE, SUSPECT_WORDS, SUSPECTS_SIZE, Suspect, Suspects,
+    parse_suspects, suspects_offset,
+};
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -20,7 +25,10 @@ pub const SEAL_RANGES_MAX: usize = (SEAL_SIZE - SEAL_HEAD) / 8;
 pub const SEAL_RANGE_MAX: usize = 0xffff;
 
 const SEAL_HEAD: usize = size_of::<Head>();
-const STAGE_BITS: u64 = 2;
+const STAGE_BITS: u32 = 2;
+/// In place of a stage: stage, settled and generation stand so many bits further up, and there is a list of
+/// [`Suspects`].
+const LISTED: u64 = 3;
 const FLAG_SETTLED: u64 = 1 << STAGE_BITS;
 const GENERATION_SHIFT: u32 = 3;
 
@@ -47,19 +55,28 @@ pub struct State {
     /// The back copy was whole when this was written. Otherwise that has to be found out from the seal of the
     /// transaction before.
     pub is_settled: bool,
+    /// The copies differ in blocks of the list of [`Suspects`] only, or where the last seal says. An idle pool has no
+    /// use for it: its word is as builds wrote it that know no list.
+    pub is_listed: bool,
 }
 
 impl State {
     /// The word on the media.
     pub fn to_word(self) -> u64 {
         let settled = if self.is_settled { FLAG_SETTLED } else { 0 };
-        self.generation << GENERATION_SHIFT | settled | self.stage as u64
+        let word = self.generation << GENERATION_SHIFT | settled | self.stage as u64;
+        match self.is_listed && self.stage != Stage::Idle {
+            true => word << STAGE_BITS | LISTED,
+            false => word,
+        }
     }
 
     /// The state of a word on the media; `None` for one that nobody has written.
     pub fn from_word(word: u64) -> Option<State> {
+        let is_listed = word & LISTED == LISTED;
+        let word = word >> if is_listed { STAGE_BITS } else { 0 };
         let stage = match word & ((1 << STAGE_BITS) - 1) {
-            0 => Stage::Idle,
+            0 if !is_listed => Stage::Idle,
             1 => Stage::Changing,
             2 => Stage::Copying,
             _ => return None,
@@ -68,6 +85,7 @@ impl State {
             generation: word >> GENERATION_SHIFT,
             stage,
             is_settled: word & FLAG_SETTLED != 0,
+            is_listed,
         })
     }
 }
@@ -193,16 +211,23 @@ mod tests {
     #[test]
     fn states_are_read_as_they_were_written() {
         for stage in [Stage::Idle, Stage::Changing, Stage::Copying] {
-            for (generation, is_settled) in [(0, false), (1, true), (u64::MAX >> 3, false)] {
-                let state = State {
-                    generation,
-                    stage,
-                    is_settled,
-                };
-                assert_eq!(State::from_word(state.to_word()), Some(state));
+            for (generation, is_settled) in [(0, false), (1, true), (u64::MAX >> 5, false)] {
+                for is_listed in [false, true] {
+                    let state = State {
+                        generation,
+                        stage,
+                        is_settled,
+                        is_listed: is_listed && stage != Stage::Idle,
+                    };
+                    assert_eq!(State::from_word(state.to_word()), Some(state));
+                    // A build that knows no list finds no stage where there is one.
+                    assert_eq!(state.to_word() & 3 == 3, state.is_listed);
+                }
             }
         }
-        assert_eq!(State::from_word(3), None);
+        for none in [3, 3 | 3 << 2, 7 << 4 | 3] {
+            assert_eq!(State::from_word(none), None, "{none:#x}");
+        }
         assert_eq!(State::from_word(0).unwrap().stage, Stage::Idle);
     }
 

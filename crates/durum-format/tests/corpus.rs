@@ -316,18 +316,31 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
         }
         "store" => vec![store_header().encode().unwrap().into_bytes()],
         "twin" => {
-            let state = |stage| twin::State {
-                generation: 5,
-                stage,
-                is_settled: stage == Stage::Idle,
+            let state = |stage, is_listed| {
+                let state = twin::State {
+                    generation: 5,
+                    stage,
+                    is_settled: stage == Stage::Idle,
+                    is_listed,
+                };
+                state.to_word().to_le_bytes()
             };
             let ranges = [(0, 8), (4096, 5), (UNIT, SEAL_RANGE_MAX)]
                 .map(|(offset, length)| SealRange::new(DEFAULT_BASE + offset, length).unwrap());
             let mut place = [0; SEAL_SIZE];
             let used = Seal::encode(5, &ranges, |_| (), &mut place);
-            [Stage::Idle, Stage::Changing, Stage::Copying]
-                .map(|stage| [&state(stage).to_word().to_le_bytes(), &place[..used]].concat())
-                .to_vec()
+            let mut seeds = [Stage::Idle, Stage::Changing, Stage::Copying]
+                .map(|stage| [&state(stage, false), &place[..used]].concat())
+                .to_vec();
+            // A list of suspects behind a word of it, and behind a state that says that there is one.
+            let suspect = twin::Suspect::new((DEFAULT_BASE / twin::GROUP_SIZE) as u32, 5);
+            let word = suspect.to_word().to_le_bytes();
+            let mut list = [0; twin::SUSPECTS_SIZE];
+            list[..8].copy_from_slice(&word);
+            list[80..88].copy_from_slice(&twin::Suspect::EVERYTHING.to_word().to_le_bytes());
+            seeds.push([&word[..], &list[..72]].concat());
+            seeds.push([&state(Stage::Changing, true)[..], &list].concat());
+            seeds
         }
         _ => Vec::new(),
     }

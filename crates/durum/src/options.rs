@@ -175,6 +175,8 @@ pub struct PoolOptions {
     pub read_only: bool,
     /// Another engine than its own runs its transactions, until it is closed ([`PoolOptions::run_by`]).
     pub(crate) run_by: Option<&'static str>,
+    /// What a Twin pool keeps of where its copies may differ ([`PoolOptions::suspects`]).
+    pub(crate) suspects: Suspected,
     /// Memory beside its puddles that the opener keeps something in.
     pub(crate) beside: Option<Arc<Beside>>,
 }
@@ -193,6 +195,7 @@ impl Default for PoolOptions {
             check_stores: false,
             read_only: false,
             run_by: None,
+            suspects: Suspected::default(),
             beside: None,
         }
     }
@@ -219,6 +222,33 @@ impl PoolOptions {
     pub fn run_by(mut self, name: &'static str) -> Self {
         self.run_by = Some(name);
         self
+    }
+
+    /// A Twin pool names the blocks where its copies may differ in at most so many groups, and keeps at most so many
+    /// blocks named that the transaction which runs has not touched. For tests, in which the list is to be full soon.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn suspects(mut self, groups: usize, blocks: u32) -> Self {
+        self.suspects = Suspected { groups, blocks };
+        self
+    }
+}
+
+/// See [`PoolOptions::suspects`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Suspected {
+    pub(crate) groups: usize,
+    pub(crate) blocks: u32,
+}
+
+impl Default for Suspected {
+    /// 128 MiB in all: some 45 ms are enough to compare as much, and what fits into that needs no word of its own
+    /// again. One place of the list is for all that finds none.
+    fn default() -> Self {
+        Suspected {
+            groups: durum_format::twin::SUSPECT_WORDS - 1,
+            blocks: 2048,
+        }
     }
 }
 

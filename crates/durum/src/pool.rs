@@ -268,8 +268,10 @@ impl Pool {
 
     /// Makes `[address, address + len)` durable as it is now, outside of any transaction.
     ///
-    /// Not atomic: after a crash before it returns, any part of the range may be old. Bytes that the running
-    /// transaction has announced stay with it: they are durable once it has committed.
+    /// Not atomic: after a crash before it returns, any part of the range may be old. On a Twin pool a part that is
+    /// found new then may be old again after another crash, unless it was persisted once more, or changed by a
+    /// transaction. Bytes that the running transaction has announced stay with it: they are durable once it has
+    /// committed.
     ///
     /// # Safety
     /// No other thread changes the range meanwhile.

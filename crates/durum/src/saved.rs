@@ -54,6 +54,11 @@ impl Saved {
         }
     }
 
+    /// The ranges: address and length.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.ranges.iter().map(|&(address, len, _)| (address, len))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

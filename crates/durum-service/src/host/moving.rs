@@ -370,6 +370,7 @@ fn settle_twin(store: &Path, open: &Open, pool: Uuid) -> Result<()> {
         generation: state.map_or(0, |state| state.generation),
         stage: Stage::Idle,
         is_settled: false,
+        is_listed: false,
     };
     let seals = [0; 2 * SEAL_SIZE];
     let write = |bytes: &[u8], at| {

@@ -1,14 +1,18 @@
 //! Twin pools: the copy that is not whole becomes what the other one is (Romulus, SPAA'18, Algorithm 1).
 //!
 //! Which one that is say the state and the seals in the pool's root puddle (docs/format/twin.md). Both copies are read
-//! as far as the whole one has objects, and only what differs is written.
+//! where the list of suspects says that they may differ, and where the last transaction's seal does; without a list, as
+//! far as the whole one has objects. Only what differs is written.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use durum_format::extent::{self, HeapBytes, HeapError};
 use durum_format::puddle::{BITMAP_OFFSET, PuddleHeader, bitmap_words, heap_offset};
-use durum_format::twin::{self, Copy, Seal, Stage, State, Whole};
+use durum_format::twin::{self, Copy, Seal, Stage, State, Suspects, Whole};
 use durum_format::{LINE, Uuid};
 use durum_persist::file::MediaFile;
 
@@ -92,42 +96,32 @@ fn plan_pool(
     access: Access,
     plan: &mut ClientPlan,
 ) -> Result<()> {
-    let mut puddles = Vec::new();
-    for (uuid, record) in registered {
-        puddles.push(OpenPuddle {
-            header: files::header_of(*uuid, record),
-            file: files.open_kept(*uuid, record, access == Access::Write)?,
-        });
-    }
-    let pool = OpenPool { puddles };
-    let Some(root) = pool
-        .puddles
-        .iter()
-        .find(|puddle| puddle.header.uuid == root)
-    else {
+    let is_root = |(uuid, _): &&(Uuid, PuddleRecord)| *uuid == root;
+    let Some(root) = registered.iter().find(is_root) else {
         return Ok(()); // The registry was validated.
     };
+    let root = Rc::new(OpenPuddle::open(files, root, access)?);
+    let pool = OpenPool {
+        files,
+        registered,
+        access,
+        root: root.clone(),
+        opened: RefCell::new(vec![root]),
+    };
+    let root = &pool.root;
     let state = read_state(&root.file)?;
-    let Some(whole) = pool.whole_copy(root, state)? else {
+    let Some(whole) = pool.whole_copy(state)? else {
         return Ok(());
     };
     let (verdict, other) = match whole {
         Copy::Back => (Outcome::RollBack, Copy::Main),
         Copy::Main => (Outcome::RollForward, Copy::Back),
     };
-    for puddle in &pool.puddles {
-        let (header, whole, other) = (puddle.header, puddle.view(whole), puddle.view(other));
-        let used_end = match extent::used_end(&whole, &header) {
-            Err(HeapError::Read(error)) => return Err(error),
-            // Where its heap is damaged, all of it counts as used.
-            found => found.unwrap_or(header.size),
-        };
-        let bitmap = BITMAP_OFFSET..BITMAP_OFFSET + bitmap_words(header.size) * 8;
-        let heap = heap_offset(header.size)..used_end;
-        for range in [bitmap, heap] {
-            plan_range(header.uuid, &whole, &other, range, &mut plan.writes)?;
-        }
-    }
+    let copies = (whole, other);
+    let touched = match pool.suspects(state, whole)? {
+        Suspects::Everywhere => pool.plan_all(copies, &mut plan.writes)?,
+        Suspects::In(ranges) => pool.plan_ranges(copies, &ranges, &mut plan.writes)?,
+    };
     // Only once the copies are durable may they be called the same.
     let idle = State {
         stage: Stage::Idle,
@@ -139,8 +133,8 @@ fn plan_pool(
         kind: WriteKind::Copy(idle.to_word().to_le_bytes().to_vec().into()),
     });
     // What tells which copy is whole, and that copy itself, may be in the page cache only.
-    let relied_on = pool.puddles.iter().map(|puddle| puddle.header.uuid);
-    plan.relied_on.extend(relied_on);
+    plan.relied_on.insert(root.header.uuid);
+    plan.relied_on.extend(touched);
     plan.twins.push(verdict);
     Ok(())
 }
@@ -151,6 +145,14 @@ struct OpenPuddle {
 }
 
 impl OpenPuddle {
+    fn open(files: &Puddles, registered: &(Uuid, PuddleRecord), access: Access) -> Result<Self> {
+        let (uuid, record) = registered;
+        Ok(OpenPuddle {
+            header: files::header_of(*uuid, record),
+            file: files.open_kept(*uuid, record, access == Access::Write)?,
+        })
+    }
+
     fn view(&self, copy: Copy) -> HeapInFile<'_> {
         HeapInFile {
             file: &self.file,
@@ -159,17 +161,41 @@ impl OpenPuddle {
     }
 }
 
-struct OpenPool {
-    puddles: Vec<OpenPuddle>,
+/// A pool whose root puddle is open. Others are opened as they are needed: of most nothing was being changed.
+struct OpenPool<'a> {
+    files: &'a Puddles,
+    registered: &'a [(Uuid, PuddleRecord)],
+    access: Access,
+    root: Rc<OpenPuddle>,
+    /// All that were needed so far.
+    opened: RefCell<Vec<Rc<OpenPuddle>>>,
 }
 
-impl OpenPool {
-    /// The copy that the other one has to follow; `None` where they are the same.
-    fn whole_copy(&self, root: &OpenPuddle, state: State) -> Result<Option<Copy>> {
-        let holds = |copy, generation| match read_seal(root, generation)? {
-            Some(seal) => self.holds(copy, &seal),
-            None => Ok(false),
+impl OpenPool<'_> {
+    fn open(&self, registered: &(Uuid, PuddleRecord)) -> Result<Rc<OpenPuddle>> {
+        let mut opened = self.opened.borrow_mut();
+        let mut known = opened.iter();
+        if let Some(puddle) = known.find(|puddle| puddle.header.uuid == registered.0) {
+            return Ok(puddle.clone());
+        }
+        let puddle = Rc::new(OpenPuddle::open(self.files, registered, self.access)?);
+        opened.push(puddle.clone());
+        Ok(puddle)
+    }
+
+    /// The puddle that a range lies in, where it may be written.
+    fn puddle_of(&self, address: u64, length: u64) -> Result<Option<Rc<OpenPuddle>>> {
+        let admits = |(uuid, record): &&(Uuid, PuddleRecord)| {
+            files::header_of(*uuid, record).admits(address, length)
         };
+        let found = self.registered.iter().find(admits);
+        found.map(|registered| self.open(registered)).transpose()
+    }
+
+    /// The copy that the other one has to follow; `None` where they are the same.
+    fn whole_copy(&self, state: State) -> Result<Option<Copy>> {
+        let root = &self.root;
+        let holds = |copy, generation| Ok(self.held_seal(copy, generation)?.is_some());
         match twin::whole_copy(state, holds)? {
             Whole::Both => Ok(None),
             Whole::One(copy) => Ok(Some(copy)),
@@ -186,18 +212,17 @@ impl OpenPool {
         }
     }
 
-    /// Whether a copy holds what a transaction left.
-    fn holds(&self, copy: Copy, seal: &Seal) -> Result<bool> {
+    /// The seal of a transaction, if a copy holds what that left.
+    fn held_seal(&self, copy: Copy, generation: u64) -> Result<Option<Seal>> {
+        let Some(seal) = read_seal(&self.root, generation)? else {
+            return Ok(None);
+        };
         let mut is_inside = true;
         let mut bytes = Vec::new();
         let matches = seal.matches(|crc| {
             for range in &seal.ranges {
                 let (address, length) = (range.address(), range.length());
-                let puddle = self
-                    .puddles
-                    .iter()
-                    .find(|puddle| puddle.header.admits(address, length as u64));
-                let Some(puddle) = puddle else {
+                let Some(puddle) = self.puddle_of(address, length as u64)? else {
                     is_inside = false;
                     continue;
                 };
@@ -209,8 +234,122 @@ impl OpenPool {
             }
             Ok::<_, Error>(())
         })?;
-        Ok(is_inside && matches)
+        Ok((is_inside && matches).then_some(seal))
     }
+
+    /// Where the other copy may differ from the whole one.
+    fn suspects(&self, state: State, whole: Copy) -> Result<Suspects> {
+        if !state.is_listed {
+            return Ok(Suspects::Everywhere);
+        }
+        let root = &self.root;
+        let mut list = [0; twin::SUSPECTS_SIZE];
+        let offset = twin::suspects_offset(root.header.size);
+        reading::exact(&root.file, offset, &mut list, "reading a puddle")?;
+        let Some(mut suspects) = twin::parse_suspects(&list) else {
+            let file = root.file.path().display();
+            tracing::warn!(%file, "the list of what may differ is damaged: all of the pool is compared");
+            return Ok(Suspects::Everywhere);
+        };
+        if let (Suspects::In(ranges), Stage::Changing, Copy::Main) =
+            (&mut suspects, state.stage, whole)
+        {
+            // The last transaction that main holds has a seal, which names what back may lack: also objects that it
+            // made, which were on no list.
+            let numbers = [state.generation, state.generation.wrapping_sub(1)];
+            for number in numbers {
+                if let Some(seal) = self.held_seal(whole, number)? {
+                    ranges.extend(
+                        seal.ranges
+                            .iter()
+                            .map(|range| range.address()..range.address() + range.length() as u64),
+                    );
+                    break;
+                }
+            }
+        }
+        Ok(suspects)
+    }
+
+    /// All that is in use becomes what it is in the whole copy. The puddles.
+    fn plan_all(
+        &self,
+        (whole, other): (Copy, Copy),
+        writes: &mut Vec<HomeWrite>,
+    ) -> Result<BTreeSet<Uuid>> {
+        let mut touched = BTreeSet::new();
+        for registered in self.registered {
+            let puddle = self.open(registered)?;
+            let (header, whole, other) = (puddle.header, puddle.view(whole), puddle.view(other));
+            let used_end = match extent::used_end(&whole, &header) {
+                Err(HeapError::Read(error)) => return Err(error),
+                // Where its heap is damaged, all of it counts as used.
+                found => found.unwrap_or(header.size),
+            };
+            for range in [bitmap(&header), heap_offset(header.size)..used_end] {
+                plan_range(header.uuid, &whole, &other, range, writes)?;
+            }
+            touched.insert(header.uuid);
+        }
+        Ok(touched)
+    }
+
+    /// These ranges of addresses become what they are in the whole copy; the puddles that they lie in. Where none lies,
+    /// one has been given back.
+    fn plan_ranges(
+        &self,
+        (whole, other): (Copy, Copy),
+        ranges: &[Range<u64>],
+        writes: &mut Vec<HomeWrite>,
+    ) -> Result<BTreeSet<Uuid>> {
+        let mut touched = BTreeSet::new();
+        for registered in self.registered {
+            let header = files::header_of(registered.0, &registered.1);
+            let in_puddle = |range: &Range<u64>| {
+                let start = range.start.max(header.address);
+                let end = range.end.min(header.end());
+                (start < end).then(|| start - header.address..end - header.address)
+            };
+            let own: Vec<Range<u64>> = joined(ranges.iter().filter_map(in_puddle).collect());
+            if own.is_empty() {
+                continue;
+            }
+            let puddle = self.open(registered)?;
+            let (whole, other) = (puddle.view(whole), puddle.view(other));
+            // Of the header only the bitmap stands there twice.
+            for part in [bitmap(&header), heap_offset(header.size)..header.size] {
+                for range in &own {
+                    let range = range.start.max(part.start)..range.end.min(part.end);
+                    if !range.is_empty() {
+                        plan_range(header.uuid, &whole, &other, range, writes)?;
+                    }
+                }
+            }
+            touched.insert(header.uuid);
+        }
+        Ok(touched)
+    }
+}
+
+/// The extent bitmap in its puddle.
+fn bitmap(header: &PuddleHeader) -> Range<u64> {
+    BITMAP_OFFSET..BITMAP_OFFSET + bitmap_words(header.size) * 8
+}
+
+/// The same ranges in whole lines and in order, each byte once.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    for range in &mut ranges {
+        *range = range.start / LINE * LINE..range.end.next_multiple_of(LINE);
+    }
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
 }
 
 fn read_seal(root: &OpenPuddle, generation: u64) -> Result<Option<Seal>> {

@@ -14,7 +14,7 @@ use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle;
 use durum_format::record::header::PARTS_MAX;
 use durum_format::record::{self, Operation, RecordHeader, RingSalt};
-use durum_format::twin::{self, Seal, SealRange, Stage, State};
+use durum_format::twin::{self, Seal, SealRange, Stage, State, Suspect};
 use durum_format::{UNIT, Uuid};
 use durum_service::{
     CheckOptions, Embedded, Error, PoolSummary, PuddleGrant, PuddleKind, PuddleOwner, Service,
@@ -327,12 +327,13 @@ impl Forger<'_> {
             .filter_map(|_| SealRange::new(self.target(), self.random.length()))
             .collect();
         let random = &mut self.random;
-        let generation = random.one(&[0, 1, 2, 3, u64::MAX >> 3]);
+        let generation = random.one(&[0, 1, 2, 3, u64::MAX >> 5]);
         let puddle = root(&self.client.twin);
         let state = State {
             generation,
             stage: random.one(&[Stage::Idle, Stage::Changing, Stage::Copying]),
             is_settled: random.one_in(2),
+            is_listed: random.one_in(2),
         };
         let state = match random.one_in(5) {
             true => random.next(),
@@ -348,6 +349,18 @@ impl Forger<'_> {
         Seal::encode(generation, &ranges, zeros, &mut place);
         let of = generation.wrapping_sub(random.below(2));
         put(puddle, twin::seal_offset(UNIT, of), &place);
+        let list: Vec<u8> = (0..twin::SUSPECT_WORDS)
+            .map(|_| match random.one_in(8) {
+                true => Suspect::new(random.next() as u32 % (1 << 27), random.next() as u16),
+                false => Suspect::new(
+                    (puddle.address / twin::GROUP_SIZE) as u32 + random.below(3) as u32,
+                    random.one(&[1, 3, u16::MAX]),
+                ),
+            })
+            .flat_map(|suspect| suspect.to_word().to_le_bytes())
+            .collect();
+        let words = random.below(3) as usize * twin::SUSPECT_WORDS / 2;
+        put(puddle, twin::suspects_offset(UNIT), &list[..8 * words]);
         // The heap, too: it says how far the copies are compared.
         put(
             puddle,

@@ -25,6 +25,7 @@ mod left_right;
 #[cfg(test)]
 mod left_right_tests;
 mod staged;
+mod suspects;
 mod turn;
 mod view;
 
@@ -36,7 +37,7 @@ use durum_persist::{Site, line};
 use super::in_place::write_file;
 use super::{check_failed, put_back};
 use crate::alloc::{Puddle, PuddleHeap, puddle_at};
-use crate::announced::Announced;
+use crate::announced::{Announced, LARGE};
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
@@ -109,15 +110,18 @@ impl Engine for Twin {
         Ok(())
     }
 
-    fn before_store(&self, tx: &mut TxState) -> Step {
+    fn before_store(&self, tx: &mut TxState, address: usize, len: usize) -> Step<Range<usize>> {
         let pool = tx.pools.first().ok_or(Error::NoTransaction)?;
         let copies = Copies::of(pool);
         copies.send_readers_to_back(pool)?;
         // On `file` the media change when the transaction commits.
-        if !pool.store.private {
-            copies.begin(pool, &mut tx.barrier)?;
+        if pool.store.private {
+            return Ok(0..usize::MAX);
         }
-        Ok(())
+        let listed = copies.suspect(pool, address, len, &mut tx.barrier)?;
+        copies.begin(pool, &mut tx.barrier)?;
+        copies.fence_suspects(pool, &mut tx.barrier)?;
+        Ok(listed)
     }
 
     fn commit(&self, tx: &mut TxState) -> Step {
@@ -130,23 +134,36 @@ impl Engine for Twin {
         let pool = &*first;
         let copies = Copies::of(pool);
         copies.send_readers_to_back(pool)?;
+        let private = pool.store.private;
+        if private {
+            suspect_kept(copies, pool, tx)?;
+        }
+        if is_deferred {
+            suspect_deferred(copies, pool, tx)?;
+        }
         copies.begin(pool, &mut tx.barrier)?;
+        copies.fence_suspects(pool, &mut tx.barrier)?;
         if is_deferred {
             make_deferred(tx);
         }
         let OfThread { staged, .. } = tx.kept.current().ok_or(Error::NoTransaction)?;
         let (announced, barrier) = (&tx.announced, &mut tx.barrier);
-        let private = pool.store.private;
         // Both read main, which is in the cache until it is written back.
         let is_sealed = copies.seal(pool, announced, barrier)?;
+        if !is_sealed {
+            // Nothing else says where new objects are.
+            copies.suspect_all(pool, announced, barrier)?;
+        }
         let distance = pool.store.info.space_size as usize;
         if !private {
             staged.take(announced, distance);
         }
         write_back_main(announced, barrier, private, MAIN_WRITE)?;
         // ORDER: with a seal: both are durable before the back copy changes, which a crash would go back to until then;
-        // that the transaction is durable shows when both are. Without: main is durable before the state says so.
+        // that the transaction is durable shows when both are. Without: main, and the list of all that changed, are
+        // durable before the state says so.
         barrier.fence(private, if is_sealed { SEAL_FENCE } else { MAIN_FENCE })?;
+        copies.suspects_are_durable();
         if media_failed() {
             pool.check_media()?;
         }
@@ -230,10 +247,14 @@ impl Engine for Twin {
         }
         let barrier = &mut tx.barrier;
         let copies = Copies::of(pool);
+        for (_, gap) in &gaps {
+            copies.suspect(pool, gap.start, gap.len(), barrier)?;
+        }
         // Where the copies count as the same, nobody compares them.
         copies.begin(pool, barrier)?;
         // A seal may be about these bytes.
         copies.settle(pool, barrier)?;
+        copies.fence_suspects(pool, barrier)?;
         // The state is settled now: until a transaction has committed, recovery takes these bytes from back, whatever
         // main has. So one fence does for both.
         for (puddle, gap) in &gaps {
@@ -265,7 +286,7 @@ impl Engine for Twin {
     }
 
     fn keep_pool(&self, _store: &Arc<StoreInner>, options: &PoolOptions) -> Box<dyn OfPool> {
-        Box::new(Copies::new(options.twin_mode))
+        Box::new(Copies::new(options))
     }
 
     fn prepare_log(&self, store: &StoreInner) {
@@ -297,11 +318,35 @@ fn check_media(tx: &TxState) -> Step {
     Ok(())
 }
 
+/// All that was announced and had been there is about to change. What was allocated nobody has kept.
+fn suspect_kept(copies: &Copies, pool: &PoolInner, tx: &mut TxState) -> Result<()> {
+    let lines = tx.announced.lines().filter(|line| line.saved != 0);
+    let small = lines.map(|line| (line.address, line::LINE));
+    for (address, len) in small.chain(tx.backups.ranges()) {
+        copies.suspect(pool, address, len, &mut tx.barrier)?;
+    }
+    Ok(())
+}
+
+/// All that waits for the commit is about to change. Not bitmaps: they are in slabs that nobody knows yet.
+fn suspect_deferred(copies: &Copies, pool: &PoolInner, tx: &mut TxState) -> Result<()> {
+    let bits = tx.bits.iter().map(|change| (change.word, 8));
+    let sets = tx.sets.iter().map(|set| (set.target, set.len));
+    // Mostly they lie side by side.
+    let mut listed = 0..0;
+    for (address, len) in bits.chain(sets) {
+        if !listed.contains(&address) || len > listed.end - address {
+            listed = copies.suspect(pool, address, len, &mut tx.barrier)?;
+        }
+    }
+    Ok(())
+}
+
 /// Makes the stores that were to happen at the commit, announced like all others: what fails later is taken back with
 /// them.
 fn make_deferred(tx: &mut TxState) {
     let mut announce = |address: usize, len: usize| {
-        match len < crate::announced::LARGE {
+        match len < LARGE {
             // SAFETY: a range in a mapped puddle that nobody else changes: this thread has the pool's turn, and the
             // caller of `set` promised it.
             true => unsafe { tx.announced.insert_saving(address, len) },

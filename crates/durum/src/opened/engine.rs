@@ -50,9 +50,11 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     /// What holds of all its pools.
     fn facts(&self) -> Facts;
 
-    /// Called once the transaction has a pool and is about to announce in it, before anything that was there changes.
-    fn before_store(&self, _tx: &mut TxState) -> Step {
-        Ok(())
+    /// Called before a store of a transaction to what was there before, where [transactions take
+    /// turns](Facts::takes_turns). The range lies in the transaction's pool. The addresses around its first byte of
+    /// which it need not be told in this transaction again.
+    fn before_store(&self, _tx: &mut TxState, _address: usize, _len: usize) -> Step<Range<usize>> {
+        Ok(0..usize::MAX)
     }
 
     /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`. Not for
@@ -323,8 +325,8 @@ pub(crate) struct TxState {
     pub(crate) held: Vec<Arc<PoolInner>>,
     pub(crate) announced: Announced,
     /// Addresses of the puddle that was announced in last, in this transaction or an earlier one, where the engine
-    /// keeps old contents in `announced`. Empty if that has to be looked at first: the puddle's pool is not in `pools`,
-    /// or a `set` is pending.
+    /// keeps old contents in `announced`; where it wants to be told of stores, those of which it was told. Empty if
+    /// that has to be looked at first: the puddle's pool is not in `pools`, or a `set` is pending.
     pub(crate) recent: Range<usize>,
     /// How far behind that its home is.
     pub(crate) recent_home: usize,

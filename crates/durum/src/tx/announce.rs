@@ -1,6 +1,7 @@
 //! What a program announces: that it is about to change a range, stores that wait for the commit, volatile memory.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr;
 
 use durum_persist::line::{self, is_recorded};
@@ -138,8 +139,9 @@ impl Tx {
         let Some(pool) = state.pools.first().copied() else {
             return Err(Error::NoTransaction.into());
         };
+        let mut within = 0..usize::MAX;
         if pool.facts.takes_turns {
-            pool.engine.before_store(state)?;
+            within = pool.engine.before_store(state, address, len)?;
         }
         if let Some(savepoint) = &mut state.savepoint {
             // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
@@ -149,7 +151,7 @@ impl Tx {
             return pool.engine.announce(state, puddle, address, len, announce);
         }
         if state.sets.is_empty() && state.savepoint.is_none() {
-            state.remember_puddle(puddle);
+            state.remember_puddle(puddle, within);
         }
         // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
         unsafe { state.save_in_lines(address, len) };
@@ -295,7 +297,11 @@ impl TxState {
         if puddle.pool_key != pool.key || !puddle.holds(address, 1) {
             return false;
         }
-        self.remember_puddle(puddle);
+        // Where transactions take turns, the engine may want to know first.
+        if pool.facts.takes_turns {
+            return false;
+        }
+        self.remember_puddle(puddle, 0..usize::MAX);
         true
     }
 
@@ -388,10 +394,11 @@ impl TxState {
         unsafe { self.announced.insert_saving(address, len) };
     }
 
-    /// Makes the short way of `add` possible in a puddle of this transaction.
+    /// Makes the short way of `add` possible in a puddle of this transaction, at these addresses.
     #[inline(always)]
-    pub(crate) fn remember_puddle(&mut self, puddle: &Puddle) {
-        self.recent = puddle.heap();
+    pub(crate) fn remember_puddle(&mut self, puddle: &Puddle, within: Range<usize>) {
+        let heap = puddle.heap();
+        self.recent = heap.start.max(within.start)..heap.end.min(within.end);
         self.recent_home = puddle.home_offset();
         let compares = (self.pools.first()).is_some_and(|pool| pool.facts.compares_announced);
         self.announced.want_words(compares);

@@ -42,7 +42,7 @@ impl TxState {
             return Err(Error::NoTransaction.into());
         };
         if pool.facts.takes_turns {
-            pool.engine.before_store(self)?;
+            pool.engine.before_store(self, set.target, set.len)?;
         }
         // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { set.puddle.as_ref() };

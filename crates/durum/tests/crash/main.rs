@@ -41,6 +41,7 @@ mod recovery;
 mod redo;
 mod sections;
 mod sectors;
+mod suspects;
 mod undo;
 mod updates;
 mod waiting;

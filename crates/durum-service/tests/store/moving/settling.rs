@@ -21,6 +21,7 @@ fn a_twin_pool_is_settled_before_its_addresses_change() {
         generation: 7,
         stage: Stage::Changing,
         is_settled: true,
+        is_listed: false,
     };
     put(root(&pool), STATE_OFFSET, &state.to_word().to_le_bytes());
     let seals = heap(root(&pool)) - 2 * SEAL_SIZE as u64;
@@ -67,6 +68,7 @@ fn explore_settling(skip: Option<Site>) -> Result<Report, Failure> {
         generation: 7,
         stage: Stage::Changing,
         is_settled: false,
+        is_listed: false,
     };
     let state = |state: State| state.to_word().to_le_bytes();
     put(root(&pool), STATE_OFFSET, &state(changing));
@@ -125,6 +127,7 @@ fn explore_undoing(skip: Option<Site>) -> Result<Report, Failure> {
             generation: 7,
             stage,
             is_settled: true,
+            is_listed: false,
         };
         state.to_word().to_le_bytes()
     };

@@ -1,25 +1,29 @@
 //! What the engine keeps of an open pool, and what the media say of its two copies: state and seal
 //! (docs/format/twin.md).
 
+use std::cell::UnsafeCell;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use durum_format::twin::{
     SEAL_RANGE_MAX, SEAL_RANGES_MAX, SEAL_SIZE, STATE_OFFSET, Seal, SealRange, Stage, State,
-    seal_offset,
+    seal_offset, suspects_offset,
 };
 use durum_persist::line;
+use zerocopy::IntoBytes;
 
 use super::SEAL_WRITE;
 use super::fair_lock::FairLock;
 use super::left_right::LeftRight;
+use super::suspects::{LINES, Suspects};
 use crate::alloc::Puddle;
 use crate::announced::Announced;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::opened::{OfPool, PoolInner};
-use crate::options::TwinMode;
+use crate::options::{PoolOptions, TwinMode};
 use crate::reading::is_reading;
 use crate::sites::sites;
 
@@ -28,6 +32,8 @@ sites! {
     CHANGING_FENCE = "twin: fence after the state, changing";
     COPYING_FENCE = "twin: fence after the state, copying";
     SETTLED_FENCE = "twin: fence after the state, settled";
+    SUSPECTS_WRITE = "twin: write back suspects";
+    SUSPECTS_FENCE = "twin: fence after suspects";
 }
 
 /// What the engine keeps of an open pool. But for the turn and readers, it belongs to the thread whose turn it is.
@@ -45,7 +51,13 @@ pub(super) struct Copies {
     is_changing: AtomicBool,
     /// And that back is whole, so that they need no seal for that.
     is_settled: AtomicBool,
+    /// Where the copies may differ on the media. The thread's whose turn it is.
+    suspects: UnsafeCell<Suspects>,
 }
+
+// SAFETY: `suspects` is used by the thread only that has the pool's turn, and the lock of the turn orders one after the
+// other; all else is for any thread.
+unsafe impl Sync for Copies {}
 
 impl OfPool for Copies {}
 
@@ -57,7 +69,8 @@ impl Copies {
         unsafe { pool.kept_unchecked() }
     }
 
-    pub(super) fn new(mode: TwinMode) -> Self {
+    pub(super) fn new(options: &PoolOptions) -> Self {
+        let mode = options.twin_mode;
         Self {
             mode,
             left_right: (mode == TwinMode::LeftRight).then(LeftRight::default),
@@ -66,6 +79,7 @@ impl Copies {
             generation: AtomicU64::new(0),
             is_changing: AtomicBool::new(false),
             is_settled: AtomicBool::new(false),
+            suspects: UnsafeCell::new(Suspects::new(options.suspects)),
         }
     }
 
@@ -147,6 +161,7 @@ impl Copies {
             generation: self.generation(root)?,
             stage,
             is_settled,
+            is_listed: self.is_listed(),
         };
         let word = root.at(STATE_OFFSET as usize).cast::<u64>();
         // SAFETY: an aligned word of the mapped puddle's header, which only the thread changes whose turn it is.
@@ -155,16 +170,154 @@ impl Copies {
         barrier.write_back(root, root.address + STATE_OFFSET as usize, 8, STATE_WRITE)
     }
 
+    /// Whether there is a list of what may differ. What the mode `Basic` copies nobody has announced.
+    fn is_listed(&self) -> bool {
+        self.mode != TwinMode::Basic
+    }
+
+    /// # Safety
+    /// This thread has the pool's turn, and ends with one before it asks again.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn suspects(&self) -> &mut Suspects {
+        // SAFETY: as the caller promises.
+        unsafe { &mut *self.suspects.get() }
+    }
+
+    /// This thread has got the pool's turn.
+    pub(super) fn begin_turn(&self) {
+        // SAFETY: it has.
+        unsafe { self.suspects() }.begin_turn();
+    }
+
+    /// The thread whose turn it is is about to change a range of main: puts its blocks on the list, if they are not
+    /// there, and starts making that durable. The addresses around the first one that are listed until the turn ends.
+    pub(super) fn suspect(
+        &self,
+        pool: &PoolInner,
+        address: usize,
+        len: usize,
+        barrier: &mut Barrier,
+    ) -> Result<Range<usize>> {
+        if !self.is_listed() {
+            return Ok(0..usize::MAX);
+        }
+        // SAFETY: it is this thread's turn.
+        let suspects = unsafe { self.suspects() };
+        suspects.add(address, len);
+        self.write_suspects(pool, suspects, barrier)?;
+        Ok(suspects.around(address))
+    }
+
+    /// The same for what no seal will name: objects that the transaction has made may be in it.
+    pub(super) fn suspect_all(
+        &self,
+        pool: &PoolInner,
+        announced: &Announced,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        if !self.is_listed() {
+            return Ok(());
+        }
+        // SAFETY: it is this thread's turn.
+        let suspects = unsafe { self.suspects() };
+        announced.for_each(true, |address, len| suspects.add_new(address, len));
+        self.write_suspects(pool, suspects, barrier)
+    }
+
+    /// Writes what the media lack of the list.
+    #[inline]
+    fn write_suspects(
+        &self,
+        pool: &PoolInner,
+        suspects: &mut Suspects,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        match suspects.is_written() {
+            true => Ok(()),
+            false => self.write_lines(pool, suspects, barrier),
+        }
+    }
+
+    #[cold]
+    fn write_lines(
+        &self,
+        pool: &PoolInner,
+        suspects: &mut Suspects,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        let root = self.root(pool)?;
+        let offset = suspects_offset(root.size as u64);
+        if root.private {
+            // One call of the system, from the first of these lines to the last.
+            let (mut first, mut end) = (LINES, 0);
+            while let Some((line, _)) = suspects.take_unwritten() {
+                (first, end) = (first.min(line), line + 1);
+            }
+            let start = offset + (first * line::LINE) as u64;
+            let lines: Vec<_> = (first..end)
+                .map(|line| suspects.line(line).map(u64::to_le))
+                .collect();
+            // ORDER: durable with the caller's fence, before main changes there.
+            return barrier.write_bytes(root, start, lines.as_bytes());
+        }
+        let list = root.address + pool.store.info.space_size as usize + offset as usize - root.size;
+        while let Some((line, words)) = suspects.take_unwritten() {
+            let start = list + line * line::LINE;
+            guarded(|| {
+                // Only these need not be durable: what an earlier process has written and not fenced may look the same.
+                // SAFETY: a line of the header's back copy, which only the thread uses whose turn it is.
+                if words == [0; 8] && unsafe { (start as *const [u64; 8]).read() } == words {
+                    return;
+                }
+                for (at, word) in words.into_iter().enumerate() {
+                    // SAFETY: an aligned word of the same line.
+                    unsafe { line::store_u64((start as *mut u64).add(at), word.to_le()) };
+                }
+                // SAFETY: the same line.
+                // ORDER: durable with the caller's fence, before main changes there.
+                unsafe { line::write_back(start as *const u8, line::LINE, SUSPECTS_WRITE) };
+            });
+        }
+        root.check_failed()?;
+        Ok(())
+    }
+
+    /// What [`Copies::suspect`] has put on the list becomes durable, if no fence came since.
+    pub(super) fn fence_suspects(&self, pool: &PoolInner, barrier: &mut Barrier) -> Result<()> {
+        // SAFETY: it is this thread's turn.
+        if !unsafe { self.suspects() }.is_unfenced() {
+            return Ok(());
+        }
+        let root = self.root(pool)?;
+        // ORDER: durable before the first store to main there, which may reach the media at any time: recovery looks
+        // for what changed in these blocks only.
+        barrier.fence(root.private, SUSPECTS_FENCE)?;
+        self.suspects_are_durable();
+        Ok(())
+    }
+
+    /// A fence came after [`Copies::suspect`].
+    pub(super) fn suspects_are_durable(&self) {
+        // SAFETY: it is this thread's turn, or the pool is being closed.
+        unsafe { self.suspects() }.fenced();
+    }
+
     /// Makes the media say that main is about to change, if they do not yet.
     pub(super) fn begin(&self, pool: &PoolInner, barrier: &mut Barrier) -> Result<()> {
         if self.is_changing() {
             return Ok(());
+        }
+        if self.is_listed() {
+            // SAFETY: it is this thread's turn.
+            let suspects = unsafe { self.suspects() };
+            self.write_suspects(pool, suspects, barrier)?;
         }
         let root = self.root(pool)?;
         self.write_state(root, Stage::Changing, true, barrier)?;
         // ORDER: durable before the first store to main, which may reach the media at any time: from then on a crash
         // needs the back copy, which is whole: both were the same, durably.
         barrier.fence(root.private, CHANGING_FENCE)?;
+        self.suspects_are_durable();
         self.is_settled.store(true, Ordering::Relaxed);
         self.is_changing.store(true, Ordering::Relaxed);
         Ok(())
@@ -260,6 +413,7 @@ impl Copies {
         self.write_state(root, Stage::Changing, true, barrier)?;
         // ORDER: durable before anything changes that the last seal is about, or goes away.
         barrier.fence(root.private, SETTLED_FENCE)?;
+        self.suspects_are_durable();
         self.is_settled.store(true, Ordering::Relaxed);
         Ok(())
     }

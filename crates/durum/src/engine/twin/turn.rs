@@ -18,6 +18,7 @@ impl Turn {
             contention::count();
             copies.turn.take();
         }
+        copies.begin_turn();
         Self(PoolRef(pool.into()))
     }
 

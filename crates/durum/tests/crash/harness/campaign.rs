@@ -33,6 +33,8 @@ pub struct Campaign {
     pub private_max: u64,
     /// How sections find what has changed.
     pub page_tracking: PageTracking,
+    /// Groups and blocks that a Twin pool keeps named, where that is not as usual.
+    pub suspects: Option<(usize, u32)>,
     /// A write-back, fence or sync that the run shall forget.
     pub skip: Option<Site>,
     /// Whether the end of the store is recorded, too.
@@ -95,6 +97,7 @@ impl Campaign {
             log_max: 64 << 20,
             private_max: u64::MAX,
             page_tracking: PageTracking::Auto,
+            suspects: None,
             skip: None,
             record_close: false,
             used_one_in: 8,
@@ -177,6 +180,10 @@ impl Campaign {
             .engine(self.engine)
             .page_tracking(self.page_tracking)
             .root_puddle_size(self.root_puddle_size);
+        let pool_options = match self.suspects {
+            Some((groups, blocks)) => pool_options.suspects(groups, blocks),
+            None => pool_options,
+        };
         let pool = store
             .create_pool(POOL, pool_options)
             .expect("a pool is made");

@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::thread;
 
-use crate::support::pool_options;
-use durum::{Announce, Domain, Error, Store, StoreOptions};
+use crate::support::{engine, pool_options};
+use durum::{Announce, Domain, Engine, Error, Store, StoreOptions};
 use durum_persist::simulate::CrashPoint;
 use durum_service::{self as service, CheckOptions, Embedded, Leaks, OpenOptions, Severity};
 
+use super::copies::{self, Live, Place};
 use super::lane::{Step, note_of};
 use super::state::{BYTES, Blob, Found, Owners, Root, SLOTS, State, byte_type, pattern};
 
@@ -73,13 +74,21 @@ impl Judge {
         let used = self.judged.is_multiple_of(self.used_one_in.max(1));
         let objects = check_structures(image)?;
         // A thread of its own: what it keeps of the store goes away with it.
-        let found = thread::scope(|scope| {
+        let (found, live) = thread::scope(|scope| {
             let opened = scope.spawn(|| self.look(image, used));
             opened.join().unwrap_or_else(|payload| {
                 let text = payload.downcast_ref::<String>().cloned();
                 Err(format!("the client panicked: {}", text.unwrap_or_default()))
             })
         })?;
+        if engine() == Engine::Twin {
+            let steps = self.lanes.iter().flatten();
+            let states: Vec<&State> = steps.flat_map(|step| [&step.undone, &step.done]).collect();
+            copies::agree(image, &live, |place| match place {
+                Place::Byte(offset) => states.iter().any(|state| state.is_any(offset)),
+                Place::Other => false,
+            })?;
+        }
         // How many loose objects the lanes may have: all sums of what each may have.
         let mut sums = BTreeSet::from([0]);
         for (lane, steps) in self.lanes.iter().enumerate() {
@@ -147,7 +156,7 @@ impl Judge {
     }
 
     /// Opens the image with the client, reads it, and uses it.
-    fn look(&self, image: &Path, used: bool) -> Result<Found, String> {
+    fn look(&self, image: &Path, used: bool) -> Result<(Found, Vec<Live>), String> {
         let text = |error: Error| error.to_string();
         let options = StoreOptions::new().domain(self.domain);
         let store = Store::open(image, options).map_err(text)?;
@@ -165,7 +174,8 @@ impl Judge {
                 return Err("a transaction after recovery changed what it did not announce".into());
             }
         }
-        Ok(found)
+        let live = live_of(unsafe { &*root }, &found);
+        Ok((found, live))
     }
 
     fn read(&self, root: &Root) -> Result<Found, String> {
@@ -207,6 +217,29 @@ impl Judge {
         }
         Ok(Found { bytes, slots })
     }
+}
+
+/// Where the objects of the pool lie.
+fn live_of(root: &Root, found: &Found) -> Vec<Live> {
+    let live = |start: usize, len, first| Live {
+        range: start..start + len,
+        first,
+    };
+    let blobs = found.slots.iter().flatten();
+    let mut all: Vec<Live> = blobs
+        .map(|blob| live(blob.address, blob.size, None))
+        .collect();
+    let start = std::ptr::from_ref(root).addr();
+    all.push(live(start, BYTES, Some(0)));
+    all.push(live(start + BYTES, size_of::<Root>() - BYTES, None));
+    if !root.large.is_null() {
+        all.push(live(
+            root.large.addr(),
+            root.large_size as usize,
+            Some(BYTES),
+        ));
+    }
+    all
 }
 
 /// Transactions of several kinds that leave everything as it was.

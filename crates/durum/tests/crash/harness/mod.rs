@@ -1,10 +1,12 @@
 //! How a run is recorded together with a model of it, and how an image is judged.
 //!
 //! `state` is the model; `lane` runs transactions and writes down what each may leave (`turns`: of several threads);
-//! `campaign` records a run and explores it; `judge` recovers, checks and uses an image; `workload` gives runs names.
+//! `campaign` records a run and explores it; `judge` recovers, checks and uses an image (`copies`: of
+//! Twin); `workload` gives runs names.
 
 mod arena;
 mod campaign;
+mod copies;
 mod judge;
 mod lane;
 mod random;

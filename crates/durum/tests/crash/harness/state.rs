@@ -75,6 +75,11 @@ impl State {
         self.set_any(offset..offset + len, true);
     }
 
+    /// Whether a byte may hold anything.
+    pub fn is_any(&self, offset: usize) -> bool {
+        self.any[offset]
+    }
+
     /// How many bytes may hold anything.
     pub fn uncertain(&self) -> usize {
         self.any.iter().filter(|any| **any).count()
