@@ -18,8 +18,9 @@ use crate::limits::Limits;
 /// The most bytes that are kept of what the code says.
 const TOLD_MAX: usize = 4096;
 
-/// The system looks at what a limit says by its ticks: what it tells in the end may be less by some of them.
-const TICKS: Duration = Duration::from_millis(100);
+/// The system counts what a limit is about by the ticks in which the code was running, also where others had the
+/// processor for a part of each; what it tells in the end is exact, and may be less by so many times.
+const TICKS_FACTOR: u32 = 2;
 
 /// How code ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,7 +202,7 @@ impl Running {
         Ok(match end {
             (Some(libc::CLD_EXITED), Some(0)) => Ended::Done,
             (Some(libc::CLD_EXITED), Some(code)) => Ended::Failed { code, told },
-            (Some(_), Some(libc::SIGKILL)) if took + TICKS >= self.processor => {
+            (Some(_), Some(libc::SIGKILL)) if took * TICKS_FACTOR >= self.processor => {
                 Ended::OverProcessor(self.processor)
             }
             (Some(_), Some(signal)) => Ended::Signalled { signal, told },
