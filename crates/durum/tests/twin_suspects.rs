@@ -371,6 +371,43 @@ fn new_objects_and_what_is_freed_cost_no_fence_of_their_own() {
     assert!(all < 2 * objects + 100, "{all}");
 }
 
+/// A crash between its two copies leaves one that is new and one that is old: they have to become the same, or what is
+/// found new is old again after another crash.
+#[test]
+fn a_block_in_which_something_is_persisted_is_named_first() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    make(dir.path(), 1);
+    let store = Store::open(path_in(dir.path()), StoreOptions::new()).unwrap();
+    let options = PoolOptions::new().engine(Engine::Twin);
+    let pool = store.open_pool("pool", options).unwrap();
+    let root: *mut Root = pool.root().unwrap();
+    let object = unsafe { (*root).objects[0] };
+    let (file, offset) = root_file(dir.path());
+    let is_named = |address: *mut u8| {
+        let mut list = [0; SUSPECTS_SIZE];
+        file.read_exact_at(&mut list, offset).unwrap();
+        let Some(Suspects::In(ranges)) = parse_suspects(&list) else {
+            panic!("there is no list");
+        };
+        let address = address.addr() as u64;
+        ranges.iter().any(|range| range.contains(&address))
+    };
+    cost(&pool, object, &[0]);
+    for (block, fences) in [(0, 2), (3, 2), (3, 1), (4, 2)] {
+        let word = unsafe { object.add(block * BLOCK_SIZE as usize) };
+        let before = thread_counters().fences;
+        unsafe {
+            word.write(7);
+            pool.persist(word, 8).unwrap();
+        }
+        assert!(is_named(word), "block {block}");
+        // The first one forgets the seal.
+        let found = thread_counters().fences - before;
+        assert!(found <= fences, "block {block}: {found}");
+    }
+    assert!(!is_named(unsafe { object.add(9 * BLOCK_SIZE as usize) }));
+}
+
 #[test]
 fn the_first_change_in_a_block_costs_a_sync_on_a_file_system() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -64,6 +64,8 @@ struct Table {
     /// Clients that are being recovered, and how many were.
     recovering: HashSet<Uuid>,
     recovered: u64,
+    /// Clients that were recovered and have files left, which are being removed.
+    clearing: usize,
     /// Clients that are gone and could not be recovered, when that was tried, and what is left of them.
     stuck: HashMap<Uuid, (Instant, Gone)>,
     ends: bool,
@@ -369,7 +371,8 @@ impl Clients {
         (table.living.len(), table.recovering.len())
     }
 
-    /// Tells all that the service ends.
+    /// Tells all that the service ends, and waits at most twice [`GRACE`] until nobody is being recovered: a client
+    /// whose file is left behind counts as one that lives while its process does.
     pub(crate) fn end(&self) {
         let mut table = self.table();
         table.ends = true;
@@ -381,8 +384,12 @@ impl Clients {
             line.tell(&Note::Ends);
             line.end();
         }
-        drop(table);
         self.ring();
+        let is_at_work = |table: &mut Table| table.clearing > 0 || !table.recovering.is_empty();
+        drop(
+            self.changed
+                .wait_timeout_while(table, 2 * GRACE, is_at_work),
+        );
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -479,6 +486,7 @@ impl Clients {
         let mut table = self.table();
         table.recovering.remove(&client);
         table.recovered += 1;
+        table.clearing += 1;
         self.changed.notify_all();
     }
 
@@ -517,6 +525,8 @@ impl Clients {
                 if let Err(error) = self.host.forget_client(client) {
                     tracing::warn!(%client, "{error}");
                 }
+                self.table().clearing -= 1;
+                self.changed.notify_all();
                 Ok(())
             }
             Err(error) => {
