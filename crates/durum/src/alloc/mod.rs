@@ -6,6 +6,8 @@
 
 mod bits;
 mod buddy;
+#[cfg(test)]
+mod ending_tests;
 mod free_set;
 mod ground;
 mod growth;

@@ -188,6 +188,10 @@ impl TxState {
         if let Err(error) = result {
             return Err(self.fail(error));
         }
+        if allocates {
+            // ORDER (of threads): before who is told lets go of locks.
+            self.allocation.publish();
+        }
         self.tell_before_reuse(true);
         if allocates {
             let pools = &self.pools;
@@ -277,6 +281,8 @@ impl TxState {
         if let Some(engine) = self.pools.first().map(|pool| pool.engine) {
             engine.abort(self);
         }
+        // ORDER (of threads): as in `commit_changes`.
+        self.allocation.withdraw_frees();
         self.tell_before_reuse(false);
         let pools = &self.pools;
         self.allocation.aborted(|key| Self::pool_of(pools, key));

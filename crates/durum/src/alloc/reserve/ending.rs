@@ -1,4 +1,13 @@
 //! What was allocated and freed, when its transaction has ended.
+//!
+//! It ends in two steps, because some of its locks are let go of between them (`Tx::tell_before_reuse`): from then on
+//! others may free what it has allocated, and what it wanted to free.
+//!
+//! ```text
+//! first    as others find it: slabs are known, what was freed and rolled back is live again    publish, withdraw_frees
+//! locks    let go of: words of locks in places that were freed are used no more
+//! then     places that became free may be taken again                                          committed, aborted
+//! ```
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -18,17 +27,15 @@ use crate::steps;
 const EXTENT_WORDS_MAX: usize = 64;
 
 impl Allocation {
-    /// The transaction is durable: what it freed may be reserved again.
-    pub(crate) fn committed<P: Deref<Target: Allocate>>(
-        &mut self,
-        pool_of: impl Fn(u64) -> Option<P>,
-    ) {
+    /// The transaction is durable, and others are about to know: they may free what it has allocated.
+    pub(crate) fn publish(&mut self) {
         // Mostly there are none, and to drain a list takes longer than to see that it is empty.
         if !self.new_slabs.is_empty() {
             self.publish_slabs();
         }
-        if self.cancelled {
-            self.give_cancelled_back(&pool_of);
+        match self.cancelled {
+            true => self.keep_cancelled(),
+            false => self.reserved.clear(),
         }
         for puddle in self.roots.drain(..) {
             // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
@@ -36,7 +43,18 @@ impl Allocation {
                 heap.publish_root();
             }
         }
-        self.reserved.clear();
+    }
+
+    /// It is [published](Allocation::publish): what it freed may be reserved again.
+    pub(crate) fn committed<P: Deref<Target: Allocate>>(
+        &mut self,
+        pool_of: impl Fn(u64) -> Option<P>,
+    ) {
+        if self.cancelled {
+            give_back(&self.reserved, &pool_of);
+            self.reserved.clear();
+            self.cancelled = false;
+        }
         if !self.retired.is_empty() {
             self.release_retired(&pool_of);
         }
@@ -58,12 +76,10 @@ impl Allocation {
         }
     }
 
-    /// What was allocated and freed in the transaction may be reserved again.
+    /// Of what was reserved keeps only what was freed in the same transaction, which nobody else knows of. What others
+    /// free from now on looks the same, and is theirs to give back.
     #[cold]
-    fn give_cancelled_back<P: Deref<Target: Allocate>>(
-        &mut self,
-        pool_of: impl Fn(u64) -> Option<P>,
-    ) {
+    fn keep_cancelled(&mut self) {
         self.reserved.retain_mut(|places| {
             *places = places.that_are(false);
             places.mask != 0
@@ -73,9 +89,7 @@ impl Allocation {
                 self.roots.retain(|puddle| *puddle != places.puddle);
             }
         }
-        give_back(&self.reserved, &pool_of);
         self.cancelled_since.clear();
-        self.cancelled = false;
     }
 
     /// The extents of retired slabs may be reserved again.
@@ -92,7 +106,13 @@ impl Allocation {
         self.retired.clear();
     }
 
-    /// The transaction is rolled back: everything is as before it.
+    /// The transaction is rolled back, and others are about to know: they may free what it wanted to free.
+    pub(crate) fn withdraw_frees(&mut self) {
+        steps::add(self.freed.len());
+        self.freed.drain(..).for_each(|places| places.cancel_free());
+    }
+
+    /// Its frees are [withdrawn](Allocation::withdraw_frees): everything is as before it.
     pub(crate) fn aborted<P: Deref<Target: Allocate>>(
         &mut self,
         pool_of: impl Fn(u64) -> Option<P>,
@@ -106,8 +126,6 @@ impl Allocation {
                 pool.revive_slab(slab);
             }
         }
-        steps::add(self.freed.len());
-        self.freed.drain(..).for_each(|places| places.cancel_free());
         give_back(&self.reserved, &pool_of);
         self.reserved.clear();
         self.cancelled = false;
