@@ -110,6 +110,15 @@ fn counted(pool: &Pool, root: &Shared) -> u64 {
     count.expect("a read")
 }
 
+/// One of those who work, until it is dropped, also by a panic: who looks on until there is none would never end.
+struct Works<'w>(&'w AtomicU64);
+
+impl Drop for Works<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Lets all threads do their updates, with marks of what they were told. Their answers, and how many updates ran on
 /// other threads than their own.
 fn run(pool: &Pool) -> (HashMap<(u64, u64), Answer>, u64) {
@@ -121,6 +130,7 @@ fn run(pool: &Pool) -> (HashMap<(u64, u64), Answer>, u64) {
         for thread in 0..THREADS {
             let (start, answers, elsewhere) = (&start, &answers, &elsewhere);
             scope.spawn(move || {
+                let _works = Works(working);
                 join_thread();
                 start.wait();
                 let own = thread::current().id();
@@ -142,7 +152,6 @@ fn run(pool: &Pool) -> (HashMap<(u64, u64), Answer>, u64) {
                     }
                     note(READ[thread], counted(pool, root));
                 }
-                working.fetch_sub(1, Ordering::Relaxed);
             });
         }
         // Looks all the time, so that some of it is in the middle of a commit.

@@ -1,7 +1,7 @@
 //! Threads that take turns: the order of their operations is part of the test, not of the scheduler.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Barrier, Condvar, Mutex};
 use std::thread;
 
 use durum_persist::record;
@@ -45,11 +45,26 @@ impl Turns {
         result
     }
 
+    /// Runs what has the lane's turns. It has no more when this returns, or panics: the others would wait for ever.
+    fn take_part(&self, lane: usize, body: impl FnOnce()) {
+        let _ends = Ends(self, lane);
+        body();
+    }
+
     fn end(&self, lane: usize) {
         if let Ok(mut state) = self.state.lock() {
             state.1[lane] = true;
         }
         self.changed.notify_all();
+    }
+}
+
+/// The lane has no more turns when this is dropped.
+struct Ends<'t>(&'t Turns, usize);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end(self.1);
     }
 }
 
@@ -65,8 +80,7 @@ pub fn in_turns(
             let (turns, script) = (&turns, &script);
             scope.spawn(move || {
                 record::join_thread();
-                script(lane, number, turns);
-                turns.end(number);
+                turns.take_part(number, || script(lane, number, turns));
             });
         }
     });
@@ -118,5 +132,33 @@ impl Drop for Helper {
             // A panic in it has failed the test already.
             let _ = thread.join();
         }
+    }
+}
+
+/// Who waits for its turn is told that there is none: a test that fails ends.
+#[test]
+fn a_panic_in_a_turn_ends_all_of_them() {
+    for panics_in_its_turn in [true, false] {
+        let turns = Turns::new(&[0, 1, 0, 1], 2);
+        let (turns, comes) = (&turns, &Barrier::new(2));
+        let first = move || {
+            turns.step(0, || ());
+            comes.wait();
+            if panics_in_its_turn {
+                turns.step(0, || panic!("in its turn"));
+            }
+            panic!("between two");
+        };
+        let second = move || {
+            turns.step(1, || ());
+            comes.wait();
+            turns.step(1, || ());
+        };
+        thread::scope(|scope| {
+            let first = scope.spawn(move || turns.take_part(0, first));
+            let second = scope.spawn(move || turns.take_part(1, second));
+            assert!(first.join().is_err());
+            assert_eq!(second.join().is_err(), panics_in_its_turn);
+        });
     }
 }
