@@ -558,6 +558,26 @@ typedef struct durum_pool_options {
     uint32_t flags;
 } durum_pool_options;
 
+// A word that was announced, and what it held. For durum.h itself, as Words is.
+typedef struct durum_word_ {
+    // Its address divided by 8.
+    size_t number;
+    uint64_t old;
+} durum_word_;
+
+// Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add puts
+// them there; another layout has another number in the name of durum_words_1.
+typedef struct durum_words_ {
+    // The first address of which words are taken, and how many words are; 0: none.
+    size_t first;
+    size_t count;
+    // How far behind an address its home is.
+    size_t home;
+    // Where the next word goes, behind one that came before or is none; and where there is no more room.
+    struct durum_word_ *next;
+    struct durum_word_ *end;
+} durum_words_;
+
 // What an update or a read runs. Not 0: an update is not to be kept.
 typedef int (*durum_body)(void *arg);
 
@@ -950,6 +970,10 @@ DURUM_MUST_CHECK
 int durum_tx_add(const void *ptr,
                  size_t len);
 
+// Where this thread finds its Words, which are others with each transaction. The place stays until the thread has
+// ended. For durum.h itself.
+struct durum_words_ *const *durum_words_1(void);
+
 // As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log
 // entry.
 DURUM_MUST_CHECK
@@ -1171,6 +1195,55 @@ void durum_emulate_delays(uint64_t write_back_ns,
 #define DURUM_STORE_OPTIONS_INIT \
     {sizeof(durum_store_options), 0, DURUM_DOMAIN_DETECT, 0, 0, 0, 0, 0, 0, DURUM_MAPPING_DEFAULT}
 #define DURUM_POOL_OPTIONS_INIT {sizeof(durum_pool_options), 0, DURUM_ENGINE_DEFAULT, 0}
+
+/* ---- words -----------------------------------------------------------------------------------
+ *
+ * durum_tx_add of a word, which is what most transactions change, takes no call: what the word holds
+ * goes to an array of the transaction from here. `&durum_tx_add` and `(durum_tx_add)(ptr, len)` are the
+ * function of the library, which does the same.
+ */
+
+typedef uint64_t __attribute__((__may_alias__)) durum_any_word_;
+
+/* One for each program or shared library. */
+__attribute__((__weak__, __visibility__("hidden"), __tls_model__("initial-exec"))) __thread
+    struct durum_words_ *const *durum_words_of_thread_ = NULL;
+
+__attribute__((__noinline__, __cold__, __unused__)) static int
+durum_tx_add_by_call_(const void *ptr, size_t len) {
+    durum_words_of_thread_ = durum_words_1();
+    return durum_tx_add(ptr, len);
+}
+
+DURUM_MUST_CHECK static inline int durum_tx_add_(const void *ptr, size_t len) {
+    struct durum_words_ *const *const of_thread = durum_words_of_thread_;
+    if (__builtin_expect(of_thread == NULL, 0)) {
+        return durum_tx_add_by_call_(ptr, len);
+    }
+    if (len == sizeof(durum_any_word_)) {
+        struct durum_words_ *const words = *of_thread;
+        const uintptr_t within = (uintptr_t)ptr - words->first;
+        /* What is no word is far behind the end. */
+        if (__builtin_expect((within >> 3 | within << 61) < words->count, 1)) {
+            volatile struct durum_word_ *const next = words->next;
+            const uintptr_t number = (uintptr_t)ptr / sizeof(durum_any_word_);
+            if (words->next[-1].number == number) {
+                return DURUM_OK;
+            }
+            if (__builtin_expect(next != words->end, 1)) {
+                /* In this order: if the word cannot be read, the library finds here that it was to be. */
+                next->number = number;
+                next->old = *(const volatile durum_any_word_ *)ptr;
+                words->next = (struct durum_word_ *)next + 1;
+                __builtin_prefetch((const void *)((uintptr_t)ptr + words->home), 1);
+                return DURUM_OK;
+            }
+        }
+    }
+    return durum_tx_add(ptr, len);
+}
+
+#define durum_tx_add(ptr, len) durum_tx_add_((ptr), (len))
 
 /* ---- transactions ----------------------------------------------------------------------------
  *

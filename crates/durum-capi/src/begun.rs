@@ -28,6 +28,7 @@ thread_local! {
 }
 
 /// Levels of the running transaction that belong to updates.
+#[inline(always)]
 pub(crate) fn floor() -> u32 {
     FLOOR.get()
 }

@@ -96,6 +96,12 @@ pub(crate) fn with_innermost<R>(look: impl FnOnce(Option<&Block>) -> R) -> R {
     look(unsafe { INNERMOST.with(Cell::get).as_ref() })
 }
 
+/// Whether no block's body runs on this thread.
+#[inline(always)]
+pub(crate) fn none_runs() -> bool {
+    INNERMOST.with(Cell::get).is_null()
+}
+
 /// Ends the levels down to the block's own, which takes it and all inside it out.
 ///
 /// # Safety
@@ -136,7 +142,7 @@ pub unsafe extern "C" fn durum_block_enter(
     };
     let durability = how & !DURUM_ALLOC_MAY_FAIL;
     // SAFETY: a live handle, as the conventions say; the block lies inside the transaction.
-    if status(|| unsafe { level::begin(pool, durability) }) == code::DURUM_OK {
+    if unsafe { level::begin(pool, durability) } == code::DURUM_OK {
         entered.state = DURUM_BLOCK_RUNNING;
         entered.level = Tx::levels();
         INNERMOST.with(|innermost| innermost.set(block));
@@ -172,7 +178,7 @@ pub unsafe extern "C" fn durum_block_commit(block: *mut Block) {
         return unsafe { take_out(block) };
     }
     INNERMOST.with(|innermost| innermost.set(this.outer));
-    this.state = match status(level::commit) {
+    this.state = match level::commit() {
         code::DURUM_OK => DURUM_BLOCK_COMMITTED,
         _ => DURUM_BLOCK_ABORTED,
     };

@@ -1,4 +1,6 @@
-//! The edge between C and Rust: pointers come in, failures go out as codes and messages, and no panic passes.
+//! The edge between C and Rust: pointers come in, failures go out as codes and messages, and no panic passes. Where a
+//! transaction begins or commits a panic ends the process, which a frame that catches it would make slower: nobody could
+//! tell what has come of the transaction but the next who opens the store.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -35,6 +37,13 @@ impl From<client::Error> for Failure {
     }
 }
 
+impl From<Box<client::Error>> for Failure {
+    #[cold]
+    fn from(error: Box<client::Error>) -> Self {
+        (*error).into()
+    }
+}
+
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 thread_local! {
@@ -57,7 +66,10 @@ pub(crate) fn record(failure: Failure) -> c_int {
 /// Forgets the latest failure: a transaction has committed.
 #[inline]
 pub(crate) fn forget() {
-    CODE.with(|code| code.set(code::DURUM_OK));
+    // A store behind the commit's fence costs more than a look.
+    if latest() != code::DURUM_OK {
+        CODE.with(|code| code.set(code::DURUM_OK));
+    }
 }
 
 pub(crate) fn latest() -> c_int {
@@ -109,6 +121,13 @@ pub(crate) fn failure_of(code: c_int) -> Failure {
 #[inline]
 pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {
     run(body).err().unwrap_or(code::DURUM_OK)
+}
+
+/// Records a failure; its code.
+#[cold]
+#[inline(never)]
+pub(crate) fn failed(failure: impl Into<Failure>) -> c_int {
+    record(failure.into())
 }
 
 /// [`run`] for functions that give a pointer, NULL on failure.

@@ -1,8 +1,12 @@
 //! A level of a thread's transaction, for plain calls and for blocks.
 
+use std::ffi::c_int;
+
 use client::{Durability, Tx};
 
-use crate::guard::{self, Failure, Result, handle};
+use crate::code::DURUM_OK;
+
+use crate::guard::{self, Failure, failed, missing};
 use crate::pool::PoolHandle;
 
 /// The transaction is durable when its commit returns.
@@ -16,28 +20,34 @@ pub const DURUM_BUFFERED: u32 = 1;
 ///
 /// # Safety
 /// A live handle or NULL; it stays open until the outermost level has ended.
-pub(crate) unsafe fn begin(pool: *mut PoolHandle, durability: u32) -> Result<()> {
+#[inline(always)]
+pub(crate) unsafe fn begin(pool: *mut PoolHandle, durability: u32) -> c_int {
     // SAFETY: as the caller promises.
-    let pool = unsafe { handle(pool, "the pool")? };
+    let Some(pool) = (unsafe { pool.as_ref() }) else {
+        return failed(missing("the pool"));
+    };
     let durability = match durability {
         DURUM_DURABLE => Durability::Durable,
         DURUM_BUFFERED => Durability::Buffered,
-        other => return Err(Failure::argument(format!("{other} is no durability"))),
+        other => return failed(Failure::argument(format!("{other} is no durability"))),
     };
     // SAFETY: levels are ended in reverse order by `Tx::end_level`, and the handle stays open until the outermost is.
-    let transaction = unsafe { pool.0.begin_with(durability)? };
-    // From here on the level is ended by `Tx::end_level`.
-    std::mem::forget(transaction);
-    Ok(())
+    match unsafe { pool.0.begin_level(durability) } {
+        Ok(()) => DURUM_OK,
+        Err(error) => failed(error),
+    }
 }
 
 /// Commits one level.
-#[inline]
-pub(crate) fn commit() -> Result<()> {
+#[inline(always)]
+pub(crate) fn commit() -> c_int {
     // SAFETY: in C every level is one of these.
-    unsafe { Tx::end_level(true) }?;
-    if Tx::levels() == 0 {
-        guard::forget();
+    match unsafe { Tx::end_level(true) } {
+        Ok(0) => {
+            guard::forget();
+            DURUM_OK
+        }
+        Ok(_) => DURUM_OK,
+        Err(error) => failed(error),
     }
-    Ok(())
 }

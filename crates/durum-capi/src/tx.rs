@@ -1,13 +1,15 @@
 //! Transactions by plain calls: begin, announce, end. The macros of durum.h stand on these and on [`crate::block`].
 
 use std::ffi::{c_int, c_void};
+use std::mem::offset_of;
 
+use client::window::{self, Window};
 use client::{Announce, Tx};
 
 use crate::begun;
 use crate::block;
 use crate::code;
-use crate::guard::{Failure, Result, handle, status};
+use crate::guard::{self, Failure, Result, handle, status};
 use crate::level::{self, DURUM_DURABLE};
 use crate::pool::PoolHandle;
 
@@ -20,7 +22,7 @@ use crate::pool::PoolHandle;
 #[must_use]
 pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {
     // SAFETY: a live handle, as the conventions say.
-    status(|| unsafe { level::begin(pool, DURUM_DURABLE) })
+    unsafe { level::begin(pool, DURUM_DURABLE) }
 }
 
 /// As durum_tx_begin, for a transaction that is durable when `durability` says: DURUM_DURABLE or DURUM_BUFFERED. If
@@ -31,7 +33,7 @@ pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {
 #[must_use]
 pub unsafe extern "C" fn durum_tx_begin_with(pool: *mut PoolHandle, durability: u32) -> c_int {
     // SAFETY: as in `durum_tx_begin`.
-    status(|| unsafe { level::begin(pool, durability) })
+    unsafe { level::begin(pool, durability) }
 }
 
 /// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores,
@@ -70,10 +72,10 @@ pub unsafe extern "C" fn durum_section_begin(pool: *mut PoolHandle) -> c_int {
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn durum_tx_commit() -> c_int {
-    status(|| {
-        plain_level()?;
-        level::commit()
-    })
+    match is_plain() {
+        true => level::commit(),
+        false => commit_level(),
+    }
 }
 
 /// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations
@@ -86,8 +88,24 @@ pub extern "C" fn durum_tx_rollback() -> c_int {
     status(|| {
         plain_level()?;
         // SAFETY: in C every level is one of these.
-        Ok(unsafe { Tx::end_level(false) }?)
+        unsafe { Tx::end_level(false) }?;
+        Ok(())
     })
+}
+
+/// Whether no block and no update runs on this thread, which a level could belong to.
+#[inline(always)]
+fn is_plain() -> bool {
+    block::none_runs() && begun::floor() == 0
+}
+
+/// Commits a level that may belong to one.
+#[inline(never)]
+fn commit_level() -> c_int {
+    match plain_level() {
+        Ok(()) => level::commit(),
+        Err(failure) => guard::failed(failure),
+    }
 }
 
 /// Refuses to end the level of a block, which its DURUM_TX_END would miss.
@@ -125,6 +143,46 @@ pub extern "C" fn durum_tx_level() -> u32 {
 pub unsafe extern "C" fn durum_tx_add(ptr: *const c_void, len: usize) -> c_int {
     // SAFETY: no other thread changes the range until the transaction has ended, as the conventions say.
     status(|| unsafe { announce(ptr, len, Announce::Backup) })
+}
+
+/// A word that was announced, and what it held. For durum.h itself, as Words is.
+#[repr(C)]
+pub struct Word {
+    /// Its address divided by 8.
+    number: usize,
+    old: u64,
+}
+
+/// Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add puts
+/// them there; another layout has another number in the name of durum_words_1.
+#[repr(C)]
+pub struct Words {
+    /// The first address of which words are taken, and how many words are; 0: none.
+    first: usize,
+    count: usize,
+    /// How far behind an address its home is.
+    home: usize,
+    /// Where the next word goes, behind one that came before or is none; and where there is no more room.
+    next: *mut Word,
+    end: *mut Word,
+}
+
+// The library has the same layout.
+const _: () = {
+    assert!(offset_of!(Words, first) == offset_of!(Window, first));
+    assert!(offset_of!(Words, count) == offset_of!(Window, count));
+    assert!(offset_of!(Words, home) == offset_of!(Window, home));
+    assert!(offset_of!(Words, next) == offset_of!(Window, next));
+    assert!(offset_of!(Words, end) == offset_of!(Window, end));
+    assert!(size_of::<Words>() == size_of::<Window>());
+    assert!(size_of::<Word>() == size_of::<window::AnnouncedWord>());
+};
+
+/// Where this thread finds its Words, which are others with each transaction. The place stays until the thread has
+/// ended. For durum.h itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn durum_words_1() -> *const *mut Words {
+    window::OfThread::find().cast()
 }
 
 /// As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log

@@ -388,7 +388,8 @@ impl Running {
     fn commit(&mut self, at: Location) -> Result<()> {
         if self.pending.is_empty() {
             // SAFETY: the outermost level, which `begin` began.
-            return unsafe { Tx::end_level(true) };
+            unsafe { Tx::end_level(true) }?;
+            return Ok(());
         }
         let heaps = self.pending.heaps();
         // SAFETY: heaps of the running transaction are open.
@@ -404,9 +405,10 @@ impl Running {
             Ok(())
         })?;
         // SAFETY: the outermost level, which `begin` began.
-        unsafe { Tx::end_level(true) }
+        unsafe { Tx::end_level(true) }?;
         // ORDER: only here are the counts unlocked: whoever changes them next builds on what is durable, or comes
         // behind it in the order of commits.
+        Ok(())
     }
 
     /// The outermost level has ended.
@@ -450,8 +452,7 @@ impl Running {
 /// Begins a level of durum's transaction, which `Tx::end_level` ends.
 fn begin_level(heap: &Heap, doing: &str, at: Location) {
     // SAFETY: the levels end in reverse order, and the heap stays open until the outermost one has.
-    let level = unsafe { heap.pool.begin() }.or_fatal(at, doing);
-    std::mem::forget(level);
+    unsafe { heap.pool.begin_level(Durability::Durable) }.or_fatal(at, doing);
 }
 
 /// A heap is to change that the clause of the level does not name.

@@ -10,6 +10,9 @@ use std::arch::x86_64::{
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::sync::atomic::{AtomicU8, Ordering};
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use crate::processor::atomic;
+
 /// Whether the functions here, and others for AVX-512 F and BW and POPCNT, may be called.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
@@ -76,6 +79,17 @@ pub unsafe fn spread_words(target: *mut u64, words: &[u64; 8], mask: u8) {
         let words = _mm512_maskz_expand_epi64(mask, _mm512_loadu_si512(words.as_ptr().cast()));
         _mm512_mask_storeu_epi64(target.cast(), mask, words);
     }
+}
+
+/// Stores a word at once, as [`line::store_u64`](crate::line::store_u64) does.
+///
+/// # Safety
+/// As there; nobody records stores.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+pub unsafe fn store_word(target: *mut u64, word: u64) {
+    // SAFETY: as the caller promises.
+    unsafe { atomic(target) }.store(word, Ordering::Release);
 }
 
 /// # Safety

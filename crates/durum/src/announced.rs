@@ -12,16 +12,18 @@ mod tests;
 mod words;
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use lines::{LINE, Lines, lines_of, mask_of};
 use words::Words;
 
 use crate::error::Result;
 use crate::steps;
+use crate::window::{AnnouncedWord, Window};
 
 pub(crate) use lines::{AnnouncedLine, runs};
 pub(crate) use ranges::Ranges;
-pub(crate) use words::AnnouncedWord;
+pub(crate) use words::may_be_open;
 
 /// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
 pub(crate) const LARGE: usize = 512;
@@ -79,14 +81,25 @@ impl Announced {
             && self.objects.is_empty()
     }
 
-    /// Whether the engine looks at [`Announced::words`], or has all in lines.
+    /// Where the program's own code may put words.
+    pub(crate) fn window(&self) -> &Rc<Window> {
+        self.words.window()
+    }
+
+    /// Whether the engine looks at [`Announced::words`], or has all in lines. Then the window takes words of these
+    /// addresses, whose home is so far behind them.
     #[inline(always)]
-    pub(crate) fn want_words(&mut self, are_wanted: bool) {
-        self.words.want(are_wanted);
+    pub(crate) fn want_words(&mut self, are_wanted: bool, within: &Range<usize>, home: usize) {
+        self.words.want(are_wanted, within, home);
+    }
+
+    /// The window takes no words until [`Announced::want_words`].
+    pub(crate) fn close_window(&mut self) {
+        self.words.close_window();
     }
 
     /// The words that were announced while nothing else was but objects, in the order in which they came. A word may be
-    /// there twice, and then was changed in between.
+    /// there twice, and then was changed in between; and it may lie in an object.
     #[inline(always)]
     pub(crate) fn words(&self) -> &[AnnouncedWord] {
         self.words.get()

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::mapping::mapping_at;
 use crate::primitive::locked;
 use crate::signals::{Handler, action_of, set_action};
+use crate::window;
 
 thread_local! {
     /// How many guarded sections this thread is in. Const and without destructor: safe to touch in a signal handler.
@@ -99,6 +100,7 @@ pub(crate) fn store_opens() {
         PROCESS.fetch_add(1, Ordering::Relaxed);
         if OPEN_STORES.load(Ordering::Relaxed) > 0 {
             RARE.fetch_or(FORKED, Ordering::Relaxed);
+            window::close_in_child();
         }
     }
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -178,7 +180,7 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
     if let Some(puddle) = mapping_at(address) {
         // SAFETY: puddles in the table are alive while mapped.
         let puddle = unsafe { puddle.as_ref() };
-        if GUARDED.with(Cell::get) > 0 || puddle.survive {
+        if GUARDED.with(Cell::get) > 0 || puddle.survive || window::reads(address) {
             let page = address & !0xfff;
             // SAFETY: the page lies inside a puddle mapping of ours and cannot be read any more; a private zero page
             // in its place takes no data away.

@@ -108,6 +108,8 @@ pub mod typed;
 mod updates;
 mod upkeep;
 mod userfaultfd;
+#[doc(hidden)]
+pub mod window;
 
 #[doc(hidden)]
 pub use alloc::{Freed, Taking};

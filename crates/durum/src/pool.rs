@@ -181,7 +181,7 @@ impl Pool {
     /// As for [`Pool::root`].
     pub fn root_bytes(&self, type_id: u64, size: usize, align: usize) -> Result<*mut u8> {
         self.root_made_in(type_id, size, align, || {
-            Transaction::begin(self, Durability::Durable)
+            Ok(Transaction::begin(self, Durability::Durable)?)
         })
     }
 

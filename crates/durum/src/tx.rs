@@ -15,6 +15,7 @@ mod threads;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ptr;
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use crate::error::{Error, Result};
@@ -22,6 +23,7 @@ use crate::fault::forked;
 use crate::gate::Member;
 use crate::opened::{Durability, Leaving, Pool, PoolInner, StoreInner, TxState};
 use crate::upkeep::Upkeep;
+use crate::window::{self, Window};
 
 pub use end::Transaction;
 
@@ -50,6 +52,10 @@ pub struct Tx {
     durability: Cell<Durability>,
     /// Something was announced since the outermost begin.
     touched: Cell<bool>,
+    /// Where words are announced without a look at `state`, which the array belongs to.
+    window: Rc<Window>,
+    /// Which window is this thread's.
+    of_thread: *const window::OfThread,
     state: RefCell<TxState>,
     _one_thread: PhantomData<*mut ()>,
 }

@@ -473,6 +473,35 @@ fn durums_own_reads_of_a_vanished_page_are_errors_without_any_option() {
     ));
 }
 
+/// A word that is announced without a call is read by the program's own code, in a place that the handler knows.
+#[test]
+fn a_vanished_word_that_is_announced_without_a_call_fails_the_commit() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (store, pool, root, path) = with_block(dir.path(), pool_options());
+    let block = root.blocks[0];
+    let mut announced = 0;
+    let result = pool.transaction(|tx| unsafe {
+        // From here on words of its puddle are.
+        tx.add(block.cast::<u64>())?;
+        block.cast::<u64>().write(1);
+        cut_short(&pool, &path);
+        for at in [(2 << 20) + 8, (3 << 20) - 8] {
+            tx.add(block.add(at).cast::<u64>())?;
+            announced += 1;
+        }
+        Ok::<_, Error>(())
+    });
+    match result {
+        Err(Error::Poisoned { file, .. }) => assert_eq!(file, path),
+        other => panic!("{other:?}"),
+    }
+    // Other engines look at each word.
+    let is_shadow = pool.engine() == Engine::Shadow;
+    assert_eq!(announced == 2, is_shadow);
+    assert!(pool.transaction(|_| Ok::<_, Error>(())).is_err());
+    drop((pool, store));
+}
+
 /// What nobody read when it was announced is read by the commit: it has failed before anything of it counts.
 #[test]
 fn a_commit_of_a_large_range_with_a_vanished_page_is_an_error() {

@@ -12,10 +12,12 @@ static void a_forked_child_is_told_to_open_again(void) {
     cell *root = DURUM_ROOT(f.pool, cell);
     CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
     CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_OK);
+    CHECK_CODE(durum_tx_add(&root->value, sizeof(root->value)), DURUM_OK);
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_E_FORKED);
+        CHECK_CODE(durum_tx_add(&root->value, sizeof(root->value)), DURUM_E_FORKED);
         CHECK_CODE(durum_tx_rollback(), DURUM_E_FORKED);
         CHECK_CODE(durum_tx_begin(f.pool), DURUM_E_FORKED);
         CHECK_CODE(durum_persist(root, sizeof(*root)), DURUM_E_FORKED);
@@ -168,6 +170,38 @@ static void a_media_error_poisons_the_pool_and_is_reported(void) {
     CHECK(DURUM_E_GROUP(durum_errorcode()) == 3);
 }
 
+/* The program's own code reads it, where durum_tx_add takes no call. */
+static void a_word_that_cannot_be_read_fails_the_commit(void) {
+    durum_store *store = durum_store_open_or_create(store_path(), NULL);
+    durum_pool *pool = durum_pool_create(store, "pool", NULL);
+    cell *root = DURUM_ROOT(pool, cell);
+    const size_t count = 100000;
+    DURUM_TX_BEGIN(pool) {
+        DURUM_TX_ADD(&root->next);
+        root->next = DURUM_TX_ALLOC(pool, cell, count * sizeof(cell));
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_errorcode(), DURUM_OK);
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+    /* Opened again, all its memory is the file's. */
+    store = durum_store_open(store_path(), NULL);
+    pool = durum_pool_open(store, "pool", NULL);
+    CHECK(pool != NULL);
+    root = DURUM_ROOT(pool, cell);
+    cell *cells = root->next;
+    CHECK_CODE(durum_tx_begin(pool), DURUM_OK);
+    CHECK_CODE(durum_tx_add(&cells[0].value, sizeof(cells[0].value)), DURUM_OK);
+    truncate_puddles();
+    CHECK_CODE(durum_tx_add(&cells[count / 2].value, sizeof(cells[0].value)), DURUM_OK);
+    cells[count / 2].value = 7;
+    CHECK_CODE(durum_tx_commit(), DURUM_E_POISONED);
+    CHECK(strstr(durum_errormsg(), "puddles") != NULL);
+    CHECK_CODE(durum_tx_begin(pool), DURUM_E_POISONED);
+    durum_pool_close(pool);
+    durum_store_close(store);
+}
+
 static void a_pool_that_cannot_grow_stays_usable(void) {
     /* The limit is that of this process, and the files of a service are not its. */
     if (is_served())
@@ -209,6 +243,7 @@ const test fault_tests[] = {
      threads_have_their_own_transactions_and_errors},
     {"a_media_error_poisons_the_pool_and_is_reported",
      a_media_error_poisons_the_pool_and_is_reported},
+    {"a_word_that_cannot_be_read_fails_the_commit", a_word_that_cannot_be_read_fails_the_commit},
     {"a_pool_that_cannot_grow_stays_usable", a_pool_that_cannot_grow_stays_usable},
     {NULL, NULL},
 };

@@ -122,6 +122,25 @@ pub fn words_head(operation: Operation, line: u64, mask: u8) -> u64 {
     (u64::from(mask) << MASK_SHIFT | line | kind).to_le()
 }
 
+/// What the first word of an entry that stores the word at `target`, a multiple of 8, has of that word alone. Those of
+/// several words of a line, one with the other, make the first word of an entry that stores all of these.
+#[inline(always)]
+pub fn store_head(target: u64) -> u64 {
+    debug_assert!(target & (!ADDRESS_MASK ^ KIND_MASK) == 0);
+    let bit = 1_u64.wrapping_shl(MASK_SHIFT | (target / 8) as u32);
+    (bit | target & ADDRESS_MASK | KIND_STORE).to_le()
+}
+
+/// How many words an entry with the first word `head` has before the one with this [`store_head`].
+#[inline]
+pub fn words_before(head: u64, of_word: u64) -> usize {
+    let (mask, bit) = (
+        u64::from_le(head) >> MASK_SHIFT,
+        u64::from_le(of_word) >> MASK_SHIFT,
+    );
+    (mask & (bit - 1)).count_ones() as usize
+}
+
 /// Appends an entry about words of the line at `line`: those of `words` that `mask` selects.
 #[inline]
 pub fn push_words(out: &mut Vec<u64>, operation: Operation, line: u64, mask: u8, words: &[u64; 8]) {
@@ -212,58 +231,71 @@ pub fn push_fresh_sum(out: &mut Vec<u64>, target: u64, len: usize, sum: u32) {
 /// The entries of a record's body.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
-    body: &'a [u64],
-    at: usize,
+    rest: &'a [u64],
+    /// The words of all.
+    len: usize,
 }
 
 impl<'a> Entries<'a> {
     /// The entries in `body`.
     #[inline]
     pub fn new(body: &'a [u64]) -> Self {
-        Self { body, at: 0 }
+        let len = body.len();
+        Self { rest: body, len }
     }
 
     /// Whether no entry is left.
     #[inline(always)]
     pub fn is_at_end(&self) -> bool {
-        self.at >= self.body.len()
+        self.rest.is_empty()
     }
 
     /// Where in the body the next entry begins, in words.
     pub fn position(&self) -> usize {
-        self.at
+        self.len - self.rest.len()
     }
 
     /// The next entry, if it stores words: the line, which of its words, and the body from the first of the new ones
     /// on. Otherwise nothing moves, and [`Entries::next`] tells what it is.
     #[inline(always)]
     pub fn next_store(&mut self) -> Option<(u64, u8, &'a [u64])> {
-        let (first, rest) = self.body.get(self.at..)?.split_first()?;
+        let (first, words) = self.rest.split_first()?;
         let first = u64::from_le(*first);
         let (line, mask) = (first & ADDRESS_MASK, (first >> MASK_SHIFT) as u8);
         let count = mask.count_ones() as usize;
         if first & KIND_MASK != KIND_STORE || mask == 0 {
             return None;
         }
-        if rest.len() < count {
+        self.rest = words.get(count..)?;
+        Some((line, mask, words))
+    }
+
+    /// The next entry, if it stores one word: its address, and the word. Otherwise nothing moves.
+    #[inline(always)]
+    pub fn next_word(&mut self) -> Option<(u64, u64)> {
+        let ([first, word], rest) = self.rest.split_first_chunk()?;
+        let first = u64::from_le(*first);
+        let mask = first >> MASK_SHIFT;
+        if first & KIND_MASK != KIND_STORE || !mask.is_power_of_two() {
             return None;
         }
-        self.at += 1 + count;
-        Some((line, mask, rest))
+        self.rest = rest;
+        let target = (first & ADDRESS_MASK) + 8 * u64::from(mask.trailing_zeros());
+        Some((target, u64::from_le(*word)))
     }
 
     /// The next entry, if it copies fewer than 8 bytes of one line: where they go, and the bytes. Otherwise nothing
     /// moves, and [`Entries::next`] tells what it is.
     #[inline(always)]
     pub fn next_part(&mut self) -> Option<(u64, &'a [u8])> {
-        let [first, second, bytes] = self.body.get(self.at..)?.first_chunk()?;
+        let [first, second, bytes] = self.rest.first_chunk()?;
         let (first, second) = (u64::from_le(*first), u64::from_le(*second));
         let (offset, len) = (second & 0xff, (second >> LENGTH_SHIFT) as usize);
         let is_copy = first & (KIND_MASK | !ADDRESS_MASK) == KIND_COPY;
         if !is_copy || len == 0 || len >= 8 || offset + len as u64 > LINE {
             return None;
         }
-        self.at += PART_WORDS;
+        self.rest = &self.rest[PART_WORDS..];
         Some(((first & ADDRESS_MASK) + offset, &bytes.as_bytes()[..len]))
     }
 
@@ -271,7 +303,7 @@ impl<'a> Entries<'a> {
     /// Otherwise nothing moves, and [`Entries::next`] tells what it is.
     #[inline(always)]
     pub fn next_bits(&mut self) -> Option<(Operation, u64, u64)> {
-        let [first, bits] = self.body.get(self.at..)?.first_chunk()?;
+        let [first, bits] = self.rest.first_chunk()?;
         let first = u64::from_le(*first);
         let (line, mask) = (first & ADDRESS_MASK, (first >> MASK_SHIFT) as u8);
         let operation = match first & KIND_MASK {
@@ -282,14 +314,14 @@ impl<'a> Entries<'a> {
         if !mask.is_power_of_two() {
             return None;
         }
-        self.at += 2;
+        self.rest = &self.rest[2..];
         let address = line + 8 * u64::from(mask.trailing_zeros());
         Some((operation, address, u64::from_le(*bits)))
     }
 
     #[inline]
     fn parse(&self) -> Option<(Change<'a>, usize)> {
-        let rest = self.body.get(self.at..)?;
+        let rest = self.rest;
         let first = u64::from_le(*rest.first()?);
         let (line, mask) = (first & ADDRESS_MASK, (first >> MASK_SHIFT) as u8);
         let operation = match first & KIND_MASK {
@@ -340,14 +372,15 @@ impl<'a> Iterator for Entries<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let word = u64::from_le(*self.body.get(self.at)?);
+        let word = u64::from_le(*self.rest.first()?);
         match self.parse() {
             Some((change, words)) => {
-                self.at += words;
+                self.rest = &self.rest[words..];
                 Some(Ok(change))
             }
             None => {
-                let at = std::mem::replace(&mut self.at, self.body.len());
+                let at = Entries::position(self);
+                self.rest = &[];
                 Some(Err(EntryError { at, word }))
             }
         }

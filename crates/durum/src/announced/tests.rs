@@ -97,19 +97,17 @@ fn words_alone_stay_in_their_order_and_go_to_lines_with_what_they_were_first() {
     let start = memory.as_mut_ptr().expose_provenance();
     let mut announced = Announced::default();
     assert!(announced.insert_word(start, 7) && announced.words().is_empty());
-    announced.want_words(true);
+    announced.want_words(true, &(0..0), 0);
     announced.clear();
     for value in 8..1008 {
-        // Two words whose places in the memory of the last ones are the same, and a neighbour.
-        for at in [0, 128, 1] {
+        for at in [0, 64, 1] {
             assert!(announced.insert_word(start + 8 * at, memory[at]));
             memory[at] = value;
         }
     }
     let words = announced.words();
     assert_eq!(words[..3].iter().map(|word| word.old).sum::<u64>(), 21);
-    let of_neighbour = words.iter().filter(|word| word.address() == start + 8);
-    assert_eq!(of_neighbour.count(), 1, "it is known");
+    assert!(words.len() <= 64, "they came again and again");
     assert!(!announced.is_empty());
     // SAFETY: bytes of `memory`.
     unsafe { announced.insert_saving(start + 8, 12) };
@@ -121,7 +119,7 @@ fn words_alone_stay_in_their_order_and_go_to_lines_with_what_they_were_first() {
         // SAFETY: what was kept is initialized.
         (line.saved >> (8 * index) & 0xff == 0xff).then(|| unsafe { line.old[index].assume_init() })
     };
-    assert_eq!([0, 1, 128].map(|at| old(&announced, at)), [Some(7); 3]);
+    assert_eq!([0, 1, 64].map(|at| old(&announced, at)), [Some(7); 3]);
     assert!(announced.covers(start, 16) && announced.covers(start + 16, 4));
     assert!(!announced.covers(start + 16, 5));
     assert!(announced.insert_word(start + 24, 9));
@@ -139,6 +137,84 @@ fn words_alone_stay_in_their_order_and_go_to_lines_with_what_they_were_first() {
     announced.clear();
     assert!(announced.insert_few(start, 12, nothing) && announced.insert_word(start + 64, 7));
     assert!(announced.words().is_empty() && announced.covers(start + 64, 8));
+}
+
+/// What the program's own code puts into the array is there for the engine, and nothing else gets in.
+#[test]
+fn the_window_takes_words_of_its_addresses() {
+    let mut memory = [7u64; 1024];
+    let start = memory.as_mut_ptr().expose_provenance();
+    let mut announced = Announced::default();
+    let window = announced.window().clone();
+    // SAFETY: words of `memory`.
+    let add = |at: usize| unsafe { window.add(at) };
+    assert!(!add(start), "closed at first");
+    announced.want_words(true, &(start..start + 4096), 0);
+    assert!(!add(start), "not in the middle of a transaction");
+    announced.clear();
+    assert!(add(start) && add(start + 4088) && add(start));
+    for outside in [
+        start - 8,
+        start + 1,
+        start + 4,
+        start + 7,
+        start + 4096,
+        0,
+        usize::MAX - 7,
+    ] {
+        assert!(!add(outside), "{:#x}", outside.wrapping_sub(start));
+    }
+    let words = |announced: &Announced| -> Vec<(usize, u64)> {
+        let words = announced.words().iter();
+        words
+            .map(|word| ((word.address() - start) / 8, word.old))
+            .collect()
+    };
+    assert_eq!(words(&announced), [(0, 7), (511, 7)]);
+    // Several words, if all of them are and there is room.
+    // SAFETY: words of `memory`.
+    let add_words = |at: usize, count| unsafe { window.add_words(at, count) };
+    assert!(!add_words(start + 4072, 4) && !add_words(start + 4, 2) && !add_words(start - 8, 2));
+    assert!(!add_words(usize::MAX - 7, 2) && !add_words(start - 1, 2));
+    assert!(add_words(start + 4080, 2) && add_words(start + 80, 3));
+    assert_eq!(
+        words(&announced)[2..],
+        [510, 511, 10, 11, 12].map(|at| (at, 7))
+    );
+    announced.clear();
+    assert!(add(start) && add(start + 4088));
+    // Where the array is full the long way makes it larger.
+    let taken = (1..400).take_while(|at| add(start + 8 * at)).count();
+    assert!(taken < 399);
+    assert!(announced.insert_word(start + 8 * (taken + 1), 8) && add(start + 8 * (taken + 2)));
+    assert_eq!(words(&announced).len(), 2 + taken + 2);
+    assert_eq!(
+        words(&announced)[2 + taken..],
+        [(taken + 1, 8), (taken + 2, 7)]
+    );
+    announced.settle();
+    assert!(!add(start + 8) && announced.covers(start + 8 * taken, 24));
+    announced.clear();
+    assert!(announced.is_empty() && window.is_empty() && add(start));
+    announced.close_window();
+    announced.clear();
+    assert!(
+        !add(start) && announced.insert_word(start, 7),
+        "by the long way only"
+    );
+    // After so many transactions their numbers are given again.
+    announced.want_words(true, &(start..start + 4096), 0);
+    for number in 0..70_000 {
+        announced.clear();
+        let at = number % 512;
+        assert!(
+            add(start + 8 * at) && words(&announced) == [(at, 7)],
+            "{number}"
+        );
+    }
+    announced.want_words(false, &(start..start + 4096), 0);
+    announced.clear();
+    assert!(!add(start), "the engine cannot do with words");
 }
 
 #[test]

@@ -1,43 +1,42 @@
 //! Words of a small transaction: an array instead of a table.
 //!
-//! Each word stands there with what it was, in the order in which they came. Nothing is looked up but a short memory of
-//! the words that came last, so that a counter which is added a thousand times is there once or a few times. A word
-//! that is there twice makes two entries of the record, of the same value; an abort goes through them backwards.
+//! Each word stands there with what it was, in the order in which they came. Nothing is looked up but the word before. A
+//! word that is there twice makes two entries of the record, of the same value; an abort goes through them backwards.
+//! When many have come it is seen whether they are the same ones again and again: so counters that are added a thousand
+//! times are there a few times.
+//!
+//! Where the program's own code may put words there the [`Window`] says.
 
-use durum_persist::line;
+use std::ops::Range;
+use std::rc::Rc;
+use std::slice;
 
-/// A word of a mapped puddle, and what it was when it was announced.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AnnouncedWord {
-    /// The address divided by 8: who looks for pointers in this process's memory is not to find any here.
-    number: usize,
-    pub(crate) old: u64,
-}
+use durum_persist::line::is_recorded;
+use rustc_hash::FxHashSet;
 
-impl AnnouncedWord {
-    #[inline(always)]
-    pub(crate) fn address(&self) -> usize {
-        self.number * 8
-    }
-
-    /// Brings back what was kept, in a puddle of this transaction.
-    pub(crate) fn restore(&self) {
-        // SAFETY: a word that this transaction announced, in a mapped puddle.
-        unsafe { line::store_u64(self.address() as *mut u64, self.old) };
-    }
-}
+use crate::fault::failed_or_forked;
+use crate::window::{AnnouncedWord, Window};
 
 /// More words than this go to the table.
 const WORDS_MAX: usize = 4096;
-/// Places of words that came last, by the lowest bits of their numbers; a power of two.
-const LAST: usize = 128;
+/// After so many words, and each time that there are twice as many, it is seen whether they repeat.
+const WORDS_AT_FIRST: usize = 64;
+/// So many of those that came last are looked at.
+const LAST: usize = 64;
+
+/// Whether windows may take words: nobody records what is stored, and all that is mapped can be read.
+#[inline(always)]
+pub(crate) fn may_be_open() -> bool {
+    !is_recorded() && !failed_or_forked()
+}
 
 /// The words, as long as nothing else was announced but fresh objects.
 #[derive(Debug)]
 pub(super) struct Words {
-    words: Vec<AnnouncedWord>,
-    /// Where a word may stand: true only if it does.
-    last: [u16; LAST],
+    array: Box<[AnnouncedWord]>,
+    window: Rc<Window>,
+    /// Of which addresses the window takes words, while it takes any.
+    within: Range<usize>,
     /// The engine can do with words.
     is_wanted: bool,
     /// Nothing else was announced.
@@ -46,23 +45,45 @@ pub(super) struct Words {
 
 impl Default for Words {
     fn default() -> Self {
-        Self {
-            words: Vec::with_capacity(64),
-            last: [0; LAST],
+        let mut words = Self {
+            array: Box::default(),
+            window: Rc::default(),
+            within: 0..0,
             is_wanted: false,
             is_open: false,
-        }
+        };
+        words.set_room(&[], WORDS_AT_FIRST);
+        words
     }
 }
 
 impl Words {
-    /// Whether the engine of the transactions to come can do with words.
+    pub(super) fn window(&self) -> &Rc<Window> {
+        &self.window
+    }
+
+    /// Whether the engine of the transactions to come can do with words; and of which addresses the window may take
+    /// them, whose home is so far behind them.
     #[inline(always)]
-    pub(super) fn want(&mut self, is_wanted: bool) {
+    pub(super) fn want(&mut self, is_wanted: bool, within: &Range<usize>, home: usize) {
         if self.is_wanted != is_wanted {
             self.is_wanted = is_wanted;
             self.is_open &= is_wanted;
         }
+        self.within = match is_wanted {
+            true => within.clone(),
+            false => 0..0,
+        };
+        self.window.home.set(home);
+        if self.is_open && may_be_open() {
+            self.window.open(&self.within);
+        }
+    }
+
+    /// The window takes no words until it is told of which addresses.
+    pub(super) fn close_window(&mut self) {
+        self.within = 0..0;
+        self.window.close();
     }
 
     /// Whether words go here.
@@ -71,54 +92,113 @@ impl Words {
         self.is_open
     }
 
+    #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.window.is_empty()
     }
 
+    /// Behind one that is no word.
+    #[inline(always)]
+    fn first(&self) -> *const AnnouncedWord {
+        // SAFETY: the array is never empty.
+        unsafe { self.array.as_ptr().add(1) }
+    }
+
+    #[inline(always)]
     pub(super) fn get(&self) -> &[AnnouncedWord] {
-        &self.words
+        let first = self.first();
+        // SAFETY: what lies before the next one was put there.
+        unsafe {
+            let len = self.window.next.get().offset_from_unsigned(first);
+            slice::from_raw_parts(first, len)
+        }
     }
 
     /// Adds a word that holds `old`. Whether there was room.
     #[inline(always)]
     pub(super) fn insert(&mut self, address: usize, old: u64) -> bool {
-        let number = address / 8;
-        let last = &mut self.last[number % LAST];
-        if (self.words.get(usize::from(*last))).is_some_and(|word| word.number == number) {
+        let next = self.window.next.get();
+        // SAFETY: there is one before.
+        if unsafe { (*next.sub(1)).address() } == address {
             return true;
         }
-        if self.words.len() == self.words.capacity() && !grow(&mut self.words) {
+        if next == self.window.end.get() && !self.make_room() {
             return false;
         }
-        *last = self.words.len() as u16;
-        self.words.push(AnnouncedWord { number, old });
+        let next = self.window.next.get();
+        // SAFETY: the end was not reached.
+        unsafe {
+            next.write(AnnouncedWord::new(address, old));
+            self.window.next.set(next.add(1));
+        }
         true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self) -> bool {
+        let mut words = self.get().to_vec();
+        if repeats(&words) {
+            let mut known = FxHashSet::default();
+            words.retain(|word| known.insert(word.address()));
+        }
+        let room = (2 * words.len()).clamp(WORDS_AT_FIRST, WORDS_MAX);
+        if words.len() == room {
+            return false;
+        }
+        self.set_room(&words, room);
+        true
+    }
+
+    /// What is in the array, and room for so many in all; one more before them and one behind.
+    fn set_room(&mut self, words: &[AnnouncedWord], room: usize) {
+        let none = AnnouncedWord::new(0, 0);
+        if self.array.len() < room + 2 {
+            self.array = vec![none; room + 2].into();
+        }
+        let first = self.array.as_mut_ptr();
+        // SAFETY: all of these lie in the array.
+        unsafe {
+            let first = first.add(1);
+            first.copy_from_nonoverlapping(words.as_ptr(), words.len());
+            self.window.next.set(first.add(words.len()));
+            self.window.end.set(first.add(room));
+        }
     }
 
     /// No more words come here: what else is announced may be about the same bytes.
     pub(super) fn close(&mut self) -> &[AnnouncedWord] {
         self.is_open = false;
-        &self.words
+        self.window.close();
+        self.get()
     }
 
+    #[inline(always)]
     pub(super) fn forget(&mut self) {
-        self.words.clear();
+        self.window.next.set(self.first().cast_mut());
+        // SAFETY: the array has room for so many.
+        let end = unsafe { self.first().cast_mut().add(WORDS_AT_FIRST) };
+        self.window.end.set(end);
     }
 
     /// For the next transaction.
     #[inline(always)]
     pub(super) fn clear(&mut self) {
-        self.words.clear();
+        self.forget();
         self.is_open = self.is_wanted;
+        // The next one looks whether it may be open when it begins.
+        self.window.open(&self.within);
     }
 }
 
-#[cold]
-#[inline(never)]
-fn grow(words: &mut Vec<AnnouncedWord>) -> bool {
-    let has_room = words.len() < WORDS_MAX;
-    if has_room {
-        words.reserve(words.len());
-    }
-    has_room
+/// Whether the words that came last are few that come again and again.
+fn repeats(words: &[AnnouncedWord]) -> bool {
+    let last = &words[words.len().saturating_sub(LAST)..];
+    let mut seen = [0; 2 * LAST];
+    let again = last.iter().filter(|word| {
+        let address = word.address();
+        let place = &mut seen[address / 8 % (2 * LAST)];
+        std::mem::replace(place, address) == address
+    });
+    again.count() >= LAST / 2
 }

@@ -14,6 +14,7 @@ use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, failed_or_forked, forked, guarded, media_failed};
 use crate::opened::{Announce, TxState};
+use crate::window::WORDS_AT_ONCE;
 
 impl Tx {
     /// Announces that the program is about to change `*target`. See [`Tx::add_bytes`].
@@ -49,7 +50,14 @@ impl Tx {
         let address = target.expose_provenance();
         // SAFETY: as the caller promises.
         unsafe {
-            if len == 8 && address.is_multiple_of(8) && self.add_word(address) {
+            if len == 8 {
+                if self.window.add(address) || self.add_word(address) {
+                    return Ok(());
+                }
+            } else if len.wrapping_sub(1) < 8 * WORDS_AT_ONCE
+                && len.is_multiple_of(8)
+                && self.window.add_words(address, len / 8)
+            {
                 return Ok(());
             }
             #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -79,16 +87,16 @@ impl Tx {
         is_done
     }
 
-    /// The short way for a word. Whether it was possible: mostly it is. It calls nothing, so that it has to put few
-    /// registers aside: stores are what the next transaction can make few of while the fence of the last one is under
-    /// way.
+    /// The short way for a word that the window did not take. Whether it was possible.
     ///
     /// # Safety
-    /// As for [`Tx::add_bytes`], where `address` is a multiple of 8.
+    /// As for [`Tx::add_bytes`].
     #[inline(never)]
     unsafe fn add_word(&self, address: usize) -> bool {
         // SAFETY: as the caller promises.
-        let is_done = !is_recorded() && unsafe { self.state.borrow_mut().save_word(address) };
+        let is_done = !is_recorded()
+            && address.is_multiple_of(8)
+            && unsafe { self.state.borrow_mut().save_word(address) };
         if is_done {
             self.touched.set(true);
         }
@@ -250,7 +258,7 @@ impl Tx {
             from,
         });
         // An `add` has to look whether it meets this one.
-        state.recent = 0..0;
+        state.forget_recent();
         state.set_index.insert(target, len);
         Ok(())
     }
@@ -401,6 +409,13 @@ impl TxState {
         self.recent = heap.start.max(within.start)..heap.end.min(within.end);
         self.recent_home = puddle.home_offset();
         let compares = (self.pools.first()).is_some_and(|pool| pool.facts.compares_announced);
-        self.announced.want_words(compares);
+        (self.announced).want_words(compares, &self.recent, self.recent_home);
+    }
+
+    /// The short way of `add` is possible nowhere, until something else says so.
+    #[inline]
+    pub(crate) fn forget_recent(&mut self) {
+        self.recent = 0..0;
+        self.announced.close_window();
     }
 }

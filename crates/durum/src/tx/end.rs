@@ -40,7 +40,8 @@ impl Transaction<'_> {
     #[inline]
     pub fn commit(self) -> Result<()> {
         // Not to be dropped, also if the commit panics: what is durable by then cannot be rolled back.
-        std::mem::ManuallyDrop::new(self).leave_level(true)
+        std::mem::ManuallyDrop::new(self).leave_level(true)?;
+        Ok(())
     }
 
     /// Rolls back: announced memory, allocations and registered volatile memory are as before. Inside an outer
@@ -58,8 +59,8 @@ impl Drop for Transaction<'_> {
 }
 
 impl Tx {
-    /// Ends one level of the running transaction, whose [`Transaction`] was forgotten after `begin`. For interfaces
-    /// that have no closure; the pool handle that the outermost level began on has to live until that level ends.
+    /// Ends one level of the running transaction, which [`Pool::begin_level`] began. For interfaces that have no closure;
+    /// the pool handle that the outermost level began on has to live until that level ends. How many levels are left.
     ///
     /// # Safety
     /// The level is not one of a closure's, which ends by itself.
@@ -68,9 +69,9 @@ impl Tx {
     /// As for [`Transaction::commit`]; `NoTransaction`.
     #[doc(hidden)]
     #[inline]
-    pub unsafe fn end_level(commit: bool) -> Result<()> {
-        let left = Self::if_running(|tx| tx.leave_level(commit));
-        left.unwrap_or(Err(Error::NoTransaction))
+    pub unsafe fn end_level(commit: bool) -> Result<u32, Box<Error>> {
+        let left = Self::if_running(|tx| tx.leave_level(commit).map(|()| tx.depth.get()));
+        left.unwrap_or_else(|| Err(Error::NoTransaction.into()))
     }
 
     /// Ends the transaction's hope of committing. Return the error from the closure; the outermost transaction rolls
@@ -81,7 +82,7 @@ impl Tx {
     }
 
     #[inline]
-    fn leave_level(&self, commit: bool) -> Result<()> {
+    fn leave_level(&self, commit: bool) -> Step {
         let depth = self.depth.get() - 1;
         if depth > 0 {
             self.depth.set(depth);
@@ -89,23 +90,25 @@ impl Tx {
                 self.doomed.set(true);
             }
             return if self.doomed.get() && commit {
-                Err(Error::Aborted)
+                Err(Error::Aborted.into())
             } else {
                 Ok(())
             };
         }
-        if !self.touched.get() && !self.doomed.get() {
+        if !self.touched.get() && !self.doomed.get() && self.window.is_empty() {
             self.end();
             return Ok(());
         }
-        self.end_outermost(commit)?;
-        Ok(())
+        self.end_outermost(commit)
     }
 
     #[inline(never)]
     pub(super) fn end_outermost(&self, commit: bool) -> Step {
-        let doomed = self.doomed.replace(false);
-        self.touched.set(false);
+        // A store behind the fence of the last transaction costs more than a look.
+        let doomed = self.doomed.get() && self.doomed.replace(false);
+        if self.touched.get() {
+            self.touched.set(false);
+        }
         if forked() {
             // The pools are not mapped in this process: there is nothing to roll back, and nothing that could be.
             self.end();
@@ -148,6 +151,8 @@ impl Tx {
     #[inline]
     fn end(&self) {
         self.depth.set(0);
+        // SAFETY: this thread's, which lasts as long as that.
+        unsafe { (*self.of_thread).leave(&self.window) };
         self.gate.leave();
     }
 
@@ -322,7 +327,7 @@ impl TxState {
             self.section = None;
             if first.is_some_and(|pool| pool.facts.takes_turns) {
                 // The next transaction has to say first that it is about to change the pool.
-                self.recent = 0..0;
+                self.forget_recent();
             }
         }
         if !self.set_bytes.is_empty() {
@@ -341,7 +346,9 @@ impl TxState {
 
     #[inline]
     fn tell_before_reuse(&mut self, committed: bool) {
-        if let Some(wanted) = self.before_reuse.take() {
+        if self.before_reuse.is_some()
+            && let Some(wanted) = self.before_reuse.take()
+        {
             // SAFETY: who asked for it lives until the transaction has ended.
             unsafe { (wanted.call)(wanted.context, committed) };
         }

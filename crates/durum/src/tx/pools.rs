@@ -154,6 +154,6 @@ impl TxState {
     /// Forgets the pools of the last transaction.
     pub(super) fn forget_pools(&mut self) {
         self.pools.clear();
-        self.recent = 0..0;
+        self.forget_recent();
     }
 }

@@ -63,7 +63,7 @@ impl TxState {
             self.settle_sets()?;
         }
         // The short ways of `add` keep no second copy.
-        self.recent = 0..0;
+        self.forget_recent();
         let (volatile, allocation) = (self.volatile.mark(), self.allocation.mark());
         let savepoint = self.savepoint.get_or_insert_default();
         savepoint.clear();

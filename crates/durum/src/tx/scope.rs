@@ -1,13 +1,15 @@
 //! How a transaction begins: guards, closures, nesting.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use super::{Transaction, Tx};
+use super::{CURRENT, Transaction, Tx};
 use crate::alloc::Puddle;
-use crate::error::{Error, Result};
+use crate::announced::may_be_open;
+use crate::error::{Error, Result, Step};
 use crate::fault::forked;
 use crate::opened::{Durability, Pool, PoolInner};
 use crate::space::removed;
@@ -15,9 +17,9 @@ use crate::space::removed;
 impl<'p> Transaction<'p> {
     // Always: out of line an empty transaction takes twice as long.
     #[inline(always)]
-    pub(crate) fn begin(pool: &'p Pool, durability: Durability) -> Result<Self> {
+    pub(crate) fn begin(pool: &'p Pool, durability: Durability) -> Step<Self> {
         if forked() {
-            return Err(Error::Forked);
+            return Err(Error::Forked.into());
         }
         pool.inner.check_usable()?;
         pool.inner.check_turn_may_come()?;
@@ -77,7 +79,7 @@ impl Pool {
     /// `Forked`, `OtherStore`, `Poisoned`; on a Twin pool `ReadsCopy` inside a [`Pool::read_copy`].
     #[inline]
     pub unsafe fn begin(&self) -> Result<Transaction<'_>> {
-        Transaction::begin(self, Durability::Durable)
+        Ok(Transaction::begin(self, Durability::Durable)?)
     }
 
     /// Begins a transaction that is durable when `durability` says. [`Pool::transaction_with`] is the safe form.
@@ -89,7 +91,20 @@ impl Pool {
     /// As for [`Pool::begin`].
     #[inline]
     pub unsafe fn begin_with(&self, durability: Durability) -> Result<Transaction<'_>> {
-        Transaction::begin(self, durability)
+        Ok(Transaction::begin(self, durability)?)
+    }
+
+    /// Begins a level of a transaction, which [`Tx::end_level`] ends. For interfaces that have no closure.
+    ///
+    /// # Safety
+    /// As for [`Pool::begin`].
+    ///
+    /// # Errors
+    /// As for [`Pool::begin`].
+    #[doc(hidden)]
+    #[inline]
+    pub unsafe fn begin_level(&self, durability: Durability) -> Result<(), Box<Error>> {
+        Transaction::begin(self, durability).map(std::mem::forget)
     }
 
     /// Runs `body` as a failure-atomic transaction.
@@ -146,7 +161,7 @@ impl Pool {
         durability: Durability,
         body: impl FnOnce(&Tx) -> Result<R, E>,
     ) -> Result<R, E> {
-        let transaction = Transaction::begin(self, durability)?;
+        let transaction = Transaction::begin(self, durability).map_err(|error| *error)?;
         let value = body(&transaction)?;
         transaction.commit()?;
         Ok(value)
@@ -173,6 +188,18 @@ impl Tx {
         self.touched.set(true);
     }
 
+    /// Words are announced by the window from here on, if they may be.
+    #[inline(always)]
+    fn open_window(&self) {
+        // Beside a transaction on another store that one's window stays this thread's, which the handler of media errors
+        // looks at.
+        match may_be_open() && ptr::eq(CURRENT.with(Cell::get), self) {
+            // SAFETY: this thread's, which lasts as long as that.
+            true => unsafe { (*self.of_thread).set(&self.window) },
+            false => self.window.close(),
+        }
+    }
+
     /// The outermost level begins on this pool.
     #[inline(always)]
     pub(super) fn begin_on(&self, pool: &Arc<PoolInner>, durability: Durability) {
@@ -184,6 +211,7 @@ impl Tx {
         if pool.ends_empty {
             self.begin_to_end(pool);
         }
+        self.open_window();
         // A constant: the next transaction need not wait until it is known what this one stored.
         self.depth.set(1);
     }

@@ -71,7 +71,7 @@ impl Pool {
                 });
             }
             drop(state);
-            return Transaction::begin(self, Durability::Durable);
+            return Ok(Transaction::begin(self, Durability::Durable)?);
         }
         let closed = self.inner.store.gate.close()?;
         // The gate is closed: this thread's transaction must not go through it.

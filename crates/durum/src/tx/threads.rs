@@ -10,6 +10,7 @@ use super::{CURRENT, Tx};
 use crate::error::{Error, Result};
 use crate::fault::forked;
 use crate::opened::{Durability, PoolInner, StoreInner, TxState};
+use crate::window;
 
 /// The transactions of this thread, one for each store that it used.
 struct Thread(RefCell<Vec<Rc<Tx>>>);
@@ -78,6 +79,7 @@ impl Tx {
             let tx = match known.iter().find(|tx| tx.store_key == pool.store.key) {
                 Some(tx) => NonNull::from(&**tx),
                 None => {
+                    let state = TxState::default();
                     let tx = Rc::new(Tx {
                         store_key: pool.store.key,
                         store: Arc::downgrade(&pool.store),
@@ -90,7 +92,9 @@ impl Tx {
                         doomed: Cell::new(false),
                         durability: Cell::new(Durability::Durable),
                         touched: Cell::new(false),
-                        state: RefCell::new(TxState::default()),
+                        window: state.announced.window().clone(),
+                        of_thread: window::OfThread::find(),
+                        state: RefCell::new(state),
                         _one_thread: PhantomData,
                     });
                     let pointer = NonNull::from(&*tx);

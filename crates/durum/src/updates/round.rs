@@ -236,7 +236,7 @@ impl<'p, 'j> Round<'p, 'j> {
             match Transaction::begin(self.pool, Durability::Durable) {
                 Ok(transaction) => self.transaction = Some(transaction),
                 Err(error) => {
-                    job.refused.set(Some(error));
+                    job.refused.set(Some(*error));
                     return false;
                 }
             }

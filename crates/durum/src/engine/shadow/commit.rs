@@ -40,8 +40,14 @@ pub(super) fn write_transaction(tx: &mut TxState) -> Step {
     match Wide::find() {
         Some(wide) => wide
             .run(|| compare_and_write(tx, |record, announced| wide.push_lines(record, announced))),
-        None => compare_and_write(tx, compare::push_lines),
+        None => write_narrow(tx),
     }
+}
+
+/// Out of line: so the way by whole lines needs no frame beside its own.
+#[inline(never)]
+fn write_narrow(tx: &mut TxState) -> Step {
+    compare_and_write(tx, compare::push_lines)
 }
 
 #[inline(always)]
@@ -64,7 +70,7 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
         writer.clear();
         return Err(error.into());
     }
-    compare::push_announced_words(&mut writer.record, tx.announced.words());
+    compare::push_announced_words(&mut writer.record, &tx.announced);
     push_lines(&mut writer.record, &tx.announced);
     if !tx.announced.large().is_empty() {
         let may_be_direct = tx.durability == Durability::Durable;

@@ -6,33 +6,48 @@
 
 use std::mem::MaybeUninit;
 
-use durum_format::record::{Operation, push_part, push_words, words_head};
+use durum_format::record::{Operation, push_part, push_words, store_head, words_before};
 use durum_persist::line::LINE;
 
-use crate::announced::{Announced, AnnouncedLine, AnnouncedWord, runs};
+use crate::announced::{Announced, AnnouncedLine, runs};
 
-/// Appends the words that differ from what they were; those of a line that come one after the other as one entry.
+/// Appends the words that differ from what they were; those of a line that come one after the other as one entry. What
+/// lies in a fresh object is not among them.
 #[inline(always)]
-pub(super) fn push_announced_words(record: &mut Vec<u64>, words: &[AnnouncedWord]) {
-    // Where the last entry begins, the address of its line, and which of its words it has.
-    let (mut head, mut line, mut mask) = (0, 0, 0u8);
-    for word in words {
-        // SAFETY: a word of a mapped puddle, announced by this thread.
-        let now = unsafe { (word.address() as *const u64).read() };
-        if now == word.old {
-            continue;
+pub(super) fn push_announced_words(record: &mut Vec<u64>, announced: &Announced) {
+    let (words, has_objects) = (announced.words(), announced.has_objects());
+    // An entry for each at most.
+    record.reserve(2 * words.len());
+    let start = record.as_mut_ptr();
+    // SAFETY: the words behind the last one, for which there is room. What is read are words of mapped puddles, announced
+    // by this thread.
+    unsafe {
+        let mut end = start.add(record.len());
+        // Where the last entry begins, its first word, and the number of its line.
+        let (mut first, mut head, mut line) = (end, 0, 0);
+        for word in words {
+            let address = word.address();
+            let now = (address as *const u64).read();
+            if now == word.old || has_objects && announced.is_in_object(address, 8) {
+                continue;
+            }
+            let of_word = store_head(address as u64);
+            let mut place = end.add(1);
+            if address / LINE != line {
+                (first, head, line) = (end, of_word, address / LINE);
+                end = place;
+            } else if head & of_word != of_word {
+                place = first.add(1 + words_before(head, of_word));
+                place.copy_to(place.add(1), end.offset_from_unsigned(place));
+                head |= of_word;
+            } else {
+                continue;
+            }
+            first.write(head);
+            place.write(now.to_le());
+            end = end.add(1);
         }
-        let bit = 1 << (word.address() % LINE / 8);
-        if word.address() & !(LINE - 1) != line {
-            (head, line, mask) = (record.len(), word.address() & !(LINE - 1), bit);
-            record
-                .extend_from_slice(&[words_head(Operation::Store, line as u64, bit), now.to_le()]);
-        } else if mask & bit == 0 {
-            let before = (mask & (bit - 1)).count_ones() as usize;
-            record.insert(head + 1 + before, now.to_le());
-            mask |= bit;
-            record[head] = words_head(Operation::Store, line as u64, mask);
-        }
+        record.set_len(end.offset_from_unsigned(start));
     }
 }
 

@@ -32,6 +32,10 @@ mod imp {
             match self {}
         }
 
+        pub(in super::super) unsafe fn store_word(self, _home: *mut u64, _word: u64) {
+            match self {}
+        }
+
         pub(in super::super) unsafe fn store_part(self, _home: *mut u8, _bytes: &[u8]) {
             match self {}
         }
@@ -93,6 +97,16 @@ mod imp {
                     None => line::store_words(home, mask, words),
                 }
             }
+        }
+
+        /// As [`line::store_u64`]. Not where somebody records stores.
+        ///
+        /// # Safety
+        /// As there.
+        #[inline(always)]
+        pub(in super::super) unsafe fn store_word(self, home: *mut u64, word: u64) {
+            // SAFETY: as the caller promises.
+            unsafe { wide::store_word(home, word) };
         }
 
         /// Stores fewer than 64 bytes, at once where they are an aligned word. Not where somebody records stores.

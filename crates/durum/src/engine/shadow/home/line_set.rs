@@ -26,15 +26,28 @@ impl Default for LineSet {
 impl LineSet {
     #[inline(always)]
     pub(crate) fn insert(&mut self, number: usize) {
-        let (tagged, last) = (
-            self.epoch << EPOCH_SHIFT | number as u64,
-            self.table.len() - 1,
-        );
-        // Fibonacci hashing: the upper bits of the product are the well mixed ones.
-        let mut slot = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & last;
+        if !self.look().has(number) {
+            self.insert_new(number);
+        }
+    }
+
+    /// For who asks about many lines, one after the other.
+    #[inline(always)]
+    pub(crate) fn look(&self) -> Look<'_> {
+        Look {
+            table: &self.table,
+            epoch: self.epoch << EPOCH_SHIFT,
+        }
+    }
+
+    /// Adds a line that may be there, but not where it is looked for first.
+    #[inline(never)]
+    fn insert_new(&mut self, number: usize) {
+        let Look { epoch, .. } = self.look();
+        let (tagged, last) = (epoch | number as u64, self.table.len() - 1);
+        let mut slot = first_slot(number, last);
         loop {
-            // SAFETY: the length is a power of two, so `last` is its mask.
-            let found = unsafe { self.table.get_unchecked_mut(slot) };
+            let found = &mut self.table[slot];
             if *found == tagged {
                 return;
             }
@@ -74,6 +87,30 @@ impl LineSet {
             self.epoch = 1;
             self.table.fill(0);
         }
+    }
+}
+
+/// The slot of a table, whose last one is `last`, where a line is looked for first.
+#[inline(always)]
+fn first_slot(number: usize, last: usize) -> usize {
+    // Fibonacci hashing: the upper bits of the product are the well mixed ones.
+    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & last
+}
+
+/// What a set holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look<'s> {
+    table: &'s [u64],
+    epoch: u64,
+}
+
+impl Look<'_> {
+    /// Whether a line is there, where it is looked for first.
+    #[inline(always)]
+    pub(crate) fn has(&self, number: usize) -> bool {
+        let slot = first_slot(number, self.table.len() - 1);
+        // SAFETY: the length is a power of two, so the last slot is its mask.
+        unsafe { *self.table.get_unchecked(slot) == self.epoch | number as u64 }
     }
 }
 

@@ -168,6 +168,15 @@ impl Mapped {
         // changed them last.
         self.apply_by(
             records,
+            |home, word| unsafe {
+                match recorder::leaves_out(RECORDS_ONLY) {
+                    true => {
+                        let home = home.cast::<u8>().map_addr(|home| home & !(line::LINE - 1));
+                        line::copy(home, home.sub(offset), line::LINE);
+                    }
+                    false => line::store_u64(home, word),
+                }
+            },
             |home, mask, words| unsafe {
                 match recorder::leaves_out(RECORDS_ONLY) {
                     true => line::copy(home.cast(), home.cast::<u8>().sub(offset), line::LINE),
@@ -185,6 +194,7 @@ impl Mapped {
         // Nobody else writes these; aligned words are stored at once.
         self.apply_by(
             records,
+            |home, word| unsafe { wide.store_word(home, word) },
             |home, mask, words| unsafe { wide.store_words(home, mask, words) },
             |home, bytes| unsafe { wide.store_part(home, bytes) },
         );
@@ -194,11 +204,18 @@ impl Mapped {
     fn apply_by(
         &mut self,
         records: Records<'_>,
+        store_word: impl Fn(*mut u64, u64),
         store: impl Fn(*mut u64, u8, &[u64]),
         store_part: impl Fn(*mut u8, &[u8]),
     ) {
         let mut entries = Entries::new(records.entries);
         while !entries.is_at_end() {
+            if cfg!(target_endian = "little") && self.waiting.is_empty() && !self.is_shown {
+                entries = self.apply_words(entries, &store_word);
+                if entries.is_at_end() {
+                    return;
+                }
+            }
             if cfg!(target_endian = "little")
                 && let Some((address, mask, words)) = entries.next_store()
             {
@@ -221,16 +238,41 @@ impl Mapped {
                 self.batch.insert(target as usize / line::LINE);
                 continue;
             }
-            match entries.next() {
-                Some(Ok(change)) => self.change(&change, &records),
-                // Records were made in this process; they are checked where they are read after a crash.
-                Some(Err(_)) => {}
-                None => return,
+            entries = self.change_next(entries, &records);
+        }
+    }
+
+    /// Makes the changes of entries that store a word each, up to one that does not, or whose line is new: those that are
+    /// left. Pages do not wait, and nothing is shown.
+    #[inline(always)]
+    fn apply_words<'e>(
+        &self,
+        mut entries: Entries<'e>,
+        store_word: &impl Fn(*mut u64, u64),
+    ) -> Entries<'e> {
+        let (look, offset) = (self.batch.look(), self.offset);
+        loop {
+            let before = entries.clone();
+            match entries.next_word() {
+                Some((target, word)) if look.has(target as usize / line::LINE) => {
+                    store_word((target as usize + offset) as *mut u64, word);
+                }
+                _ => return before,
             }
         }
     }
 
+    /// Makes the change of the next entry; those that follow. They come and go as values: what is stored on the way
+    /// would be loaded again for each entry.
     #[inline(never)]
+    fn change_next<'e>(&mut self, mut entries: Entries<'e>, records: &Records<'_>) -> Entries<'e> {
+        // Records were made in this process; they are checked where they are read after a crash.
+        if let Some(Ok(change)) = entries.next() {
+            self.change(&change, records);
+        }
+        entries
+    }
+
     fn change(&mut self, change: &Change<'_>, records: &Records<'_>) {
         match *change {
             Change::Words {
