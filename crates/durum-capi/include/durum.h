@@ -1198,12 +1198,14 @@ void durum_emulate_delays(uint64_t write_back_ns,
 
 /* ---- words -----------------------------------------------------------------------------------
  *
- * durum_tx_add of a word, which is what most transactions change, takes no call: what the word holds
- * goes to an array of the transaction from here. `&durum_tx_add` and `(durum_tx_add)(ptr, len)` are the
+ * durum_tx_add of a word, or of a few, which is what most transactions change, takes no call: what they
+ * hold goes to an array of the transaction from here. `&durum_tx_add` and `(durum_tx_add)(ptr, len)` are the
  * function of the library, which does the same.
  */
 
 typedef uint64_t __attribute__((__may_alias__)) durum_any_word_;
+/* So many words are announced together at most. */
+#define DURUM_WORDS_AT_ONCE_ 8
 
 /* One for each program or shared library. */
 __attribute__((__weak__, __visibility__("hidden"), __tls_model__("initial-exec"))) __thread
@@ -1238,6 +1240,23 @@ DURUM_MUST_CHECK static inline int durum_tx_add_(const void *ptr, size_t len) {
                 __builtin_prefetch((const void *)((uintptr_t)ptr + words->home), 1);
                 return DURUM_OK;
             }
+        }
+    } else if (len % sizeof(durum_any_word_) == 0 && len - 1 < DURUM_WORDS_AT_ONCE_ * 8) {
+        struct durum_words_ *const words = *of_thread;
+        const uintptr_t within = (uintptr_t)ptr - words->first;
+        const uintptr_t place = within >> 3 | within << 61;
+        const size_t count = len / sizeof(durum_any_word_);
+        volatile struct durum_word_ *const next = words->next;
+        if (__builtin_expect(place < words->count && words->count - place >= count &&
+                                 (size_t)(words->end - words->next) >= count, 1)) {
+            for (size_t i = 0; i < count; i++) {
+                next[i].number = (uintptr_t)ptr / sizeof(durum_any_word_) + i;
+                next[i].old = ((const volatile durum_any_word_ *)ptr)[i];
+            }
+            words->next = (struct durum_word_ *)next + count;
+            __builtin_prefetch((const void *)((uintptr_t)ptr + words->home), 1);
+            __builtin_prefetch((const void *)((uintptr_t)ptr + words->home + len - 1), 1);
+            return DURUM_OK;
         }
     }
     return durum_tx_add(ptr, len);

@@ -152,7 +152,7 @@ fn the_window_takes_words_of_its_addresses() {
     announced.want_words(true, &(start..start + 4096), 0);
     assert!(!add(start), "not in the middle of a transaction");
     announced.clear();
-    assert!(add(start) && add(start + 4088) && add(start));
+    assert!(add(start) && add(start) && add(start + 4088));
     for outside in [
         start - 8,
         start + 1,
