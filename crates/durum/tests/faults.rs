@@ -480,10 +480,14 @@ fn a_vanished_word_that_is_announced_without_a_call_fails_the_commit() {
     let (store, pool, root, path) = with_block(dir.path(), pool_options());
     let block = root.blocks[0];
     let mut announced = 0;
-    let result = pool.transaction(|tx| unsafe {
-        // From here on words of its puddle are.
+    // From here on words of its puddle are.
+    let first = pool.transaction(|tx| unsafe {
         tx.add(block.cast::<u64>())?;
         block.cast::<u64>().write(1);
+        Ok::<_, Error>(())
+    });
+    first.unwrap();
+    let result = pool.transaction(|tx| unsafe {
         cut_short(&pool, &path);
         for at in [(2 << 20) + 8, (3 << 20) - 8] {
             tx.add(block.add(at).cast::<u64>())?;

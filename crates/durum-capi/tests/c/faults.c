@@ -192,6 +192,8 @@ static void a_word_that_cannot_be_read_fails_the_commit(void) {
     cell *cells = root->next;
     CHECK_CODE(durum_tx_begin(pool), DURUM_OK);
     CHECK_CODE(durum_tx_add(&cells[0].value, sizeof(cells[0].value)), DURUM_OK);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    CHECK_CODE(durum_tx_begin(pool), DURUM_OK);
     truncate_puddles();
     CHECK_CODE(durum_tx_add(&cells[count / 2].value, sizeof(cells[0].value)), DURUM_OK);
     cells[count / 2].value = 7;
