@@ -565,8 +565,8 @@ typedef struct durum_word_ {
     uint64_t old;
 } durum_word_;
 
-// Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add puts
-// them there; another layout has another number in the name of durum_words_1.
+// Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add
+// puts them there; another layout has another number in the name of durum_words_1.
 typedef struct durum_words_ {
     // The first address of which words are taken, and how many words are; 0: none.
     size_t first;

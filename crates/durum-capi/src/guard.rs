@@ -1,6 +1,6 @@
 //! The edge between C and Rust: pointers come in, failures go out as codes and messages, and no panic passes. Where a
-//! transaction begins or commits a panic ends the process, which a frame that catches it would make slower: nobody could
-//! tell what has come of the transaction but the next who opens the store.
+//! transaction begins or commits a panic ends the process: what has come of it only the next who opens the store can
+//! tell, and a frame that catches it would cost each of them.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

@@ -153,8 +153,8 @@ pub struct Word {
     old: u64,
 }
 
-/// Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add puts
-/// them there; another layout has another number in the name of durum_words_1.
+/// Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add
+/// puts them there; another layout has another number in the name of durum_words_1.
 #[repr(C)]
 pub struct Words {
     /// The first address of which words are taken, and how many words are; 0: none.

@@ -8,10 +8,7 @@ use std::arch::x86_64::{
 };
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-use std::sync::atomic::{AtomicU8, Ordering};
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-use crate::processor::atomic;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Whether the functions here, and others for AVX-512 F and BW and POPCNT, may be called.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -89,7 +86,7 @@ pub unsafe fn spread_words(target: *mut u64, words: &[u64; 8], mask: u8) {
 #[inline(always)]
 pub unsafe fn store_word(target: *mut u64, word: u64) {
     // SAFETY: as the caller promises.
-    unsafe { atomic(target) }.store(word, Ordering::Release);
+    unsafe { AtomicU64::from_ptr(target) }.store(word, Ordering::Release);
 }
 
 /// # Safety

@@ -1,7 +1,7 @@
 //! Words of a small transaction: an array instead of a table.
 //!
-//! Each word stands there with what it was, in the order in which they came. Nothing is looked up but the word before. A
-//! word that is there twice makes two entries of the record, of the same value; an abort goes through them backwards.
+//! Each word stands there with what it was, in the order in which they came. Nothing is looked up but the word before.
+//! A word that is there twice makes two entries of the record, of the same value; an abort goes through them backwards.
 //! When many have come it is seen whether they are the same ones again and again: so counters that are added a thousand
 //! times are there a few times.
 //!

@@ -59,8 +59,9 @@ impl Drop for Transaction<'_> {
 }
 
 impl Tx {
-    /// Ends one level of the running transaction, which [`Pool::begin_level`] began. For interfaces that have no closure;
-    /// the pool handle that the outermost level began on has to live until that level ends. How many levels are left.
+    /// Ends one level of the running transaction, which [`Pool::begin_level`] began. For interfaces that have no
+    /// closure; the pool handle that the outermost level began on has to live until that level ends. Gives how many
+    /// levels are left.
     ///
     /// # Safety
     /// The level is not one of a closure's, which ends by itself.

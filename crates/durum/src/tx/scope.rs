@@ -191,8 +191,8 @@ impl Tx {
     /// Words are announced by the window from here on, if they may be.
     #[inline(always)]
     fn open_window(&self) {
-        // Beside a transaction on another store that one's window stays this thread's, which the handler of media errors
-        // looks at.
+        // Beside a transaction on another store that one's window stays this thread's, which the handler of media
+        // errors looks at.
         match may_be_open() && ptr::eq(CURRENT.with(Cell::get), self) {
             // SAFETY: this thread's, which lasts as long as that.
             true => unsafe { (*self.of_thread).set(&self.window) },

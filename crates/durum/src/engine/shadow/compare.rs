@@ -19,8 +19,8 @@ pub(super) fn push_announced_words(record: &mut Vec<u64>, announced: &Announced)
     // An entry for each at most.
     record.reserve(2 * words.len());
     let start = record.as_mut_ptr();
-    // SAFETY: the words behind the last one, for which there is room. What is read are words of mapped puddles, announced
-    // by this thread.
+    // SAFETY: the words behind the last one, for which there is room. What is read are words of mapped puddles,
+    // announced by this thread.
     unsafe {
         let mut end = start.add(record.len());
         // Where the last entry begins, its first word, and the number of its line.

@@ -242,8 +242,8 @@ impl Mapped {
         }
     }
 
-    /// Makes the changes of entries that store a word each, up to one that does not, or whose line is new: those that are
-    /// left. Pages do not wait, and nothing is shown.
+    /// Makes the changes of entries that store a word each, up to one that does not, or whose line is new: those that
+    /// are left. Pages do not wait, and nothing is shown.
     #[inline(always)]
     fn apply_words<'e>(
         &self,
