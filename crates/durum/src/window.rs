@@ -3,7 +3,8 @@
 //! A [`Window`] lies beside the array of words that a transaction has announced (`announced/words.rs`). It says of
 //! which addresses words may be put there as they come, and where the next one goes. So the program's own code
 //! announces a word: Rust's, where `Window::add` is inlined, and that of C and C++, whose header has the same steps.
-//! Everything else goes the long way: another puddle, an array that is full, what is no word, an engine that keeps no words.
+//! Everything else goes the long way: another puddle, an array that is full, what is no word, an engine that keeps no
+//! words.
 //!
 //! The window of the transaction that runs on a thread is known by a variable of the thread, for interfaces that have
 //! no closure and for the handler of media errors.
