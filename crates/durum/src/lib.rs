@@ -139,7 +139,7 @@ pub use rawlog::{RawEntry, RawLog};
 #[doc(hidden)]
 pub use section_puddles::{InterruptedSections, SectionPuddle};
 pub use snapshot::SnapshotOptions;
-pub use tx::{Transaction, Tx};
+pub use tx::{InFlight, Transaction, Tx};
 pub use updates::{OpenUpdate, Reading};
 
 /// What a type's descriptor is made of, for [`Described::layout`] written by hand.

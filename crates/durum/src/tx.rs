@@ -6,6 +6,7 @@
 mod allocate;
 mod announce;
 mod end;
+mod in_flight;
 mod pools;
 mod savepoint;
 mod scope;
@@ -26,6 +27,7 @@ use crate::upkeep::Upkeep;
 use crate::window::{self, Window};
 
 pub use end::Transaction;
+pub use in_flight::InFlight;
 
 /// The transaction of one thread on one store, running or at rest.
 ///

@@ -45,7 +45,7 @@ use crate::opened::{
 use crate::options::PoolOptions;
 
 use commit::{flush, flush_if_due, write_with_others};
-use home::{deferred_pages, files, mapped};
+use home::{checkpoint, deferred_pages, files, mapped};
 use log::entries::push_range;
 use log::segments;
 use log::writer::Log;
@@ -61,6 +61,9 @@ pub(crate) const SITES: &[Site] = &[
     segments::RECORD_WRITE,
     segments::REACH_WRITE,
     commit::COMMIT_FENCE,
+    commit::FLIGHT_FENCE,
+    checkpoint::LAND_WRITE,
+    checkpoint::LAND_FENCE,
     mapped::HOME_WRITE,
     deferred_pages::PAGE_WRITE,
     files::DRAIN_FENCE,
@@ -92,6 +95,14 @@ impl Engine for Shadow {
     #[inline(always)]
     fn commit(&self, tx: &mut TxState) -> Step {
         commit::write_transaction(tx)
+    }
+
+    fn land(&self, tx: &mut TxState, in_flight: u64) -> Result<()> {
+        match tx.kept.find::<OfThread>() {
+            Some(thread) => commit::wait(thread, &mut tx.barrier, in_flight),
+            // The thread has left the store since, and with it its log, of which nothing is left in flight.
+            None => Ok(()),
+        }
     }
 
     fn abort(&self, tx: &mut TxState) {

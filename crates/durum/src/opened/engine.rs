@@ -83,6 +83,11 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     /// Makes the transaction durable. After an error the caller calls `abort`.
     fn commit(&self, tx: &mut TxState) -> Step;
 
+    /// Makes durable what a commit of this thread has left [in flight](TxState::in_flight).
+    fn land(&self, _tx: &mut TxState, _in_flight: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// Puts announced memory back as it was.
     fn abort(&self, tx: &mut TxState);
 
@@ -317,6 +322,10 @@ impl Deref for PoolRef {
 pub(crate) struct TxState {
     /// When it is durable.
     pub(crate) durability: Durability,
+    /// Its fence may be left to whoever needs it durable; then the engine says here which record that is, as it numbers
+    /// them. 0: it is durable.
+    pub(crate) may_fly: bool,
+    pub(crate) in_flight: u64,
     /// The pools that it touched; they stay open until it ends. The pool that it began on may be here from the last
     /// one.
     pub(crate) pools: Vec<PoolRef>,

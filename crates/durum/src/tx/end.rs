@@ -83,7 +83,7 @@ impl Tx {
     }
 
     #[inline]
-    fn leave_level(&self, commit: bool) -> Step {
+    pub(super) fn leave_level(&self, commit: bool) -> Step {
         let depth = self.depth.get() - 1;
         if depth > 0 {
             self.depth.set(depth);

@@ -13,7 +13,9 @@ use durum_persist::simulate::{Failure, Report};
 
 use crate::harness::{Medium, Workload};
 use crate::support::engine;
-use crate::{allocator, chaining, life_cycle, raw_log, recovery, redo, undo, waiting, wrap};
+use crate::{
+    allocator, chaining, in_flight, life_cycle, raw_log, recovery, redo, undo, waiting, wrap,
+};
 
 /// Runs that together reach every site, short ones first.
 const RUNS: &[&Workload] = &[
@@ -44,18 +46,25 @@ const RUNS: &[&Workload] = &[
     &waiting::WAITING,
     &wrap::WRAP,
     &wrap::LARGER,
+    &in_flight::ONE_BY_ONE,
+    &in_flight::LANDED_BY_OTHERS,
 ];
 
 /// Runs that only one engine has anything to do in.
 fn is_of_another_engine(run: &Workload) -> bool {
     match engine() {
-        Engine::Hybrid => is_long(run),
+        Engine::Hybrid => is_long(run) || is_in_flight(run),
         Engine::Twin => {
             let logs = [raw_log::PROTOCOLS.name, chaining::FULL.name];
-            is_long(run) || logs.contains(&run.name) || !run.is_possible()
+            is_long(run) || is_in_flight(run) || logs.contains(&run.name) || !run.is_possible()
         }
         _ => run.name == raw_log::PROTOCOLS.name,
     }
+}
+
+/// Only Shadow leaves anything in flight.
+fn is_in_flight(run: &Workload) -> bool {
+    [in_flight::ONE_BY_ONE.name, in_flight::LANDED_BY_OTHERS.name].contains(&run.name)
 }
 
 /// Runs of many megabytes have their own number of crash points.
@@ -100,7 +109,12 @@ const HINTS: &[(&str, &Workload)] = &[
     ("shadow.checkpoint: write back home", &wrap::WRAP),
     ("shadow.checkpoint: write pages", &waiting::WAITING),
     ("shadow.checkpoint", &allocator::SHRINKING),
+    (
+        "shadow.commit: fence after a record that was left",
+        &in_flight::ONE_BY_ONE,
+    ),
     ("shadow.commit", &undo::SHAPES),
+    ("shadow.land", &in_flight::LANDED_BY_OTHERS),
     ("shadow.log", &chaining::REDO),
     ("twin.commit: fence after main", &redo::MANY_RANGES),
     ("twin: fence after the state, copying", &redo::MANY_RANGES),

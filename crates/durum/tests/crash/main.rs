@@ -21,6 +21,7 @@
 )]
 
 mod harness;
+mod in_flight;
 #[path = "../support/mod.rs"]
 mod support;
 

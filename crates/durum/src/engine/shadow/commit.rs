@@ -8,6 +8,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use durum_format::record::{HEADER_WORDS, Operation, push_copy, push_fresh_sum, push_word};
@@ -16,8 +17,9 @@ use zerocopy::IntoBytes;
 
 use super::compare;
 use super::fresh::{self, FreshRange};
+use super::home::checkpoint::{Checkpoint, InFlight};
 use super::log::entries::push_bytes;
-use super::log::writer::{Log, Writer};
+use super::log::writer::{Log, STREAM_MIN, Writer};
 use super::shared::lanes::Lane;
 use super::shared::state::Shared;
 use super::thread::OfThread;
@@ -31,6 +33,8 @@ use crate::media::Barrier;
 use crate::opened::{Durability, PoolInner, StoreInner, TxState};
 
 pub(super) const COMMIT_FENCE: Site = Site("shadow.commit: fence after the record");
+pub(super) const FLIGHT_FENCE: Site =
+    Site("shadow.commit: fence after a record that was left in flight");
 /// A step that keeps the order without being a write-back or a fence. A crash test leaves it out.
 const APPLY: Site = Site("shadow.commit: apply the record before others can build on it");
 
@@ -127,12 +131,16 @@ fn write_record(tx: &mut TxState) -> Step {
             false => write_with_others(writer, lane, shared, store, &mut tx.barrier),
         };
     }
-    let result = write_alone(writer, lane, shared, store, &mut tx.barrier);
+    let result = write_alone(writer, lane, shared, store, &mut tx.barrier, tx.may_fly);
     writer.clear();
-    result
+    if tx.may_fly {
+        tx.in_flight = *result.as_ref().unwrap_or(&0);
+    }
+    result.map(drop)
 }
 
-/// Makes the record durable. After an error nothing was written, or the store is poisoned.
+/// Makes the record durable. After an error nothing was written, or the store is poisoned. With `may_fly` its fence may be
+/// left to whoever needs it, if no other thread commits: then this gives its stamp, and otherwise 0.
 #[inline(always)]
 fn write_alone(
     writer: &mut Writer,
@@ -140,25 +148,44 @@ fn write_alone(
     shared: &Shared,
     store: &StoreInner,
     barrier: &mut Barrier,
-) -> Step {
+    may_fly: bool,
+) -> Step<u64> {
     if !writer.fits() {
-        return write_in_parts(writer, lane, shared, store, barrier);
+        return write_in_parts(writer, lane, shared, store, barrier).map(|()| 0);
     }
     // Stamp and lock come before any write-back: an atomic read-modify-write waits for those under way as a fence
     // does.
     let alone = shared.lanes.try_alone();
     let mut checkpoint = lane.checkpoint.lock_as_member();
+    if checkpoint.in_flight().is_some() {
+        land(&mut checkpoint, writer, shared, barrier)?;
+    }
     let stamp = lane.draw(&shared.stamps, 1, alone.is_some());
-    let step = checkpoint.is_due_after(writer.record.len() * 8);
+    let size = writer.record.len() * 8;
+    let (step, streamed) = (checkpoint.is_due_after(size), checkpoint.home().streamed());
+    let mut lines = 0;
     if let Some(bytes) = step {
         // ORDER: durable with the commit's fence, before their records count as home.
-        checkpoint.write_back(&shared.stamps, bytes);
+        lines = checkpoint.write_back(&shared.stamps, bytes);
     }
     let address = writer.cursor;
     writer.put(&shared.stamps, stamp, barrier)?;
     if step.is_some() && alone.is_some() {
         // While the media take what was written back, which the fence waits for.
         checkpoint.apply(&shared.stamps, true);
+    }
+    // What went by non-temporal stores only a fence of this thread makes durable.
+    let is_streamed = size >= STREAM_MIN || checkpoint.home().streamed() != streamed;
+    if may_fly && alone.is_some() && !is_streamed {
+        checkpoint.pending.push(&mut writer.record, stamp, address);
+        lane.flies.store(true, Ordering::Release);
+        checkpoint.leave_in_flight(InFlight {
+            stamp,
+            address,
+            bytes: size,
+            lines,
+        });
+        return Ok(stamp);
     }
     // ORDER: the record is durable before the commit returns. One fence is enough: a record that is not whole does
     // not count.
@@ -175,7 +202,35 @@ fn write_alone(
     drop(checkpoint);
     drop(alone);
     writer.fenced(&shared.stamps);
+    Ok(0)
+}
+
+/// Makes the record durable that this thread has left in flight: before the next one of its log is written, and before
+/// what it has changed goes home.
+#[cold]
+fn land(
+    checkpoint: &mut Checkpoint,
+    writer: &mut Writer,
+    shared: &Shared,
+    barrier: &mut Barrier,
+) -> Step {
+    // ORDER: durable before anything that was built on it can be.
+    barrier.fence(false, FLIGHT_FENCE)?;
+    checkpoint.has_landed();
+    writer.fenced(&shared.stamps);
     Ok(())
+}
+
+/// Makes the record with this stamp durable, if this thread has left it in flight.
+pub(super) fn wait(thread: &mut OfThread, barrier: &mut Barrier, stamp: u64) -> Result<()> {
+    let Log { writer, lane } = &mut thread.log;
+    let mut checkpoint = lane.checkpoint.lock_as_member();
+    match checkpoint.in_flight() {
+        Some(in_flight) if in_flight <= stamp => {
+            Ok(land(&mut checkpoint, writer, &thread.shared, barrier)?)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The same for a record that does not fit where the writer's cursor is, or is not all in one piece.
@@ -192,7 +247,9 @@ fn write_in_parts(
     let mut held = None;
     let draw = |count| {
         let alone = shared.lanes.try_alone();
-        let checkpoint = lane.checkpoint.lock_as_member();
+        let mut checkpoint = lane.checkpoint.lock_as_member();
+        // ORDER: nothing that was built on it is durable before it.
+        checkpoint.land_now();
         let first = lane.draw(&shared.stamps, count, alone.is_some());
         held = Some((alone, checkpoint, first));
         first
@@ -352,7 +409,7 @@ pub(super) fn write_with_others(
         // What it leaves as it was may wait in the queue.
         _ if writer.is_empty() && !shared.queue.is_in_use() => Ok(()),
         None if shared.queue.is_in_use() => write_with_queue(writer, lane, shared, store, barrier),
-        None => write_alone(writer, lane, shared, store, barrier),
+        None => write_alone(writer, lane, shared, store, barrier, false).map(drop),
         Some(_) => {
             let bytes = writer.record.len() * 8;
             let result = write_in_group(&mut writer.record, shared, store);
@@ -378,7 +435,8 @@ fn write_with_queue(
     store: &StoreInner,
     barrier: &mut Barrier,
 ) -> Step {
-    let write = |writer: &mut Writer| write_alone(writer, lane, shared, store, barrier);
+    let write =
+        |writer: &mut Writer| write_alone(writer, lane, shared, store, barrier, false).map(drop);
     let written = || shared.may_be_about_any_place();
     shared.queue.write_with(writer, store, write, written)
 }
@@ -426,6 +484,7 @@ fn finish_group(writer: &mut Writer, barrier: &mut Barrier, shared: &Shared) -> 
 
 /// Makes every buffered transaction durable that has committed before.
 pub(super) fn flush(shared: &Shared, store: &StoreInner) -> Result<()> {
+    shared.lanes.land();
     if !shared.queue.is_in_use() {
         return store.poison.check();
     }

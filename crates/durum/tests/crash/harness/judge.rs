@@ -132,10 +132,14 @@ impl Judge {
             ],
             None => vec![("after the last", before(acknowledged))],
         };
-        // What was buffered may be lost, the last ones first.
-        let lost = (0..acknowledged).rev();
+        // What was buffered may be lost, the last ones first; of those in flight only the last one.
+        let (lost, mut in_flight) = ((0..acknowledged).rev(), 0);
+        let is_lost = |step: &usize| {
+            in_flight += usize::from(steps[*step].is_in_flight);
+            !steps[*step].is_durable && in_flight <= 1
+        };
         allowed.extend(
-            lost.take_while(|step| !steps[*step].is_durable)
+            lost.take_while(is_lost)
                 .map(|step| ("had the last ones been lost", before(step))),
         );
         let mut differences = Vec::new();

@@ -43,6 +43,8 @@ pub struct Step {
     pub done: State,
     /// Once it is acknowledged, it and those before it are durable.
     pub is_durable: bool,
+    /// It is durable at last when the next one is acknowledged that is in flight, or durable.
+    pub is_in_flight: bool,
 }
 
 impl Step {
@@ -52,6 +54,7 @@ impl Step {
             undone,
             done,
             is_durable: true,
+            is_in_flight: false,
         }
     }
 
@@ -177,6 +180,27 @@ impl Lane {
         let mut running = self.begin_section();
         body(&mut running).expect("the section goes on");
         let step = running.commit();
+        self.took(step);
+    }
+
+    /// Runs a transaction that begins to commit; for [`Lane::waits`].
+    pub fn flies(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) -> u64 {
+        let mut running = self.begin();
+        body(&mut running).expect("the transaction goes on");
+        let (step, record) = running.fly();
+        self.took(step);
+        record
+    }
+
+    /// Waits for the last one that is in flight.
+    pub fn waits(&mut self, record: u64) {
+        self.pool.land(record).expect("it lands");
+        self.has_landed();
+    }
+
+    /// Something else has made durable what was in flight.
+    pub fn has_landed(&mut self) {
+        let step = Step::durable(self.state.clone(), self.state.clone());
         self.took(step);
     }
 
@@ -496,6 +520,19 @@ impl Running<'_> {
             is_durable: !self.is_buffered,
             ..Step::durable(self.undone, self.next)
         }
+    }
+
+    /// Begins to commit; what the transaction may have left, and which record it is.
+    pub fn fly(self) -> (Step, u64) {
+        // As `Transaction::commit_begin` does, whose result borrows the lane.
+        let tx = std::mem::ManuallyDrop::new(self.tx);
+        let record = tx.commit_begin_level().expect("the transaction commits");
+        let step = Step {
+            is_durable: false,
+            is_in_flight: true,
+            ..Step::durable(self.undone, self.next)
+        };
+        (step, record)
     }
 
     /// Tries to commit, which has to fail and to leave nothing.

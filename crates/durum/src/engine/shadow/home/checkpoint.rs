@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use durum_format::record::HEADER_WORDS;
-use durum_persist::line;
+use durum_persist::{Site, line, record as recorder};
 
 use super::super::log::entries::entries_at;
 use super::super::log::stamps::Stamps;
@@ -38,6 +38,13 @@ const WANTED_FACTOR: usize = 32;
 /// Pages that wait in a batch are written while so many bytes are logged, or before.
 const PAGES_PACE: usize = 1 << 20;
 
+pub(crate) const LAND_WRITE: Site =
+    Site("shadow.land: write back again what another thread has left in flight");
+pub(crate) const LAND_FENCE: Site =
+    Site("shadow.land: fence after what another thread has left in flight");
+/// The step as a whole. A crash test leaves it out.
+const LAND: Site = Site("shadow.land: make durable what is in flight before it is applied");
+
 /// What is kept of a log between the steps of its checkpoint.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
@@ -56,10 +63,23 @@ pub(crate) struct Checkpoint {
     batch_bytes: usize,
     /// Those of the batch that is being written.
     writing: Span,
+    /// The last record, if no fence has covered it yet. It is not applied before.
+    in_flight: Option<InFlight>,
     /// Nothing is applied any more: memory may be gone.
     stopped: bool,
     /// Records count as home without having been brought there.
     skips_home: bool,
+}
+
+/// A record that was written and written back, and whose fence is left to whoever needs it durable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFlight {
+    pub(crate) stamp: u64,
+    /// Where it lies in the log.
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    /// Home lines that were written back with it.
+    pub(crate) lines: usize,
 }
 
 impl Checkpoint {
@@ -74,6 +94,7 @@ impl Checkpoint {
             batch: Span::default(),
             batch_bytes: 0,
             writing: Span::default(),
+            in_flight: None,
             stopped: false,
             skips_home: false,
         }
@@ -90,17 +111,20 @@ impl Checkpoint {
         }
     }
 
-    /// Writes lines back, so that all of a batch are when a third of the next one has come.
+    /// Writes lines back, so that all of a batch are when a third of the next one has come. How many.
     #[inline(never)]
-    pub(crate) fn write_back(&mut self, stamps: &Stamps, bytes: usize) {
+    pub(crate) fn write_back(&mut self, stamps: &Stamps, bytes: usize) -> usize {
         let batch = self.fill(stamps) * 3;
         if let Home::Mapped(home) = &mut self.home
             && !home.is_written()
         {
             // ORDER: durable with the caller's fence, before their records count as home.
-            home.write_back_up_to(home.writing() * (batch + bytes) / stamps.batch_max());
+            let lines =
+                home.write_back_up_to(home.writing() * (batch + bytes) / stamps.batch_max());
             home.write_pages(1 + home.leaving() * 3 * bytes / PAGES_PACE);
+            return lines;
         }
+        0
     }
 
     /// How full the batch is: as many bytes of [`Stamps::batch_max`].
@@ -121,6 +145,53 @@ impl Checkpoint {
             self.writing = Span::default();
         }
         is_home
+    }
+
+    /// The stamp of the record that no fence has covered.
+    #[inline(always)]
+    pub(crate) fn in_flight(&self) -> Option<u64> {
+        self.in_flight.map(|record| record.stamp)
+    }
+
+    /// Leaves the fence of a record to whoever needs it. Its thread has written it back, and it is the last one that is
+    /// pending.
+    pub(crate) fn leave_in_flight(&mut self, record: InFlight) {
+        debug_assert!(self.in_flight.is_none());
+        self.in_flight = Some(record);
+    }
+
+    /// The thread that has written the record has fenced.
+    #[inline(always)]
+    pub(crate) fn has_landed(&mut self) {
+        self.in_flight = None;
+    }
+
+    /// Makes the record durable that is in flight, for another thread than the one that has written it, or the same: a
+    /// fence covers the write-backs of its own thread only, so all is written back again.
+    #[inline(always)]
+    fn land(&mut self) {
+        if let Some(record) = self.in_flight.take() {
+            self.write_back_again(&record);
+        }
+    }
+
+    #[cold]
+    fn write_back_again(&mut self, record: &InFlight) {
+        if !recorder::leaves_out(LAND) {
+            // ORDER: durable before it is applied, and before anybody builds on it.
+            // SAFETY: a record of a log, whose segment is not written again before it is home.
+            unsafe { line::write_back(record.address as *const u8, record.bytes, LAND_WRITE) };
+            if let Home::Mapped(home) = &self.home {
+                home.write_back_again(record.lines);
+            }
+            line::fence(LAND_FENCE);
+        }
+    }
+
+    /// For who needs what has committed durable.
+    pub(crate) fn land_now(&mut self) {
+        let _guard = Guard::new();
+        self.land();
     }
 
     /// The first record here that is not home, if there is one.
@@ -259,6 +330,8 @@ impl Checkpoint {
 
     #[inline(always)]
     fn apply_by(&mut self, is_full: impl Fn(&Self) -> bool, is_alone: bool) {
+        // ORDER: a record is durable before home has what it says.
+        self.land();
         match Wide::find().filter(|_| !line::is_recorded()) {
             Some(wide) => wide.run(|| self.apply_with(is_full, Some(wide), is_alone)),
             None => self.apply_with(is_full, None, is_alone),

@@ -140,9 +140,9 @@ impl Mapped {
         self.streamed += self.waiting.write(pages, self.offset);
     }
 
-    /// Writes back the lines of the batch that is being written, so many of them or all.
+    /// Writes back the lines of the batch that is being written, so many of them or all; how many more these are.
     #[inline]
-    pub(crate) fn write_back_up_to(&mut self, count: usize) {
+    pub(crate) fn write_back_up_to(&mut self, count: usize) -> usize {
         let end = count.clamp(self.next, self.writing.len());
         let numbers = &self.writing[self.next..end];
         let mut page = usize::MAX;
@@ -156,7 +156,17 @@ impl Mapped {
         // ORDER: durable with the next fence of this thread, before these records count as home.
         // SAFETY: lines that `apply` has stored to; their puddles stay mapped until all their records are home.
         unsafe { line::write_back_lines(numbers, self.offset, HOME_WRITE) };
+        let count = numbers.len();
         self.next = end;
+        count
+    }
+
+    /// Writes back once more the last lines that were, so many of them.
+    pub(crate) fn write_back_again(&self, count: usize) {
+        let numbers = &self.writing[self.next - count..self.next];
+        // ORDER: durable with the next fence of this thread, before these records count as home.
+        // SAFETY: as above.
+        unsafe { line::write_back_lines(numbers, self.offset, HOME_WRITE) };
     }
 
     /// Makes the changes of records, and adds their lines to the batch.

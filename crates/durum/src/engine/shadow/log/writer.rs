@@ -16,7 +16,7 @@ use crate::media::Barrier;
 use crate::spare::Spare;
 
 /// From this many bytes on a record goes to the log by non-temporal stores.
-const STREAM_MIN: usize = 1024;
+pub(crate) const STREAM_MIN: usize = 1024;
 /// Records begin on lines.
 const LINE: usize = line::LINE;
 

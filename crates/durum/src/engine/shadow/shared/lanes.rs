@@ -2,7 +2,7 @@
 //! counter of stamps.
 
 use std::ptr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crossbeam_utils::CachePadded;
@@ -28,6 +28,8 @@ const BATCH_BYTES_MIN: usize = 128 << 10;
 pub(crate) struct Lane {
     pub(crate) checkpoint: CachePadded<BiasedLock<Checkpoint>>,
     missing: CachePadded<Missing>,
+    /// A record may be in flight. Set by its thread, with the checkpoint locked.
+    pub(crate) flies: CachePadded<AtomicBool>,
     lag: CachePadded<Lag>,
 }
 
@@ -56,6 +58,7 @@ impl Lane {
         let lane = Self {
             checkpoint: CachePadded::new(BiasedLock::new(checkpoint)),
             missing: CachePadded::new(Missing::new()),
+            flies: CachePadded::default(),
             lag: CachePadded::default(),
         };
         lane.checkpoint.join(may_be_alone);
@@ -259,6 +262,21 @@ impl Lanes {
             }
         }
         state.find_home(stamps);
+    }
+
+    /// Makes durable what was left in flight before this is called.
+    pub(crate) fn land(&self) {
+        let state = self.lock();
+        // Who has let others know of its record has set it before.
+        let flying = state
+            .all
+            .iter()
+            .filter(|lane| lane.flies.load(Ordering::Acquire));
+        for lane in flying {
+            let mut checkpoint = lane.checkpoint.lock();
+            checkpoint.land_now();
+            lane.flies.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Visits each lane, one after the other.
