@@ -947,6 +947,27 @@ int durum_section_begin(struct durum_pool *pool);
 DURUM_MUST_CHECK
 int durum_tx_commit(void);
 
+// As durum_tx_commit, without waiting until what the transaction has done is durable: durum_tx_wait does, by the number
+// that is put into `in_flight`. Meanwhile the thread can do something else, the next transaction above all.
+//
+// When it returns, locks may be let go of, and other threads see what was done. After a crash the transaction is there
+// as a whole or not at all. Of those that a thread has begun to commit at most the last is missing, and nothing is
+// there without what it came after. Where other threads commit to the store, on a file system, for a transaction of
+// more than about a kilobyte, on other engines than DURUM_ENGINE_SHADOW, and where buffered transactions wait, it is
+// durable when this returns, and the number is 0. On an inner level this is durum_tx_commit.
+//
+// The codes of durum_tx_commit; DURUM_E_ARGUMENT `in_flight` is NULL, and the transaction goes on.
+DURUM_MUST_CHECK
+int durum_tx_commit_begin(uint64_t *in_flight);
+
+// Waits until the transaction is durable for which durum_tx_commit_begin has given this number to this thread, and with
+// it all that the thread has committed before. 0 is durable.
+//
+// DURUM_E_FORKED, DURUM_E_POISONED, DURUM_E_ARGUMENT.
+DURUM_MUST_CHECK
+int durum_tx_wait(struct durum_pool *pool,
+                  uint64_t in_flight);
+
 // Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations
 // and registered volatile memory are as before. Inside an outer level the outer one can only roll back, too, and does
 // it at its end.

@@ -6,6 +6,7 @@
 #include "copy.hpp"
 #include "ending.hpp"
 #include "error.hpp"
+#include "in_flight.hpp"
 #include "persist.hpp"
 #include "types.hpp"
 
@@ -126,6 +127,27 @@ class pool {
     template <class F> auto update_transaction(F &&body) {
         in_no_copy();
         return run(durum_pool_update, std::forward<F>(body));
+    }
+
+    /// Runs `body()` in a transaction that begins to commit: what it did is there for all threads when
+    /// this returns, and durable when the result has been waited for, or when a later transaction of
+    /// the pool is; see durum_tx_commit_begin. It keeps nobody out: what threads share is the
+    /// program's to lock. An exception takes all of it back.
+    template <class F> in_flight transaction_in_flight(F &&body) {
+        in_no_copy();
+        detail::check(durum_tx_begin(pool_));
+        pool *const around = std::exchange(detail::running_pool(), this);
+        try {
+            body();
+        } catch (...) {
+            detail::running_pool() = around;
+            (void)durum_tx_rollback();
+            throw;
+        }
+        detail::running_pool() = around;
+        std::uint64_t number = 0;
+        detail::check(durum_tx_commit_begin(&number));
+        return in_flight(pool_, number);
     }
 
     /// Runs `body()` while no update runs, and returns what it returned.

@@ -423,7 +423,43 @@ static void without_buffering_every_commit_is_durable(void) {
     CHECK_CODE(durum_store_close(store), DURUM_OK);
 }
 
+static void a_transaction_in_flight_is_durable_when_it_was_waited_for(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    uint64_t numbers[8];
+    CHECK_CODE(durum_tx_commit_begin(&numbers[0]), DURUM_E_NO_TRANSACTION);
+    for (uint64_t at = 0; at < 8; at++) {
+        CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+        CHECK_CODE(durum_tx_add(&root->value, sizeof(root->value)), DURUM_OK);
+        root->value = at + 1;
+        CHECK_CODE(durum_tx_commit_begin(NULL), DURUM_E_ARGUMENT);
+        CHECK(durum_tx_level() == 1);
+        CHECK_CODE(durum_tx_commit_begin(&numbers[at]), DURUM_OK);
+        CHECK(durum_tx_level() == 0 && durum_errorcode() == DURUM_OK);
+    }
+    for (int at = 7; at >= 0; at -= 2) {
+        CHECK_CODE(durum_tx_wait(f.pool, numbers[at]), DURUM_OK);
+    }
+    CHECK_CODE(durum_tx_wait(f.pool, 0), DURUM_OK);
+    CHECK_CODE(durum_tx_wait(NULL, 0), DURUM_E_ARGUMENT);
+    DURUM_TX_BEGIN(f.pool) {
+        CHECK_CODE(durum_tx_commit_begin(&numbers[0]), DURUM_E_UNBALANCED);
+        /* An inner level is a level. */
+        CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+        DURUM_TX_ADD(&root->other);
+        root->other = 9;
+        CHECK_CODE(durum_tx_commit_begin(&numbers[0]), DURUM_OK);
+        CHECK(numbers[0] == 0);
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_errorcode(), DURUM_OK);
+    CHECK(root->value == 8 && root->other == 9);
+    fixture_close(&f);
+}
+
 const test transaction_tests[] = {
+    {"a_transaction_in_flight_is_durable_when_it_was_waited_for",
+     a_transaction_in_flight_is_durable_when_it_was_waited_for},
     {"a_section_finds_what_changed", a_section_finds_what_changed},
     {"sections_track_pages_as_they_are_told", sections_track_pages_as_they_are_told},
     {"without_buffering_every_commit_is_durable", without_buffering_every_commit_is_durable},

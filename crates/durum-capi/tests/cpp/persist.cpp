@@ -90,6 +90,36 @@ int code_of(const std::function<void()> &body) {
     return DURUM_OK;
 }
 
+TEST(Persist, ATransactionInFlightIsWaitedFor) {
+    place there;
+    durum::pool pool(there.path(), "pool", engine_options());
+    auto *both = pool.update_transaction([&] {
+        auto *made = pool.alloc<counter>();
+        pool.put_object(0, made);
+        return made;
+    });
+    std::vector<durum::in_flight> flights;
+    for (int round = 0; round < 5; round++) {
+        flights.push_back(pool.transaction_in_flight([&] {
+            both->value += 1;
+            both->twice += 2;
+        }));
+    }
+    for (const durum::in_flight &flight : flights) {
+        flight.wait();
+        // What a coroutine asks.
+        EXPECT_TRUE(flight.await_ready());
+    }
+    EXPECT_THROW((void)pool.transaction_in_flight([&] {
+        both->value = 100;
+        throw std::out_of_range("taken back");
+    }),
+                 std::out_of_range);
+    EXPECT_EQ(both->value, 5u);
+    EXPECT_EQ(both->twice, 10u);
+    EXPECT_EQ(code_of([&] { both->value = 1; }), DURUM_E_NO_TRANSACTION);
+}
+
 TEST(Persist, EachKindOfStoreIsTakenBack) {
     place there;
     // Looks for stores that nobody announced.

@@ -40,7 +40,7 @@ impl Transaction<'_> {
     #[inline]
     pub fn commit(self) -> Result<()> {
         // Not to be dropped, also if the commit panics: what is durable by then cannot be rolled back.
-        std::mem::ManuallyDrop::new(self).leave_level(true)?;
+        std::mem::ManuallyDrop::new(self).leave_level(Ending::Commits)?;
         Ok(())
     }
 
@@ -54,8 +54,17 @@ impl Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         // Rolling back reports no error: what fails poisons the pool, which the next call reports.
-        let _ = self.leave_level(false);
+        let _ = self.leave_level(Ending::RollsBack);
     }
+}
+
+/// How a level ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    RollsBack,
+    Commits,
+    /// It commits, and may leave it to somebody else that it is durable.
+    MayFly,
 }
 
 impl Tx {
@@ -71,7 +80,11 @@ impl Tx {
     #[doc(hidden)]
     #[inline]
     pub unsafe fn end_level(commit: bool) -> Result<u32, Box<Error>> {
-        let left = Self::if_running(|tx| tx.leave_level(commit).map(|()| tx.depth.get()));
+        let ending = match commit {
+            true => Ending::Commits,
+            false => Ending::RollsBack,
+        };
+        let left = Self::if_running(|tx| tx.leave_level(ending).map(|_| tx.depth.get()));
         left.unwrap_or_else(|| Err(Error::NoTransaction.into()))
     }
 
@@ -82,8 +95,10 @@ impl Tx {
         Err(Error::Aborted)
     }
 
+    /// Gives which record is left in flight; 0: none.
     #[inline]
-    pub(super) fn leave_level(&self, commit: bool) -> Step {
+    pub(super) fn leave_level(&self, ending: Ending) -> Step<u64> {
+        let commit = ending != Ending::RollsBack;
         let depth = self.depth.get() - 1;
         if depth > 0 {
             self.depth.set(depth);
@@ -93,18 +108,19 @@ impl Tx {
             return if self.doomed.get() && commit {
                 Err(Error::Aborted.into())
             } else {
-                Ok(())
+                Ok(0)
             };
         }
         if !self.touched.get() && !self.doomed.get() && self.window.is_empty() {
             self.end();
-            return Ok(());
+            return Ok(0);
         }
-        self.end_outermost(commit)
+        self.end_outermost(ending)
     }
 
     #[inline(never)]
-    pub(super) fn end_outermost(&self, commit: bool) -> Step {
+    pub(super) fn end_outermost(&self, ending: Ending) -> Step<u64> {
+        let commit = ending != Ending::RollsBack;
         // A store behind the fence of the last transaction costs more than a look.
         let doomed = self.doomed.get() && self.doomed.replace(false);
         if self.touched.get() {
@@ -120,9 +136,13 @@ impl Tx {
             if commit && !doomed {
                 recorder::api("tx.commit");
                 state.durability = self.durability.get();
+                state.may_fly = ending == Ending::MayFly;
                 let result = state.commit_changes(self.origin()?);
                 count::add_transaction(result.is_ok());
-                result
+                result.map(|()| match ending {
+                    Ending::MayFly => std::mem::take(&mut state.in_flight),
+                    _ => 0,
+                })
             } else {
                 recorder::api("tx.abort");
                 state.roll_back();
@@ -130,7 +150,7 @@ impl Tx {
                 if commit {
                     Err(Error::Aborted.into())
                 } else {
-                    Ok(())
+                    Ok(0)
                 }
             }
         };

@@ -10,8 +10,10 @@ use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::end::Ending;
 use super::{Transaction, Tx};
 use crate::error::{Error, Result};
+use crate::fault::check_forked;
 use crate::opened::{Durability, Pool, PoolInner};
 
 /// A transaction that has committed and may not be durable yet ([`Transaction::commit_begin`]).
@@ -93,7 +95,7 @@ impl<'p> Transaction<'p> {
         let this = ManuallyDrop::new(self);
         // SAFETY: set by the outermost `begin`, which borrows the pool as long as this level does if that is the one.
         let pool = unsafe { this.origin.get().as_ref() }.map(|pool| &**pool);
-        let record = this.commit_begin_level()?;
+        let record = this.leave_level(Ending::MayFly)?;
         let left = pool.filter(|_| record > 0).map(|pool| (pool, record));
         Ok(InFlight {
             left,
@@ -103,23 +105,25 @@ impl<'p> Transaction<'p> {
 }
 
 impl Tx {
-    /// As [`Tx::end_level`], for [`Transaction::commit_begin`]: which record is in flight, for [`Tx::land`]; 0: none.
+    /// Ends one level as [`Tx::end_level`] does, and as [`Transaction::commit_begin`]: which record is in flight, for
+    /// [`Pool::land`]; 0: none.
+    ///
+    /// # Safety
+    /// As for [`Tx::end_level`].
     ///
     /// # Errors
-    /// As for [`Transaction::commit`].
+    /// As for [`Transaction::commit`]; `NoTransaction`.
     #[doc(hidden)]
     #[inline]
-    pub fn commit_begin_level(&self) -> Result<u64, Box<Error>> {
-        self.state.borrow_mut().may_fly = true;
-        let result = self.leave_level(true);
-        let mut state = self.state.borrow_mut();
-        state.may_fly = false;
-        let record = std::mem::take(&mut state.in_flight);
-        result.map(|()| record)
+    pub unsafe fn begin_to_end_level() -> Result<u64, Box<Error>> {
+        let left = Self::if_running(|tx| tx.leave_level(Ending::MayFly));
+        left.unwrap_or_else(|| Err(Error::NoTransaction.into()))
     }
 
     /// Makes durable what this thread has left in flight, up to this record.
     fn land(pool: &PoolInner, record: u64) -> Result<()> {
+        check_forked()?;
+        pool.check_usable()?;
         let tx = Self::beside(pool)?;
         // SAFETY: kept alive by `THREAD` of this thread.
         let tx = unsafe { tx.as_ref() };
@@ -143,12 +147,15 @@ impl Pool {
         Ok((value, in_flight))
     }
 
-    /// Makes durable what this thread has left in flight, up to this record of [`Tx::commit_begin_level`].
+    /// Makes durable what this thread has left in flight, up to this record of [`Tx::begin_to_end_level`]; 0: none.
     ///
     /// # Errors
     /// As for [`InFlight::wait`].
     #[doc(hidden)]
     pub fn land(&self, record: u64) -> Result<()> {
-        Tx::land(&self.inner, record)
+        match record {
+            0 => Ok(()),
+            _ => Tx::land(&self.inner, record),
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::end::Ending;
 use super::{CURRENT, Tx};
 use crate::error::{Error, Result};
 use crate::fault::forked;
@@ -151,7 +152,7 @@ impl Tx {
         if self.depth.get() > 0 {
             // The thread ends inside a transaction: it never commits. Its log must be empty before another thread gets
             // it.
-            let _ = self.end_outermost(false);
+            let _ = self.end_outermost(Ending::RollsBack);
         }
         if forked() {
             // Nobody needs them here, and a thread that is not there may hold the locks.

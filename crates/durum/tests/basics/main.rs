@@ -10,6 +10,7 @@ mod checkpointer;
 mod costs;
 mod fixture;
 mod groups;
+mod in_flight;
 mod read_only;
 mod space;
 #[path = "../support/mod.rs"]

@@ -6,7 +6,7 @@ use durum::Engine;
 use durum_persist::Site;
 
 use crate::buffered::is_noticed;
-use crate::harness::{Campaign, Helper, How, Medium, PLAIN, Workload, World};
+use crate::harness::{Campaign, Helper, How, Medium, PLAIN, Workload};
 
 const LAND: Site = Site("shadow.land: make durable what is in flight before it is applied");
 const LAND_WRITE: Site =
@@ -31,7 +31,9 @@ pub const ONE_BY_ONE: Workload = Workload {
             let second = lane.flies(|tx| tx.change(8, 16, tag + 1));
             lane.waits(second);
             // Waited for already, and waited for by the next one.
-            lane.pool.land(second - 1).expect("nothing to wait for");
+            lane.pool
+                .land(second.saturating_sub(1))
+                .expect("nothing to wait for");
             lane.flies(|tx| tx.alloc(slot, 40, tag, How::Add));
             lane.commits(|tx| tx.change(300, 8, tag + 2));
             lane.flies(|tx| tx.change(0, 24, tag + 3));
@@ -39,6 +41,8 @@ pub const ONE_BY_ONE: Workload = Workload {
             // Too large, and so durable; then in place of what was just freed.
             lane.flies(|tx| tx.change(200, 1500, tag + 5));
             lane.flies(|tx| tx.free(slot, How::Add));
+            // It would go home past the cache, with a small record.
+            lane.flies(|tx| tx.alloc_filled(slot + 3, 4096, tag + 5));
             lane.flies(|tx| tx.alloc(slot, 40, tag + 6, How::Set));
             lane.persists(700, b"stored without any transaction");
             lane.flies(|tx| tx.change(0, 8, tag + 7));
@@ -63,6 +67,11 @@ pub const LANDED_BY_OTHERS: Workload = Workload {
                     .flies(|tx| tx.change(64 * at, 64, tag + at as u64));
             }
             world.store.step_checkpoint().expect("brought home");
+            world.lane().has_landed();
+            let slot = round as usize;
+            world
+                .lane()
+                .flies(|tx| tx.alloc_filled(slot, 4096, tag + 6));
             world.lane().has_landed();
             world.lane().flies(|tx| tx.change(0, 16, tag + 6));
             let other = Helper::new();

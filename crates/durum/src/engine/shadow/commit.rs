@@ -77,7 +77,8 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
     compare::push_announced_words(&mut writer.record, &tx.announced);
     push_lines(&mut writer.record, &tx.announced);
     if !tx.announced.large().is_empty() {
-        let may_be_direct = tx.durability == Durability::Durable;
+        // Another thread's fence would not cover what goes home past the cache.
+        let may_be_direct = tx.durability == Durability::Durable && !tx.may_fly;
         let announced = &tx.announced;
         let fresh = (&**written, chosen);
         push_large(writer, announced, fresh, &tx.sets, may_be_direct, shared);
@@ -118,7 +119,13 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
 /// is to be buffered.
 #[inline(always)]
 fn write_record(tx: &mut TxState) -> Step {
-    let Some(OfThread { shared, log, .. }) = tx.kept.current() else {
+    let Some(OfThread {
+        shared,
+        log,
+        written,
+        ..
+    }) = tx.kept.current()
+    else {
         return Ok(());
     };
     let Log { writer, lane } = log;
@@ -131,7 +138,8 @@ fn write_record(tx: &mut TxState) -> Step {
             false => write_with_others(writer, lane, shared, store, &mut tx.barrier),
         };
     }
-    let result = write_alone(writer, lane, shared, store, &mut tx.barrier, tx.may_fly);
+    let may_fly = tx.may_fly && written.is_empty();
+    let result = write_alone(writer, lane, shared, store, &mut tx.barrier, may_fly);
     writer.clear();
     if tx.may_fly {
         tx.in_flight = *result.as_ref().unwrap_or(&0);

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
-use durum::{Announce, Durability, Error, Pool, Transaction};
+use durum::{Announce, Durability, Error, Pool, Transaction, Tx};
 use durum_persist::record;
 
 use super::state::{BYTES, Blob, Root, Slot, State, byte_type, pattern};
@@ -525,8 +525,8 @@ impl Running<'_> {
     /// Begins to commit; what the transaction may have left, and which record it is.
     pub fn fly(self) -> (Step, u64) {
         // As `Transaction::commit_begin` does, whose result borrows the lane.
-        let tx = std::mem::ManuallyDrop::new(self.tx);
-        let record = tx.commit_begin_level().expect("the transaction commits");
+        std::mem::forget(self.tx);
+        let record = unsafe { Tx::begin_to_end_level() }.expect("the transaction commits");
         let step = Step {
             is_durable: false,
             is_in_flight: true,
