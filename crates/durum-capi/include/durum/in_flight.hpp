@@ -9,13 +9,15 @@
 
 namespace durum {
 
-/// What pool::transaction_in_flight gives. For the thread that has committed, while the pool is open.
-/// In a coroutine `co_await` waits, too: it never suspends, as nobody is told when the media have taken something.
+/// What pool::transaction_in_flight gives. For the thread that has committed, while the pool is
+/// open. In a coroutine `co_await` waits, too: it never suspends, as nobody is told when the media
+/// have taken something.
 class [[nodiscard]] in_flight {
   public:
     in_flight(durum_pool *pool, std::uint64_t number) noexcept : pool_(pool), number_(number) {}
 
-    /// Returns when the transaction is durable, and with it all that this thread has committed before.
+    /// Returns when the transaction is durable, and with it all that this thread has committed
+    /// before.
     void wait() const { detail::check(durum_tx_wait(pool_, number_)); }
 
     bool await_ready() const {

@@ -129,10 +129,10 @@ class pool {
         return run(durum_pool_update, std::forward<F>(body));
     }
 
-    /// Runs `body()` in a transaction that begins to commit: what it did is there for all threads when
-    /// this returns, and durable when the result has been waited for, or when a later transaction of
-    /// the pool is; see durum_tx_commit_begin. It keeps nobody out: what threads share is the
-    /// program's to lock. An exception takes all of it back.
+    /// Runs `body()` in a transaction that begins to commit: what it did is there for all threads
+    /// when this returns, and durable when the result has been waited for, or when a later
+    /// transaction of the pool is; see durum_tx_commit_begin. It keeps nobody out: what threads
+    /// share is the program's to lock. An exception takes all of it back.
     template <class F> in_flight transaction_in_flight(F &&body) {
         in_no_copy();
         detail::check(durum_tx_begin(pool_));
