@@ -947,8 +947,8 @@ int durum_section_begin(struct durum_pool *pool);
 DURUM_MUST_CHECK
 int durum_tx_commit(void);
 
-// As durum_tx_commit, without waiting until what the transaction has done is durable: durum_tx_wait does, by the number
-// that is put into `in_flight`. Meanwhile the thread can do something else, the next transaction above all.
+// As durum_tx_commit, without waiting until what the transaction has done is durable: durum_tx_wait does, by the
+// number that is put into `in_flight`. Meanwhile the thread can do something else, the next transaction above all.
 //
 // When it returns, locks may be let go of, and other threads see what was done. After a crash the transaction is there
 // as a whole or not at all. Of those that a thread has begun to commit at most the last is missing, and nothing is
@@ -960,8 +960,8 @@ int durum_tx_commit(void);
 DURUM_MUST_CHECK
 int durum_tx_commit_begin(uint64_t *in_flight);
 
-// Waits until the transaction is durable for which durum_tx_commit_begin has given this number to this thread, and with
-// it all that the thread has committed before. 0 is durable.
+// Waits until the transaction is durable for which durum_tx_commit_begin has given this number to this thread, and
+// with it all that the thread has committed before. 0 is durable.
 //
 // DURUM_E_FORKED, DURUM_E_POISONED, DURUM_E_ARGUMENT.
 DURUM_MUST_CHECK

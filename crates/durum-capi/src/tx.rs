@@ -78,8 +78,8 @@ pub extern "C" fn durum_tx_commit() -> c_int {
     }
 }
 
-/// As durum_tx_commit, without waiting until what the transaction has done is durable: durum_tx_wait does, by the number
-/// that is put into `in_flight`. Meanwhile the thread can do something else, the next transaction above all.
+/// As durum_tx_commit, without waiting until what the transaction has done is durable: durum_tx_wait does, by the
+/// number that is put into `in_flight`. Meanwhile the thread can do something else, the next transaction above all.
 ///
 /// When it returns, locks may be let go of, and other threads see what was done. After a crash the transaction is there
 /// as a whole or not at all. Of those that a thread has begun to commit at most the last is missing, and nothing is
@@ -110,8 +110,8 @@ pub unsafe extern "C" fn durum_tx_commit_begin(in_flight: *mut u64) -> c_int {
     }
 }
 
-/// Waits until the transaction is durable for which durum_tx_commit_begin has given this number to this thread, and with
-/// it all that the thread has committed before. 0 is durable.
+/// Waits until the transaction is durable for which durum_tx_commit_begin has given this number to this thread, and
+/// with it all that the thread has committed before. 0 is durable.
 ///
 /// DURUM_E_FORKED, DURUM_E_POISONED, DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]

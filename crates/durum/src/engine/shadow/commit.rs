@@ -147,8 +147,8 @@ fn write_record(tx: &mut TxState) -> Step {
     result.map(drop)
 }
 
-/// Makes the record durable. After an error nothing was written, or the store is poisoned. With `may_fly` its fence may be
-/// left to whoever needs it, if no other thread commits: then this gives its stamp, and otherwise 0.
+/// Makes the record durable. After an error nothing was written, or the store is poisoned. With `may_fly` its fence may
+/// be left to whoever needs it, if no other thread commits: then this gives its stamp, and otherwise 0.
 #[inline(always)]
 fn write_alone(
     writer: &mut Writer,
