@@ -29,6 +29,7 @@ pub fn memory() -> Vec<Box<dyn Side>> {
         Box::new(pmdk::Pmdk),
         Box::new(durum::Durum::hybrid()),
         Box::new(durum::Durum::shadow()),
+        Box::new(durum::Durum::shadow_in_flight()),
         Box::new(durum::Durum::twin()),
         Box::new(durum::Durum::direct()),
         Box::new(plain::Redo1::default()),

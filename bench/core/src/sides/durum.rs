@@ -46,6 +46,7 @@ pub struct Durum {
     twin_mode: TwinMode,
     is_direct: bool,
     is_served: bool,
+    flies: bool,
 }
 
 impl Durum {
@@ -60,6 +61,7 @@ impl Durum {
             twin_mode: TwinMode::Log,
             is_direct: false,
             is_served: false,
+            flies: false,
         }
     }
 
@@ -80,6 +82,15 @@ impl Durum {
             engine: Engine::Shadow,
             style: Style::InPlace,
             ..Self::hybrid()
+        }
+    }
+
+    /// The Shadow engine with commits in two halves: each transaction is in flight until the next one commits.
+    pub fn shadow_in_flight() -> Durum {
+        Durum {
+            name: "shadow_fly",
+            flies: true,
+            ..Self::shadow()
         }
     }
 
@@ -163,6 +174,7 @@ impl Durum {
         let (store, pool) = made.map_err(Error::side(self.name))?;
         Ok(Arc::new(TempPool {
             pool,
+            flies: self.flies,
             _store: store,
             _service: service,
             _dir: dir,

@@ -76,7 +76,7 @@ impl Memory for DurumMemory {
             fresh,
             ..
         } = self;
-        let done = temp.pool.transaction(|tx| {
+        let done = temp.transaction(|tx| {
             let mut update = DurumUpdate {
                 tx,
                 pool: &temp.pool,

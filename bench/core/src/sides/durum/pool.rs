@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use durum::{Pool, Store};
+use durum::{Pool, Store, Tx};
 
 use crate::service::Durumd;
 
@@ -20,9 +20,36 @@ pub enum Style {
 #[derive(Debug)]
 pub(super) struct TempPool {
     pub(super) pool: Pool,
+    /// Transactions commit in two halves.
+    pub(super) flies: bool,
     pub(super) _store: Store,
     pub(super) _service: Option<Durumd>,
     pub(super) _dir: TempDir,
+}
+
+impl TempPool {
+    /// A transaction. Where they fly, the next one waits for it, and [`TempPool::settle`] for the last.
+    #[inline]
+    pub(super) fn transaction<R>(
+        &self,
+        body: impl FnOnce(&Tx) -> durum::Result<R>,
+    ) -> durum::Result<R> {
+        match self.flies {
+            true => {
+                let (value, _next_waits) = self.pool.transaction_in_flight(body)?;
+                Ok(value)
+            }
+            false => self.pool.transaction(body),
+        }
+    }
+
+    /// Waits for what is in flight.
+    pub(super) fn settle(&self) -> durum::Result<()> {
+        match self.flies {
+            true => self.pool.sync(),
+            false => Ok(()),
+        }
+    }
 }
 
 #[derive(Debug)]

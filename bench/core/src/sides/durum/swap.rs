@@ -37,7 +37,7 @@ impl Integers {
 
     fn run_in_place(self, memory: &DurumMemory, pairs: &[[u32; 2]]) -> Result<()> {
         let values = self.values;
-        let done = memory.temp.pool.transaction(|tx| {
+        let done = memory.temp.transaction(|tx| {
             for [left, right] in pairs {
                 // SAFETY: the pairs index the array.
                 let (left, right) =
@@ -62,7 +62,7 @@ impl Integers {
         pending: &mut Pending,
     ) -> Result<()> {
         let values = self.values;
-        let done = memory.temp.pool.transaction(|tx| {
+        let done = memory.temp.transaction(|tx| {
             pending.begin();
             for [left, right] in pairs {
                 // SAFETY: the pairs index the array.
@@ -98,7 +98,7 @@ impl Integers {
                 Style::Deferred => self.run_deferred(memory, pairs, pending)?,
             }
         }
-        Ok(())
+        memory.temp.settle().map_err(memory.said())
     }
 }
 
