@@ -104,6 +104,9 @@ pub unsafe extern "C" fn durum_tx_commit_begin(in_flight: *mut u64) -> c_int {
         Ok(record) => {
             // SAFETY: the program's, as the conventions say.
             unsafe { in_flight.write(record) };
+            if Tx::levels() == 0 {
+                guard::forget();
+            }
             code::DURUM_OK
         }
         Err(error) => guard::failed(error),
