@@ -63,7 +63,7 @@ fn the_next_commit_or_who_waits_pays_the_fence() {
 #[test]
 fn a_future_of_one_is_ready_when_it_is_durable() {
     let fixture = fixture(Engine::Shadow);
-    let place = &raw mut (*fixture.root()).table[0];
+    let place = &raw mut fixture.root().table[0];
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut flight = std::pin::pin!(fly(fixture.pool(), place, 7));
     let fence = fences(|| {
@@ -77,7 +77,7 @@ fn a_future_of_one_is_ready_when_it_is_durable() {
 fn beside_other_threads_and_on_other_engines_it_is_durable_at_once() {
     for engine in [Engine::Hybrid, Engine::Twin] {
         let fixture = fixture(engine);
-        let place = &raw mut (*fixture.root()).table[0];
+        let place = &raw mut fixture.root().table[0];
         fly(fixture.pool(), place, 1).wait().unwrap();
         let mut flight = None;
         assert!(fences(|| flight = Some(fly(fixture.pool(), place, 2))) > 0);
@@ -89,7 +89,7 @@ fn beside_other_threads_and_on_other_engines_it_is_durable_at_once() {
     }
     let fixture = fixture(Engine::Shadow);
     let pool = fixture.pool();
-    let places = [0, 1].map(|at| (&raw mut (*fixture.root()).table[at]).addr());
+    let places = [0, 1].map(|at| (&raw mut fixture.root().table[at]).addr());
     let place = |at: usize| std::ptr::with_exposed_provenance_mut::<u64>(places[at]);
     let before = fly(pool, place(0), 3);
     std::thread::scope(|scope| {
