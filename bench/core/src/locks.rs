@@ -117,6 +117,46 @@ const SHADOW: Side = side(
 );
 const RESUME: Side = side(Role::Engine, RESUME_C);
 
+/// By the static library.
+const SHADOW_STATIC: Side = side(
+    Role::Engine,
+    Build {
+        name: "shadow_static",
+        compiler: Compiler::Clang,
+        options: &[
+            "-Ibench/locks/durum",
+            "-I{prefix}/include",
+            "-DENGINE=DURUM_ENGINE_SHADOW",
+            "{prefix}/lib/libdurum.a",
+            "-ldl",
+        ],
+        ..POOL
+    },
+);
+/// With commits in two halves.
+const SHADOW_FLY: Side = side(
+    Role::Engine,
+    Build {
+        name: "shadow_fly",
+        options: &[
+            "-Ibench/locks/durum",
+            "-DENGINE=DURUM_ENGINE_SHADOW",
+            "-DFLIES",
+        ],
+        ..POOL
+    },
+);
+
+/// For what takes no lock.
+const BY_HAND: &[Side] = &[
+    PLAIN,
+    FLUSH1,
+    PMDK,
+    HYBRID,
+    SHADOW,
+    SHADOW_STATIC,
+    SHADOW_FLY,
+];
 const SIDES: &[Side] = &[PLAIN, FLUSH1, PMDK, HYBRID, SHADOW, JUSTDO, RESUME];
 
 const fn row(name: &'static str, one_op: &'static str) -> Row {
@@ -178,6 +218,20 @@ const PROGRAMS: &[Program] = &[
         size: 2000,
         least: 200,
         most: 20_000,
+        is_divisible: true,
+    },
+    Program {
+        name: "swap",
+        rows: &[
+            row("swap_1", "a pair of 10,000 integers is swapped"),
+            row("swap_8", "8 pairs at once"),
+            row("swap_64", "64 pairs at once"),
+            row("swap_1024", "1,024 pairs at once"),
+        ],
+        sides: BY_HAND,
+        size: 1,
+        least: 200,
+        most: 1_000_000,
         is_divisible: true,
     },
     Program {

@@ -1,4 +1,5 @@
-/* A pool of durum, used by hand: each section is a transaction. ENGINE says of which engine. */
+/* A pool of durum, used by hand: each section is a transaction. ENGINE says of which engine. With
+ * FLIES each one is in flight until the next one commits. */
 #ifndef MEMORY_H
 #define MEMORY_H
 
@@ -20,7 +21,15 @@ static inline void *allocated(size_t size) {
 }
 
 #define BEGIN(lock) ((void)(lock), done(durum_tx_begin(pool)))
+#ifdef FLIES
+#define COMMIT()                                                                                   \
+    do {                                                                                           \
+        uint64_t in_flight_;                                                                       \
+        done(durum_tx_commit_begin(&in_flight_));                                                  \
+    } while (0)
+#else
 #define COMMIT() done(durum_tx_commit())
+#endif
 #define SET(place, value)                                                                          \
     do {                                                                                           \
         done(durum_tx_add((const void *)&(place), sizeof(place)));                                 \

@@ -22,6 +22,8 @@ void *memory_root(size_t size) {
 
 void memory_counts(struct counts *counts) {
     durum_stats stats;
+    /* What is in flight is waited for. */
+    done(durum_pool_sync(pool));
     done(durum_thread_stats(&stats));
     *counts = (struct counts){stats.fences, stats.write_backs + stats.streamed_lines,
                               stats.bytes_written};

@@ -562,7 +562,8 @@ typedef struct durum_pool_options {
 typedef struct durum_word_ {
     // Its address divided by 8.
     size_t number;
-    uint64_t old;
+    // What it held, each bit inverted.
+    uint64_t inverted;
 } durum_word_;
 
 // Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add
@@ -1256,7 +1257,7 @@ DURUM_MUST_CHECK static inline int durum_tx_add_(const void *ptr, size_t len) {
             if (__builtin_expect(next != words->end, 1)) {
                 /* In this order: if the word cannot be read, the library finds here that it was to be. */
                 next->number = number;
-                next->old = *(const volatile durum_any_word_ *)ptr;
+                next->inverted = ~*(const volatile durum_any_word_ *)ptr;
                 words->next = (struct durum_word_ *)next + 1;
                 __builtin_prefetch((const void *)((uintptr_t)ptr + words->home), 1);
                 return DURUM_OK;
@@ -1272,7 +1273,7 @@ DURUM_MUST_CHECK static inline int durum_tx_add_(const void *ptr, size_t len) {
                                  (size_t)(words->end - words->next) >= count, 1)) {
             for (size_t i = 0; i < count; i++) {
                 next[i].number = (uintptr_t)ptr / sizeof(durum_any_word_) + i;
-                next[i].old = ((const volatile durum_any_word_ *)ptr)[i];
+                next[i].inverted = ~((const volatile durum_any_word_ *)ptr)[i];
             }
             words->next = (struct durum_word_ *)next + count;
             __builtin_prefetch((const void *)((uintptr_t)ptr + words->home), 1);

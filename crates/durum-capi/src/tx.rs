@@ -199,7 +199,8 @@ pub unsafe extern "C" fn durum_tx_add(ptr: *const c_void, len: usize) -> c_int {
 pub struct Word {
     /// Its address divided by 8.
     number: usize,
-    old: u64,
+    /// What it held, each bit inverted.
+    inverted: u64,
 }
 
 /// Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add

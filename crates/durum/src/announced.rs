@@ -117,7 +117,7 @@ impl Announced {
     fn close_words(&mut self) {
         // What comes first is the older one.
         for word in self.words.close() {
-            self.lines.insert_old(word.address(), word.old);
+            self.lines.insert_old(word.address(), word.old());
         }
         self.words.forget();
     }

@@ -15,20 +15,22 @@ use std::ptr;
 
 use durum_persist::line;
 
-/// A word of a mapped puddle, and what it was when it was announced.
+/// A word of a mapped puddle, and what it was when it was announced. Who looks for pointers in this process's memory is
+/// not to find any here, nor where such an array was before it grew.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AnnouncedWord {
-    /// The address divided by 8: who looks for pointers in this process's memory is not to find any here.
+    /// The address divided by 8.
     number: usize,
-    pub(crate) old: u64,
+    /// What the word held, each bit inverted.
+    inverted: u64,
 }
 
 impl AnnouncedWord {
     #[inline(always)]
     pub(crate) fn new(address: usize, old: u64) -> Self {
-        let number = address / 8;
-        Self { number, old }
+        let (number, inverted) = (address / 8, !old);
+        Self { number, inverted }
     }
 
     #[inline(always)]
@@ -36,10 +38,15 @@ impl AnnouncedWord {
         self.number * 8
     }
 
+    #[inline(always)]
+    pub(crate) fn old(&self) -> u64 {
+        !self.inverted
+    }
+
     /// Brings back what was kept, in a puddle of this transaction.
     pub(crate) fn restore(&self) {
         // SAFETY: a word that this transaction announced, in a mapped puddle.
-        unsafe { line::store_u64(self.address() as *mut u64, self.old) };
+        unsafe { line::store_u64(self.address() as *mut u64, self.old()) };
     }
 }
 
@@ -170,7 +177,7 @@ unsafe fn take(place: *mut AnnouncedWord, address: usize) {
     // SAFETY: as the caller promises. The handler of media errors finds the number before what is read.
     unsafe {
         (&raw mut (*place).number).write_volatile(address / 8);
-        (*place).old = (address as *const u64).read_volatile();
+        (*place).inverted = !(address as *const u64).read_volatile();
     }
 }
 

@@ -106,7 +106,7 @@ fn words_alone_stay_in_their_order_and_go_to_lines_with_what_they_were_first() {
         }
     }
     let words = announced.words();
-    assert_eq!(words[..3].iter().map(|word| word.old).sum::<u64>(), 21);
+    assert_eq!(words[..3].iter().map(|word| word.old()).sum::<u64>(), 21);
     assert!(words.len() <= 64, "they came again and again");
     assert!(!announced.is_empty());
     // SAFETY: bytes of `memory`.
@@ -167,7 +167,7 @@ fn the_window_takes_words_of_its_addresses() {
     let words = |announced: &Announced| -> Vec<(usize, u64)> {
         let words = announced.words().iter();
         words
-            .map(|word| ((word.address() - start) / 8, word.old))
+            .map(|word| ((word.address() - start) / 8, word.old()))
             .collect()
     };
     assert_eq!(words(&announced), [(0, 7), (511, 7)]);

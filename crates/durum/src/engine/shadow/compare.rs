@@ -28,7 +28,7 @@ pub(super) fn push_announced_words(record: &mut Vec<u64>, announced: &Announced)
         for word in words {
             let address = word.address();
             let now = (address as *const u64).read();
-            if now == word.old || has_objects && announced.is_in_object(address, 8) {
+            if now == word.old() || has_objects && announced.is_in_object(address, 8) {
                 continue;
             }
             let of_word = store_head(address as u64);
