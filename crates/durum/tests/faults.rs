@@ -633,6 +633,8 @@ fn forks_inside_a_transaction() {
     };
     let (store, pool, root) = open(&dir, StoreOptions::new(), pool_options());
     let mut child = 0;
+    // From the second one on words of its puddle are announced without a call.
+    increment(&pool, root).unwrap();
     pool.transaction(|tx| {
         // SAFETY: the root is this thread's alone.
         unsafe { tx.add(&raw const root.count)? };

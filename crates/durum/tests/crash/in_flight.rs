@@ -42,7 +42,8 @@ pub const ONE_BY_ONE: Workload = Workload {
             lane.flies(|tx| tx.change(200, 1500, tag + 5));
             lane.flies(|tx| tx.free(slot, How::Add));
             // It would go home past the cache, with a small record.
-            lane.flies(|tx| tx.alloc_filled(slot + 3, 4096, tag + 5));
+            lane.flies(|tx| tx.alloc(slot + 3, 3000, tag + 5, How::Set));
+            lane.has_landed();
             lane.flies(|tx| tx.alloc(slot, 40, tag + 6, How::Set));
             lane.persists(700, b"stored without any transaction");
             lane.flies(|tx| tx.change(0, 8, tag + 7));
@@ -68,11 +69,13 @@ pub const LANDED_BY_OTHERS: Workload = Workload {
             }
             world.store.step_checkpoint().expect("brought home");
             world.lane().has_landed();
+            // What goes home past the cache, at once or when it is applied, makes a commit a whole one.
             let slot = round as usize;
             world
                 .lane()
-                .flies(|tx| tx.alloc_filled(slot, 4096, tag + 6));
+                .flies(|tx| tx.alloc(slot, 3000, tag + 6, How::Set));
             world.lane().has_landed();
+            world.lane().commits(|tx| tx.change(200, 600, tag + 5));
             world.lane().flies(|tx| tx.change(0, 16, tag + 6));
             let other = Helper::new();
             other.run(world, move |lane| {
