@@ -42,7 +42,8 @@ pub const ONE_BY_ONE: Workload = Workload {
             lane.flies(|tx| tx.change(200, 1500, tag + 5));
             lane.flies(|tx| tx.free(slot, How::Add));
             // It would go home past the cache, with a small record.
-            lane.flies(|tx| tx.alloc(slot + 3, 3000, tag + 5, How::Set));
+            let large = lane.flies(|tx| tx.alloc(slot + 3, 3000, tag + 5, How::Set));
+            assert_eq!(large, 0, "it is durable");
             lane.has_landed();
             lane.flies(|tx| tx.alloc(slot, 40, tag + 6, How::Set));
             lane.persists(700, b"stored without any transaction");
