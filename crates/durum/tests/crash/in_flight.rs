@@ -39,7 +39,9 @@ pub const ONE_BY_ONE: Workload = Workload {
             lane.flies(|tx| tx.change(0, 24, tag + 3));
             lane.aborts(|tx| tx.change(0, 24, tag + 4));
             // Too large, and so durable; then in place of what was just freed.
-            lane.flies(|tx| tx.change(200, 1500, tag + 5));
+            let large = lane.flies(|tx| tx.change(200, 1500, tag + 5));
+            assert_eq!(large, 0, "it is durable");
+            lane.has_landed();
             lane.flies(|tx| tx.free(slot, How::Add));
             // It would go home past the cache, with a small record.
             let large = lane.flies(|tx| tx.alloc(slot + 3, 3000, tag + 5, How::Set));
@@ -77,7 +79,11 @@ pub const LANDED_BY_OTHERS: Workload = Workload {
                 .flies(|tx| tx.alloc(slot, 3000, tag + 6, How::Set));
             world.lane().has_landed();
             world.lane().commits(|tx| tx.change(200, 600, tag + 5));
-            world.lane().flies(|tx| tx.change(0, 16, tag + 6));
+            let beside = world.lane().flies(|tx| tx.change(32, 8, tag + 5));
+            assert_eq!(beside, 0, "what came before is applied, past the cache");
+            world.lane().has_landed();
+            let in_flight = world.lane().flies(|tx| tx.change(0, 16, tag + 6));
+            assert_ne!(in_flight, 0);
             let other = Helper::new();
             other.run(world, move |lane| {
                 lane.commits(|tx| tx.change(8, 16, tag + 7));
