@@ -79,7 +79,7 @@ pub const LANDED_BY_OTHERS: Workload = Workload {
                 .flies(|tx| tx.alloc(slot, 3000, tag + 6, How::Set));
             world.lane().has_landed();
             world.lane().commits(|tx| tx.change(200, 600, tag + 5));
-            let beside = world.lane().flies(|tx| tx.change(32, 8, tag + 5));
+            let beside = world.lane().flies(|tx| tx.change(400, 300, tag + 5));
             assert_eq!(beside, 0, "what came before is applied, past the cache");
             world.lane().has_landed();
             let in_flight = world.lane().flies(|tx| tx.change(0, 16, tag + 6));
