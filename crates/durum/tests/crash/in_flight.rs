@@ -82,8 +82,7 @@ pub const LANDED_BY_OTHERS: Workload = Workload {
             let beside = world.lane().flies(|tx| tx.change(400, 300, tag + 5));
             assert_eq!(beside, 0, "what came before is applied, past the cache");
             world.lane().has_landed();
-            let in_flight = world.lane().flies(|tx| tx.change(0, 16, tag + 6));
-            assert_ne!(in_flight, 0);
+            world.lane().flies(|tx| tx.change(0, 16, tag + 6));
             let other = Helper::new();
             other.run(world, move |lane| {
                 lane.commits(|tx| tx.change(8, 16, tag + 7));
