@@ -987,7 +987,7 @@ uint32_t durum_tx_level(void);
 //
 // DURUM_E_NO_TRANSACTION, DURUM_E_NOT_IN_POOL, DURUM_E_PENDING_SET, DURUM_E_MIXED_ENGINES, DURUM_E_POISONED,
 // DURUM_E_FORKED; DURUM_E_STORAGE_FULL, DURUM_E_IO the log had to grow and cannot. Nothing is announced then: do not
-// store.
+// store. Of words in a page that cannot be read durum_tx_commit may be the first to say so.
 DURUM_MUST_CHECK
 int durum_tx_add(const void *ptr,
                  size_t len);

@@ -5,7 +5,6 @@ use std::ffi::c_int;
 use client::{Durability, Tx};
 
 use crate::code::DURUM_OK;
-
 use crate::guard::{self, Failure, failed, missing};
 use crate::pool::PoolHandle;
 

@@ -186,7 +186,7 @@ pub extern "C" fn durum_tx_level() -> u32 {
 ///
 /// DURUM_E_NO_TRANSACTION, DURUM_E_NOT_IN_POOL, DURUM_E_PENDING_SET, DURUM_E_MIXED_ENGINES, DURUM_E_POISONED,
 /// DURUM_E_FORKED; DURUM_E_STORAGE_FULL, DURUM_E_IO the log had to grow and cannot. Nothing is announced then: do not
-/// store.
+/// store. Of words in a page that cannot be read durum_tx_commit may be the first to say so.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_tx_add(ptr: *const c_void, len: usize) -> c_int {
@@ -232,7 +232,7 @@ const _: () = {
 /// ended. For durum.h itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn durum_words_1() -> *const *mut Words {
-    window::OfThread::find().cast()
+    window::ThreadWindow::find().cast()
 }
 
 /// As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log

@@ -57,7 +57,7 @@ pub struct Tx {
     /// Where words are announced without a look at `state`, which the array belongs to.
     window: Rc<Window>,
     /// Which window is this thread's.
-    of_thread: *const window::OfThread,
+    of_thread: *const window::ThreadWindow,
     state: RefCell<TxState>,
     _one_thread: PhantomData<*mut ()>,
 }

@@ -192,16 +192,16 @@ static CLOSED: Closed = Closed(Window::CLOSED);
 /// Which window is a thread's.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct OfThread(Cell<*const Window>);
+pub struct ThreadWindow(Cell<*const Window>);
 
 thread_local! {
     /// Const and without destructor, so cheap, and safe to touch in a signal handler.
-    static OF_THREAD: OfThread = const { OfThread(Cell::new(&raw const CLOSED.0)) };
+    static OF_THREAD: ThreadWindow = const { ThreadWindow(Cell::new(&raw const CLOSED.0)) };
 }
 
-impl OfThread {
+impl ThreadWindow {
     /// This thread's; it stays where it is until the thread has ended.
-    pub fn find() -> *const OfThread {
+    pub fn find() -> *const ThreadWindow {
         OF_THREAD.with(ptr::from_ref)
     }
 

@@ -39,7 +39,7 @@ impl Tx {
     ///
     /// # Errors
     /// `NotInPool`, `PendingSet`, `MixedEngines`, `Poisoned`; store errors when the log has to grow. Nothing is
-    /// announced then.
+    /// announced then. Of words in a page that cannot be read the commit may be the first to say so.
     #[inline]
     pub unsafe fn add_bytes(
         &self,

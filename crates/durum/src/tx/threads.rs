@@ -94,7 +94,7 @@ impl Tx {
                         durability: Cell::new(Durability::Durable),
                         touched: Cell::new(false),
                         window: state.announced.window().clone(),
-                        of_thread: window::OfThread::find(),
+                        of_thread: window::ThreadWindow::find(),
                         state: RefCell::new(state),
                         _one_thread: PhantomData,
                     });

@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 
 use super::compare;
 use super::fresh::{self, FreshRange};
-use super::home::checkpoint::{Checkpoint, InFlight};
+use super::home::checkpoint::{Checkpoint, Unfenced};
 use super::log::entries::push_bytes;
 use super::log::writer::{Log, STREAM_MIN, Writer};
 use super::shared::lanes::Lane;
@@ -187,7 +187,7 @@ fn write_alone(
     if may_fly && alone.is_some() && !is_streamed {
         checkpoint.pending.push(&mut writer.record, stamp, address);
         lane.flies.store(true, Ordering::Release);
-        checkpoint.leave_in_flight(InFlight {
+        checkpoint.leave_in_flight(Unfenced {
             stamp,
             address,
             bytes: size,

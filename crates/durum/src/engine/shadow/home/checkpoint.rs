@@ -64,7 +64,7 @@ pub(crate) struct Checkpoint {
     /// Those of the batch that is being written.
     writing: Span,
     /// The last record, if no fence has covered it yet. It is not applied before.
-    in_flight: Option<InFlight>,
+    in_flight: Option<Unfenced>,
     /// Nothing is applied any more: memory may be gone.
     stopped: bool,
     /// Records count as home without having been brought there.
@@ -73,7 +73,7 @@ pub(crate) struct Checkpoint {
 
 /// A record that was written and written back, and whose fence is left to whoever needs it durable.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct Unfenced {
     pub(crate) stamp: u64,
     /// Where it lies in the log.
     pub(crate) address: usize,
@@ -155,7 +155,7 @@ impl Checkpoint {
 
     /// Leaves the fence of a record to whoever needs it. Its thread has written it back, and it is the last one that is
     /// pending.
-    pub(crate) fn leave_in_flight(&mut self, record: InFlight) {
+    pub(crate) fn leave_in_flight(&mut self, record: Unfenced) {
         debug_assert!(self.in_flight.is_none());
         self.in_flight = Some(record);
     }
@@ -176,7 +176,7 @@ impl Checkpoint {
     }
 
     #[cold]
-    fn write_back_again(&mut self, record: &InFlight) {
+    fn write_back_again(&mut self, record: &Unfenced) {
         if !recorder::leaves_out(LAND) {
             // ORDER: durable before it is applied, and before anybody builds on it.
             // SAFETY: a record of a log, whose segment is not written again before it is home.
