@@ -92,6 +92,19 @@ if compgen -G 'docs/man/*.1' >/dev/null; then
     install -m 644 docs/man/*.1 "$DESTDIR$PREFIX/share/man/man1/"
 fi
 PREFIX=$PREFIX DESTDIR=$DESTDIR ci/install-service.sh "$built"
+# Where each shell looks for them by itself.
+share=$DESTDIR$PREFIX/share
+install -d "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d"
+complete() { # complete NAME COMMAND...: the command prints them for the shell that is named behind it
+    local name=$1
+    shift
+    "$@" bash >"$share/bash-completion/completions/$name"
+    "$@" zsh >"$share/zsh/site-functions/_$name"
+    "$@" fish >"$share/fish/vendor_completions.d/$name.fish"
+    chmod 644 "$share/bash-completion/completions/$name" "$share/zsh/site-functions/_$name" "$share/fish/vendor_completions.d/$name.fish"
+}
+complete durum "$built/durum" completions
+complete durumd "$built/durumd" --completions
 [ "$profile" != release ] || ! command -v strip >/dev/null || strip --strip-debug "$DESTDIR$PREFIX/bin/durumd"
 say "installed durum $version to $target"
 case "$PREFIX" in

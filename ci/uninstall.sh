@@ -64,6 +64,9 @@ add_all include/durum-kv/leveldb $kv/include/durum-kv/leveldb '*.h'
 add_all include/durum-kv/leveldb/helpers $kv/include/durum-kv/leveldb/helpers '*.h'
 add_all share/man/man1 docs/man '*.1'
 add share/man/man8 durumd.8
+add share/bash-completion/completions durum durumd
+add share/zsh/site-functions _durum _durumd
+add share/fish/vendor_completions.d durum.fish durumd.fish
 add lib/systemd/system "${units[@]}"
 add lib/sysusers.d durumd.conf
 add lib/tmpfiles.d durumd.conf

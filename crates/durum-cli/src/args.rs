@@ -5,6 +5,7 @@ pub mod kv;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use durum_runner::limits::Setting;
 
 /// Durable data structures: tools for stores, and a demonstration.
@@ -155,6 +156,14 @@ pub enum Command {
         with a count in plain memory; any difference is exit code 3."
     )]
     Demo(Demo),
+    /// Print what a shell completes this command's arguments by
+    #[command(
+        after_help = "Examples:\n  durum completions bash > ~/.local/share/bash-completion/completions/durum\n  \
+        durum completions zsh > ~/.zfunc/_durum        with ~/.zfunc in $fpath\n  \
+        durum completions fish > ~/.config/fish/completions/durum.fish\n\n\
+        `make install` puts them where shells look below its PREFIX. `durumd --completions SHELL` prints those of the service."
+    )]
+    Completions(Completions),
     /// Write the manual pages into a directory
     #[command(hide = true, name = "manual")]
     Manual(Manual),
@@ -518,6 +527,12 @@ pub struct Demo {
     /// With --worker-only: end when the pass that was begun is complete
     #[arg(long, hide = true)]
     pub finish: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: Shell,
 }
 
 #[derive(Debug, Args)]

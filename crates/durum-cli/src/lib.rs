@@ -85,6 +85,7 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Kv(options) => kv::run(options, out),
         Command::Top(options) => top::run(options, out),
         Command::Demo(options) => demo::run(options, out),
+        Command::Completions(options) => commands::completions::run(options, out),
         Command::Manual(options) => manual::run(options, out),
     }
 }

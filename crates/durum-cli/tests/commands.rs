@@ -22,6 +22,33 @@ fn init_makes_a_store_that_ls_and_stat_know() {
 }
 
 #[test]
+fn shells_complete_what_the_command_takes() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = succeeds(&["completions", shell]).out;
+        for word in ["inspect", "redact", "dry-run"] {
+            assert!(script.contains(word), "{shell}: no {word}");
+        }
+    }
+    fails(&["completions", "tcl"], 2, "bash");
+    // As bash does when a user has typed the last word and a tab.
+    let complete = |words: &str| {
+        let script = format!(
+            "eval \"$('{}' completions bash)\"; COMP_WORDS=(durum {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _durum durum \"${{COMP_WORDS[COMP_CWORD]}}\" \"\"; echo \"${{COMPREPLY[*]}}\"",
+            env!("CARGO_BIN_EXE_durum")
+        );
+        let run = std::process::Command::new("bash")
+            .args(["--norc", "-c", &script])
+            .output();
+        let run = run.unwrap();
+        assert!(run.stderr.is_empty(), "{run:?}");
+        String::from_utf8(run.stdout).unwrap()
+    };
+    assert_eq!(complete("insp"), "inspect\n");
+    assert_eq!(complete("gc --dr"), "--dry-run\n");
+}
+
+#[test]
 fn init_takes_a_base_and_refuses_what_is_no_place_for_a_store() {
     let dir = scratch();
     let store = dir.path().join("store");

@@ -26,9 +26,11 @@ mod socket_files;
 mod sockets;
 mod watchdog;
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
+use clap_complete::Shell;
 use rustix::fs::Mode;
 
 use crate::options::Options;
@@ -41,7 +43,11 @@ fn main() -> ExitCode {
     {
         return runner::be();
     }
-    let options = Options::parse();
+    let arguments = Options::command().get_matches();
+    if let Some(shell) = arguments.get_one::<Shell>("completions") {
+        return print_completions(*shell);
+    }
+    let options = Options::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
     if options.sandbox_calls {
         println!("{}", sandbox::calls::names().join("\n"));
         return ExitCode::SUCCESS;
@@ -56,5 +62,15 @@ fn main() -> ExitCode {
             eprintln!("durumd: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn print_completions(shell: Shell) -> ExitCode {
+    // Made in memory first: it panics where its output fails.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Options::command(), "durumd", &mut script);
+    match std::io::stdout().write_all(&script) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use clap_complete::Shell;
 use durum_protocol::address::DEFAULT_SOCKET;
 use durum_runner::limits::Setting;
 use tracing_subscriber::EnvFilter;
@@ -88,6 +89,9 @@ pub(crate) struct Options {
     /// Try whether the service gives that up on this machine, and exit
     #[arg(long)]
     pub(crate) check_sandbox: bool,
+    /// Print what a shell completes these options by, and exit
+    #[arg(long, value_name = "SHELL", exclusive = true)]
+    pub(crate) completions: Option<Shell>,
     /// List the system calls that the service keeps, and exit
     #[arg(long, hide = true)]
     pub(crate) sandbox_calls: bool,

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod clients;
 pub(crate) mod clone;
 mod complete;
+pub(crate) mod completions;
 pub(crate) mod dump;
 pub(crate) mod gc;
 pub(crate) mod init;
