@@ -6,6 +6,7 @@
 use std::fmt::Debug;
 
 use durum_protocol::frame::{ANSWER_MAX, Frame, PACKET_MAX, Parts, REQUEST_MAX};
+use durum_protocol::watching::{self, Told};
 use durum_protocol::{Answer, Failure, Hello, Note, Request, message};
 use durum_service::Error;
 use serde::Serialize;
@@ -25,6 +26,9 @@ pub fn protocol_service(data: &[u8]) {
     let read = |bytes: &[u8]| {
         message_of::<Hello>(bytes);
         message_of::<Request>(bytes);
+        // As a program that observes itself does.
+        let _ = watching::question(bytes);
+        message_of::<watching::Question>(bytes);
     };
     read(data);
     for message in messages(data, REQUEST_MAX) {
@@ -36,6 +40,18 @@ pub fn protocol_service(data: &[u8]) {
 pub fn protocol_client(data: &[u8]) {
     let read = |bytes: &[u8]| {
         message_of::<Note>(bytes);
+        if let Ok(Told::Numbers(numbers)) = watching::told(bytes) {
+            // There is a value wherever one is shown.
+            for number in &numbers.all {
+                let wanted = if number.is_by_pool {
+                    numbers.pools.len()
+                } else {
+                    1
+                };
+                assert_eq!(number.values.len(), wanted);
+            }
+        }
+        message_of::<Told>(bytes);
         if let Some(Answer::Failed(failure)) = message_of::<Answer>(bytes) {
             // It is shown, and may be handed on.
             let error = Error::from(failure);

@@ -373,6 +373,11 @@
 // Code that programs have left to complete their sections (durumcc -fido) is not run when their pools are opened.
 #define DURUM_STORE_NO_CODE 64
 
+// Others of the same user may watch the program while it has the store open (`durum stat --watch`): a thread of the
+// store's answers them at a socket in $XDG_RUNTIME_DIR/durum, /run/user/UID/durum or /tmp/durum-UID. Nothing of the
+// program waits for them.
+#define DURUM_STORE_OBSERVE 128
+
 // The engine that new pools get by default: Shadow.
 #define DURUM_ENGINE_DEFAULT 0
 

@@ -55,6 +55,10 @@ pub const DURUM_STORE_FOLLOW_READING: u32 = 16;
 pub const DURUM_STORE_FOLLOW_WRITING: u32 = 32;
 /// Code that programs have left to complete their sections (durumcc -fido) is not run when their pools are opened.
 pub const DURUM_STORE_NO_CODE: u32 = 64;
+/// Others of the same user may watch the program while it has the store open (`durum stat --watch`): a thread of the
+/// store's answers them at a socket in $XDG_RUNTIME_DIR/durum, /run/user/UID/durum or /tmp/durum-UID. Nothing of the
+/// program waits for them.
+pub const DURUM_STORE_OBSERVE: u32 = 128;
 
 const FOLLOWS: u32 =
     DURUM_STORE_FOLLOW_NEVER | DURUM_STORE_FOLLOW_READING | DURUM_STORE_FOLLOW_WRITING;
@@ -110,6 +114,7 @@ impl StoreOptions {
             | DURUM_STORE_NO_BUFFERING
             | DURUM_STORE_UNTYPED_HOLD_NO_POINTERS
             | DURUM_STORE_NO_CODE
+            | DURUM_STORE_OBSERVE
             | FOLLOWS;
         let is_known = options.flags & !flags == 0;
         if options.struct_size != size_of::<Self>() as u64 || !is_known {
@@ -161,6 +166,7 @@ impl StoreOptions {
         };
         let read = read.checkpoint_thread(options.flags & DURUM_STORE_NO_CHECKPOINT_THREAD == 0);
         let read = read.run_code(options.flags & DURUM_STORE_NO_CODE == 0);
+        let read = read.observe(options.flags & DURUM_STORE_OBSERVE != 0);
         let read = read
             .untyped_hold_no_pointers(options.flags & DURUM_STORE_UNTYPED_HOLD_NO_POINTERS != 0);
         Ok(match options.domain {

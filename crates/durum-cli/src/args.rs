@@ -31,7 +31,9 @@ pub enum Command {
     Ls(Ls),
     /// Tell what a store is: domain, addresses, state, versions, space
     #[command(
-        after_help = "Examples:\n  durum stat /mnt/pmem/store\n  durum stat --domain /mnt/pmem    what a store there would survive"
+        after_help = "Examples:\n  durum stat /mnt/pmem/store\n  durum stat --domain /mnt/pmem    what a store there would survive\n  \
+        durum stat --watch /mnt/pmem/store\n  durum stat --prometheus durum: > /var/lib/prometheus/node-exporter/durum.prom\n\n\
+        A program can be watched that opens its store with StoreOptions::observe (DURUM_STORE_OBSERVE in C), by its own user and by root."
     )]
     Stat(Stat),
     /// Show what a pool holds, its free space and logs, without the program that made them and without writing
@@ -204,7 +206,19 @@ pub struct Stat {
     /// Print only the persistence domain of the path: dax, dram or file
     #[arg(long)]
     pub domain: bool,
-    /// Print JSON
+    /// Print what the program that has the store open counts, again and again, until it closes the store
+    #[arg(long, conflicts_with_all = ["domain", "prometheus"])]
+    pub watch: bool,
+    /// Print what it counts once, as text for Prometheus (OpenMetrics)
+    #[arg(long, conflicts_with_all = ["domain", "json"])]
+    pub prometheus: bool,
+    /// With --watch: print it once, and end
+    #[arg(long, requires = "watch")]
+    pub once: bool,
+    /// With --watch: seconds between two looks
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = seconds)]
+    pub interval: f64,
+    /// Print JSON; with --watch one line for each look
     #[arg(long)]
     pub json: bool,
 }

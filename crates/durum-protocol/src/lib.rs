@@ -3,7 +3,8 @@
 //! This crate does no I/O. `docs/format/protocol.md` tells the same for a second implementation.
 //!
 //! Reading order: [`frame`] (how a message is cut into packets), [`message`] (what is asked and answered), [`failure`]
-//! (errors), [`address`] (how a program names a service).
+//! (errors), [`address`] (how a program names a service), [`watching`] (what is asked of a program that observes
+//! itself).
 
 #![warn(clippy::unwrap_used)]
 
@@ -11,6 +12,7 @@ pub mod address;
 pub mod failure;
 pub mod frame;
 pub mod message;
+pub mod watching;
 mod words;
 
 pub use address::Address;

@@ -1,5 +1,8 @@
 //! Messages keep their bytes, and bytes that are no message are refused, whatever they are.
 
+#[path = "messages/watching.rs"]
+mod watching;
+
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
@@ -289,20 +292,22 @@ fn hello() -> Hello {
 }
 
 /// One line for each message: what it is, and its bytes.
+fn line<T: Serialize + DeserializeOwned + PartialEq + Debug>(message: &T) -> String {
+    let bytes = message::encode(message);
+    assert_eq!(&message::decode::<T>(&bytes).unwrap(), message);
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{message:?}\n    {hex}\n")
+}
+
 fn golden() -> String {
-    fn line<T: Serialize + DeserializeOwned + PartialEq + Debug>(message: &T) -> String {
-        let bytes = message::encode(message);
-        assert_eq!(&message::decode::<T>(&bytes).unwrap(), message);
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{message:?}\n    {hex}\n")
-    }
     let requests = requests().iter().map(line).collect::<String>();
     let answers = answers().iter().map(line).collect::<String>();
     let notes = [Note::AreYouThere, Note::Ends]
         .iter()
         .map(line)
         .collect::<String>();
-    format!("{}{requests}{answers}{notes}", line(&hello()))
+    let watching = watching::messages().concat();
+    format!("{}{requests}{answers}{notes}{watching}", line(&hello()))
 }
 
 /// What changes here changes the protocol: it needs another version, or a feature where something is added behind the

@@ -41,7 +41,7 @@
 //! | `opened` | an open store, an open pool, what a transaction has gathered, and what an engine does about them |
 //! | `tx` | transactions: what a program announces, and how they end |
 //! | `engine` | in which order what was announced becomes durable: one folder for each engine |
-//! | `pool`, `store`, `updates`, `rawlog`, [`typed`], [`gc`] | what a program calls |
+//! | `pool`, `store`, `observe`, `updates`, `rawlog`, [`typed`], [`gc`] | what a program calls |
 //! | `section_memory`, `section_puddles` | what a runtime of sections calls |
 
 #![warn(clippy::unwrap_used)]
@@ -74,6 +74,7 @@ mod logs;
 mod mapping;
 mod media;
 mod memory;
+mod observe;
 mod opened;
 mod options;
 mod pages;

@@ -96,6 +96,11 @@ pub struct StoreOptions {
     /// takes a SIGSEGV handler, which then stays. The program must not block that signal, nor take the handler away; a
     /// system call that is given such an address fails with EFAULT.
     pub follow: Option<Follow>,
+    /// Others may watch the program while it has the store open: `durum stat --watch` shows what it counts. A thread of
+    /// the store's answers programs of the same user, and of root, at a socket in the user's run directory
+    /// (`$XDG_RUNTIME_DIR/durum`, else `/run/user/UID/durum`, else `/tmp/durum-UID`). Nothing of the program waits for
+    /// it; where there can be no such socket, the log says why, and the store opens all the same. Default: off.
+    pub observe: bool,
 }
 
 impl Default for StoreOptions {
@@ -113,6 +118,7 @@ impl Default for StoreOptions {
             run_code: true,
             mapping: None,
             follow: None,
+            observe: false,
         }
     }
 }
@@ -135,6 +141,7 @@ setters! {
     run_code(wanted: bool);
     mapping(mapping: PuddleMapping);
     follow(follow: Follow);
+    observe(wanted: bool);
     space(bytes: u64);
     growth(bytes: u64);
     base(base: u64);

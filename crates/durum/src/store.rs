@@ -13,6 +13,7 @@ use crate::demand::Follow;
 use crate::engine::{self, Engines};
 use crate::error::{Error, Result};
 use crate::fault;
+use crate::observe;
 use crate::opened::{OpenPool, Pool, PoolInner, Store, StoreInner, tie};
 use crate::options::{PoolOptions, StoreOptions};
 use crate::primitive::locked;
@@ -69,6 +70,7 @@ impl Store {
     fn of(inner: Arc<StoreInner>) -> Self {
         let tie = tie(&inner, follow);
         snapshot::attend(&inner);
+        observe::attend(&inner);
         Self { inner, tie }
     }
 
@@ -116,6 +118,11 @@ impl Store {
     /// What recovery did when this handle opened the store; `None` for a store that it made.
     pub fn recovery(&self) -> Option<&RecoveryReport> {
         self.inner.recovery.as_ref()
+    }
+
+    /// The socket at which this program answers those who watch it ([`StoreOptions::observe`]).
+    pub fn observed_at(&self) -> Option<&Path> {
+        self.inner.observed.get().map(|observed| observed.path())
     }
 
     /// Whether somebody wants that this program closes the store, which a service serves, and will end it if it does
@@ -379,6 +386,9 @@ pub(crate) fn enter(
     let open = OpenPool {
         key: pool.key,
         pool: Arc::downgrade(&pool) as _,
+        puddles: pool.heap.shared_puddles(),
+        engine: pool.kind,
+        is_read_only: pool.is_read_only,
     };
     store.open_pools().insert(pool.name.clone(), open);
     Ok(pool)

@@ -176,6 +176,16 @@ static void logs_memory_and_threads_can_be_chosen(void) {
     CHECK(thread_count() == before);
 }
 
+static void a_program_may_be_watched(void) {
+    int before = thread_count();
+    durum_store_options options = DURUM_STORE_OPTIONS_INIT;
+    options.flags = DURUM_STORE_OBSERVE;
+    durum_store *store = durum_store_create(scratch("watched"), &options);
+    CHECK(store != NULL);
+    CHECK(thread_count() == before + 1);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+}
+
 static void a_store_may_have_a_small_space(void) {
     durum_store_options options = DURUM_STORE_OPTIONS_INIT;
     options.base = UINT64_C(0x280000000000);
@@ -441,6 +451,7 @@ const test store_tests[] = {
     {"a_null_handle_alone_is_an_argument_error", a_null_handle_alone_is_an_argument_error},
     {"the_domain_is_told_and_can_be_chosen", the_domain_is_told_and_can_be_chosen},
     {"logs_memory_and_threads_can_be_chosen", logs_memory_and_threads_can_be_chosen},
+    {"a_program_may_be_watched", a_program_may_be_watched},
     {"a_store_may_have_a_small_space", a_store_may_have_a_small_space},
     {"room_is_made_ahead", room_is_made_ahead},
     {"pools_are_made_opened_and_removed", pools_are_made_opened_and_removed},

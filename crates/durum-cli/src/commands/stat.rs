@@ -18,6 +18,7 @@ use crate::args::Stat;
 use crate::failure::Failure;
 use crate::output::{self, count, domain_name, grouped, list, size, survives};
 use crate::place::Place;
+use crate::watch;
 
 pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     if options.domain {
@@ -36,6 +37,9 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let place = Place::of(&options.path);
     let reader = place.read()?;
+    if options.watch || options.prometheus {
+        return watch::run(&reader, options, out);
+    }
     let served = reader.served();
     let directory = reader.path();
     let found = match &served {

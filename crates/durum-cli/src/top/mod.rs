@@ -19,7 +19,7 @@ use figures::Figures;
 pub(crate) use figures::Recovered;
 
 /// Moves to the first place of a terminal, and clears it.
-const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+pub(crate) const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 pub(crate) fn run(options: &Top, out: &mut dyn Write) -> Result<(), Failure> {
     let address = MetricsAddress::parse(&options.address);

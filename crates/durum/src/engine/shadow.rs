@@ -40,9 +40,10 @@ use crate::fault::guarded;
 use crate::gate::Closed;
 use crate::mapping::Kept;
 use crate::opened::{
-    Engine, Facts, OfPool, OfStore, PoolInner, SecondMapping, SharedBias, StoreInner, TxState,
+    Engine, Facts, OfPool, OfStore, PoolInner, SecondMapping, SharedBias, StoreInner, Tell, TxState,
 };
 use crate::options::PoolOptions;
+use crate::populate::PAGE;
 
 use commit::{flush, flush_if_due, write_with_others};
 use home::{checkpoint, deferred_pages, files, mapped};
@@ -281,5 +282,26 @@ impl OfStore for Shared {
 
     fn pages_given_back(&self) -> u64 {
         self.budget.given_back()
+    }
+
+    fn tell(&self, tell: Tell<'_>) {
+        let (drawn, home) = (self.stamps.drawn(), self.stamps.home());
+        let private = (self.budget.pages() * PAGE) as u64;
+        tell("shadow_records", "Records of transactions", true, drawn);
+        let are_home = "Of these, records that checkpoints have brought home";
+        tell("shadow_records_home", are_home, true, home.min(drawn));
+        tell(
+            "shadow_private_bytes",
+            "Bytes of private pages",
+            false,
+            private,
+        );
+        let given_back = "Private pages that were given back";
+        tell(
+            "shadow_pages_given_back",
+            given_back,
+            true,
+            self.budget.given_back(),
+        );
     }
 }

@@ -6,15 +6,16 @@ use std::fmt::{self, Debug};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use durum_persist::domain::Domain;
-use durum_service::{RecoveryReport, Service, StoreInfo};
+use durum_service::{EngineKind, RecoveryReport, Service, StoreInfo};
 
 use super::neighbours::Neighbours;
+use super::observed::{Observed, Tell};
 use super::tie::Tie;
-use crate::alloc::Puddle;
+use crate::alloc::{Puddle, Puddles};
 use crate::asked::AllAsked;
 use crate::asymmetric::Bias;
 use crate::completed::Completer;
@@ -57,6 +58,10 @@ pub(crate) fn next_key() -> u64 {
 pub(crate) struct OpenPool {
     pub(crate) key: u64,
     pub(crate) pool: Weak<dyn Any + Send + Sync>,
+    /// For who looks at it, and must not keep it open.
+    pub(crate) puddles: Arc<Puddles>,
+    pub(crate) engine: EngineKind,
+    pub(crate) is_read_only: bool,
 }
 
 /// What all handles of an open store share.
@@ -101,6 +106,8 @@ pub(crate) struct StoreInner {
     /// Absent where another process serves the store.
     pub(crate) completer: Option<Box<dyn Completer>>,
     pub(crate) stats: Option<Meter>,
+    /// Where the program answers those who watch it.
+    pub(crate) observed: OnceLock<Box<dyn Observed>>,
 }
 
 impl std::fmt::Debug for StoreInner {
@@ -163,6 +170,7 @@ impl StoreInner {
             recovery,
             completer,
             stats: Meter::wanted(),
+            observed: OnceLock::new(),
         }))
     }
 
@@ -276,6 +284,11 @@ impl StoreInner {
 
 impl Drop for StoreInner {
     fn drop(&mut self) {
+        if let Some(observed) = self.observed.get()
+            && !fault::forked()
+        {
+            observed.stop();
+        }
         // No pool is open any more, so no transaction runs and every log is drained.
         self.logs.unmap();
         if let Some(stats) = &self.stats
@@ -375,6 +388,9 @@ pub(crate) trait OfStore: Any + Send + Sync {
     fn pages_given_back(&self) -> u64 {
         0
     }
+
+    /// Tells what it counts to those who watch the program.
+    fn tell(&self, _tell: Tell<'_>) {}
 }
 
 /// As with [`OfThread`](super::OfThread).
@@ -419,6 +435,10 @@ impl ByStore {
 
     pub(crate) fn stop(&self) {
         self.all().iter().for_each(|kept| kept.stop());
+    }
+
+    pub(crate) fn tell(&self, tell: Tell<'_>) {
+        self.all().iter().for_each(|kept| kept.tell(tell));
     }
 
     pub(crate) fn pages_given_back(&self) -> u64 {

@@ -11,6 +11,7 @@ mod costs;
 mod fixture;
 mod groups;
 mod in_flight;
+mod observing;
 mod read_only;
 mod space;
 #[path = "../support/mod.rs"]

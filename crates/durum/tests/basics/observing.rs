@@ -1,0 +1,239 @@
+//! A program that observes itself: who may ask, what is told, and that nobody is held up.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use durum::{Pool, Store, StoreOptions, Uuid};
+use durum_protocol::Frame;
+use durum_protocol::frame::Kind;
+use durum_protocol::message;
+use durum_protocol::watching::{Numbers, Question, Told};
+use durum_remote::run_directory;
+use durum_remote::socket::Socket;
+use durum_remote::watcher::{self, Watched};
+
+use crate::fixture::*;
+use crate::support::pool_options;
+
+fn observed() -> Fixture {
+    Fixture::with(StoreOptions::new().observe(true), pool_options())
+}
+
+fn uuid(fixture: &Fixture) -> Uuid {
+    fixture.store.as_ref().unwrap().info().uuid
+}
+
+fn place(fixture: &Fixture) -> &Path {
+    let store = fixture.store.as_ref().unwrap();
+    store.observed_at().expect("it answers nobody")
+}
+
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The one program that has the store open.
+fn watch(store: Uuid) -> Watched {
+    let mut all = watcher::find(store, user());
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+fn numbers(watched: &mut Watched) -> Numbers {
+    match watched.ask(&Question::Numbers).unwrap() {
+        Told::Numbers(numbers) => numbers,
+        told => panic!("{told:?}"),
+    }
+}
+
+fn number(numbers: &Numbers, name: &str) -> u64 {
+    let found = numbers.all.iter().find(|number| number.name == name);
+    found.unwrap_or_else(|| panic!("no {name}")).values[0]
+}
+
+fn commit(pool: &Pool) {
+    let root = pool.root::<Root>().unwrap();
+    pool.transaction(|tx| unsafe {
+        tx.add(root)?;
+        (*root).count += 1;
+        Ok::<_, durum::Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_watches_sees_what_is_counted() {
+    let fixture = observed();
+    commit(fixture.pool());
+    let socket = fs::symlink_metadata(place(&fixture)).unwrap();
+    assert!(socket.file_type().is_socket());
+    assert_eq!(socket.mode() & 0o777, 0o600);
+    let directory = fs::metadata(place(&fixture).parent().unwrap()).unwrap();
+    assert_eq!(directory.mode() & 0o777, 0o700);
+
+    let mut watched = watch(uuid(&fixture));
+    assert_eq!(watched.pid, std::process::id());
+    let before = numbers(&mut watched);
+    for _ in 0..10 {
+        commit(fixture.pool());
+    }
+    let after = numbers(&mut watched);
+    let grown = |name| number(&after, name) - number(&before, name);
+    // Other tests run in this process.
+    assert!(grown("transactions") >= 10, "{after:?}");
+    assert!(grown("fences") >= 10, "{after:?}");
+    assert!(after.open_us > before.open_us);
+    assert_eq!(after.store, uuid(&fixture));
+    let pool = fixture.pool();
+    assert_eq!(after.pools.len(), 1);
+    assert_eq!(after.pools[0].name, "pool");
+    assert_eq!(after.pools[0].engine, pool.engine());
+    let usage = pool.usage().unwrap();
+    assert_eq!(number(&after, "pool_bytes"), usage.bytes as u64);
+    assert_eq!(number(&after, "pool_free_bytes"), usage.free_bytes as u64);
+    if crate::support::has_logs() && pool.engine() == durum::Engine::Shadow {
+        assert!(number(&after, "log_bytes") > 0);
+        assert!(number(&after, "shadow_records") >= 11);
+    }
+}
+
+#[test]
+fn nobody_answers_who_was_not_asked_to_or_has_closed() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.store.as_ref().unwrap().observed_at(), None);
+    assert!(watcher::find(uuid(&fixture), user()).is_empty());
+
+    let mut fixture = observed();
+    let (store, place) = (uuid(&fixture), place(&fixture).to_owned());
+    let mut watched = watch(store);
+    numbers(&mut watched);
+    fixture.pool = None;
+    fixture.store = None;
+    assert!(!place.exists());
+    watched.ask(&Question::Numbers).unwrap_err();
+    assert!(watcher::find(store, user()).is_empty());
+}
+
+/// Whoever asks may hold the last reference for a moment.
+#[test]
+fn a_store_is_closed_when_its_last_handle_is_gone_whoever_watches() {
+    let mut fixture = observed();
+    let (store, done) = (uuid(&fixture), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    for mut watched in watcher::find(store, user()) {
+                        // It may close meanwhile.
+                        while watched.ask(&Question::Numbers).is_ok()
+                            && !done.load(Ordering::Relaxed)
+                        {}
+                    }
+                }
+            });
+        }
+        for _ in 0..10 {
+            commit(fixture.pool());
+            fixture.pool = None;
+            fixture.store = None;
+            let again = Store::open(
+                fixture.dir.path().join("store"),
+                StoreOptions::new().observe(true),
+            );
+            let again = again.unwrap();
+            fixture.pool = Some(again.open_pool("pool", pool_options()).unwrap());
+            // One that was just dropped can be removed.
+            again.create_pool("other", pool_options()).unwrap();
+            again.remove_pool("other").unwrap();
+            fixture.store = Some(again);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_watcher_that_does_not_read_holds_up_nobody() {
+    let mut fixture = observed();
+    let question = message::encode(&Question::Numbers);
+    let deaf: Vec<Socket> = (0..20)
+        .map(|_| {
+            let socket = Socket::connect(place(&fixture)).unwrap();
+            // Until nothing more is taken of it.
+            let limit = Some(Duration::from_millis(20));
+            socket.wait_at_most(limit, limit).unwrap();
+            for number in 0..50 {
+                if socket.send(Frame::request(number), &question, &[]).is_err() {
+                    break;
+                }
+            }
+            socket
+        })
+        .collect();
+    // Others are answered, and the program goes on.
+    let mut watched = watch(uuid(&fixture));
+    for _ in 0..10 {
+        commit(fixture.pool());
+    }
+    assert!(number(&numbers(&mut watched), "transactions") >= 10);
+    let began = Instant::now();
+    fixture.pool = None;
+    fixture.store.take().unwrap().close().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(2));
+    drop(deaf);
+}
+
+#[test]
+fn whatever_is_sent_the_next_one_is_answered() {
+    let fixture = observed();
+    let kinds = [Kind::Request, Kind::Answer, Kind::Note];
+    for round in 0..60u8 {
+        let socket = Socket::connect(place(&fixture)).unwrap();
+        let bytes: Vec<u8> = (0..round).map(|at| at.wrapping_mul(round) ^ 0x5a).collect();
+        let frame = Frame {
+            kind: kinds[usize::from(round) % 3],
+            ..Frame::request(7)
+        };
+        socket.send(frame, &bytes, &[]).unwrap();
+        let bare = socket.descriptor().unwrap();
+        let flags = rustix::net::SendFlags::NOSIGNAL;
+        // It may have ended the connection.
+        let _ = rustix::net::send(bare, &bytes, flags);
+        if frame.kind == Kind::Request && round > 1 {
+            let limit = Some(Duration::from_secs(5));
+            socket.wait_at_most(limit, limit).unwrap();
+            let told = socket.receive(100, 0).unwrap().unwrap();
+            assert_eq!(told.bytes, message::encode(&Told::Unknown));
+        }
+    }
+    numbers(&mut watch(uuid(&fixture)));
+}
+
+#[test]
+fn what_a_program_has_left_that_was_killed_is_removed() {
+    let mut fixture = observed();
+    let directory = run_directory::make().unwrap();
+    let left = directory.join(format!("{}1.1", watcher::name_of(uuid(&fixture))));
+    let young = directory.join(format!("{}2.1", watcher::name_of(uuid(&fixture))));
+    for path in [&left, &young] {
+        drop(Socket::listen(path).unwrap());
+    }
+    let old = rustix::fs::Timespec {
+        tv_sec: 1_000_000_000,
+        tv_nsec: 0,
+    };
+    let times = rustix::fs::Timestamps {
+        last_access: old,
+        last_modification: old,
+    };
+    rustix::fs::utimensat(rustix::fs::CWD, &left, &times, rustix::fs::AtFlags::empty()).unwrap();
+    numbers(&mut watch(uuid(&fixture)));
+    fixture.reopen(StoreOptions::new().observe(true));
+    numbers(&mut watch(uuid(&fixture)));
+    assert!(!left.exists());
+    // One may be about to listen there.
+    assert!(young.exists());
+    fs::remove_file(young).unwrap();
+}
