@@ -262,6 +262,9 @@ pub struct Inspect {
     /// Print the logs that concern the store
     #[arg(long, conflicts_with = "wanted")]
     pub log: bool,
+    /// Look at the pool as it is at one moment in the program that has it open, which goes on
+    #[arg(long, conflicts_with = "log")]
+    pub live: bool,
 }
 
 #[derive(Debug, Args)]
@@ -271,6 +274,9 @@ pub struct Check {
     /// Repair what is safe to repair: a lost registry, its copy, durum.store, orphan files
     #[arg(long)]
     pub repair: bool,
+    /// Check the pools as they are at one moment in the program that has them open, which goes on
+    #[arg(long, conflicts_with = "repair")]
+    pub live: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

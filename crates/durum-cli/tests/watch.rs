@@ -4,6 +4,7 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use durum::{PoolOptions, Store, StoreOptions};
 use serde_json::Value;
@@ -89,4 +90,105 @@ fn stat_watches_a_program_that_wants_that_and_says_why_not() {
     assert!(ended.status.success());
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(said.contains("the store was closed"), "{said}");
+}
+
+#[repr(C)]
+struct Pair {
+    one: u64,
+    other: u64,
+}
+durum::describe!(Pair as "pair" { one, other });
+
+#[repr(C)]
+struct Link {
+    to: *mut Pair,
+}
+durum::describe!(Link as "link" { to });
+
+struct End<'e>(&'e AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `durum` with its own directory for what it makes for a while, of which nothing may be left.
+fn alone(arguments: &[&str], code: i32) -> String {
+    let dir = scratch();
+    let ran = Command::new(env!("CARGO_BIN_EXE_durum"))
+        .args(arguments)
+        .env("TMPDIR", dir.path())
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(code), "{ran:?}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let said = if code == 0 { ran.stdout } else { ran.stderr };
+    String::from_utf8(said).unwrap()
+}
+
+#[test]
+fn pools_are_looked_at_while_their_program_goes_on() {
+    let dir = scratch();
+    let path = dir.path().join("store");
+    let store = Store::create(&path, StoreOptions::new().observe(true)).unwrap();
+    let pairs = store.create_pool("pairs", PoolOptions::new()).unwrap();
+    let links = store.create_pool("links", PoolOptions::new()).unwrap();
+    let pair = pairs.root::<Pair>().unwrap();
+    let link = links.root::<Link>().unwrap();
+    links
+        .transaction(|tx| {
+            // SAFETY: the root lives as long as the pool is open.
+            unsafe {
+                tx.add(link)?;
+                (*link).to = pair;
+            }
+            Ok::<_, durum::Error>(())
+        })
+        .unwrap();
+    let (pair, ends) = (pair.addr(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let pair = std::ptr::with_exposed_provenance_mut::<Pair>(pair);
+            while !ends.load(Ordering::Relaxed) {
+                pairs
+                    .transaction(|tx| {
+                        // SAFETY: as above, and no other thread changes it.
+                        unsafe {
+                            tx.add(pair)?;
+                            (*pair).one += 1;
+                            (*pair).other += 1;
+                        }
+                        Ok::<_, durum::Error>(())
+                    })
+                    .unwrap();
+            }
+        });
+        // Also where something below fails.
+        let _end = End(&ends);
+        let shown = |pool| {
+            let all = ["inspect", text(&path), pool, "--live", "--json"];
+            serde_json::from_str::<Value>(&alone(&all, 0)).unwrap()
+        };
+        let first = shown("pairs")["value"].clone();
+        assert!(first["one"].is_u64(), "{first}");
+        assert_eq!(first["one"], first["other"]);
+        // Its pointers lead to the other pool, which is shown with it, at the same addresses.
+        let linked = shown("links");
+        let address = format!("{:#x}", pair);
+        assert!(linked["value"].to_string().contains(&address), "{linked}");
+        let later = shown("pairs")["value"].clone();
+        assert!(later["one"].as_u64() > first["one"].as_u64());
+        let checked = alone(&["check", text(&path), "--live"], 0);
+        assert!(checked.contains("pool \"pairs\": 1 object"), "{checked}");
+        assert!(checked.ends_with("sound\n"), "{checked}");
+        // The pool that is not open.
+        let refused = alone(&["inspect", text(&path), "other", "--live"], 2);
+        assert!(refused.contains("other"), "{refused}");
+        // What was not asked for goes on as before.
+        fails(&["check", text(&path)], 2, "");
+    });
+    drop((pairs, links, store));
+    let refused = alone(&["check", text(&path), "--live"], 2);
+    assert!(refused.contains("no program has it open"), "{refused}");
 }

@@ -16,12 +16,21 @@ pub const QUESTION_MAX: usize = 4096;
 /// The most bytes of what is told.
 pub const TOLD_MAX: usize = 16 << 20;
 
+/// The name of an export in the directory of a watcher.
+pub const SHOWN: &str = "shown";
+
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Question {
     /// What the program counts: [`Told::Numbers`].
     Numbers,
+    /// Pools that the program has open for writing are to be exported as they are at one moment, as [`SHOWN`] in the
+    /// directory whose descriptor comes with this: [`Told::Shown`], or why not. The connection ends with the answer.
+    Show {
+        /// Their names; with none all that are open.
+        pools: Vec<String>,
+    },
 }
 
 /// What is told.
@@ -32,6 +41,29 @@ pub enum Told {
     Unknown,
     /// What the program has counted by now.
     Numbers(Numbers),
+    /// The export is there.
+    Shown,
+    /// There is none.
+    NotShown {
+        /// Why.
+        problem: String,
+        /// Whose turn it is.
+        why: Why,
+    },
+}
+
+/// Why pools are not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Why {
+    /// It was refused.
+    Refused,
+    /// Pointers lead to pools that were not asked for.
+    NeedsMore,
+    /// They are damaged.
+    Damaged,
+    /// The system failed.
+    Failed,
 }
 
 /// What a program has counted, and what is so at the moment.

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub struct Watched {
     pub path: PathBuf,
     /// Its process; 0 where it is in another namespace.
     pub pid: u32,
+    /// Its user.
+    pub user: u32,
     asked: u64,
 }
 
@@ -60,8 +63,20 @@ impl Watched {
             socket,
             path: path.to_owned(),
             pid: peer.pid,
+            user: peer.uid,
             asked: 0,
         })
+    }
+
+    /// Has the program export pools into an open directory, which has to be its user's ([`Question::Show`]). It takes
+    /// as long as it takes. Nothing more can be asked then.
+    ///
+    /// # Errors
+    /// As for [`Watched::ask`].
+    pub fn show(&mut self, pools: &[String], directory: BorrowedFd<'_>) -> io::Result<Told> {
+        self.socket.wait_at_most(Some(TIME), None)?;
+        let pools = pools.to_vec();
+        self.ask_with(&Question::Show { pools }, &[directory])
     }
 
     /// Asks, and waits for the answer.
@@ -69,9 +84,14 @@ impl Watched {
     /// # Errors
     /// Of the connection; `UnexpectedEof` where the program has closed the store; `InvalidData` for what is no answer.
     pub fn ask(&mut self, question: &Question) -> io::Result<Told> {
+        self.ask_with(question, &[])
+    }
+
+    fn ask_with(&mut self, question: &Question, files: &[BorrowedFd<'_>]) -> io::Result<Told> {
         self.asked += 1;
         let frame = Frame::request(self.asked);
-        self.socket.send(frame, &message::encode(question), &[])?;
+        let question = message::encode(question);
+        self.socket.send(frame, &question, files)?;
         let received = self.socket.receive(TOLD_MAX, 0)?;
         let received = received.ok_or(io::ErrorKind::UnexpectedEof)?;
         if received.frame.number != self.asked {

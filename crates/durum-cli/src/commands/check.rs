@@ -13,9 +13,17 @@ use crate::failure::Failure;
 use crate::output::{self, count, list, size};
 use crate::place::Place;
 use crate::progress;
+use crate::watch::live::Live;
 
 pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
-    let place = Place::of(&options.store);
+    let mut place = Place::of(&options.store);
+    let live = match options.live {
+        true => Some(Live::of(&place, place.pool(None)?)?),
+        false => None,
+    };
+    if let Some(live) = &live {
+        place = Place::Directory(live.store());
+    }
     let mut repaired = Vec::new();
     if options.repair {
         repaired = repair(place.directory("repair its store")?)?.actions;
@@ -37,6 +45,14 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
         return Ok(());
     }
     let damages = of(&report, Severity::Damage);
+    if live.is_some() {
+        return Err(Failure::Damaged(format!(
+            "{}: {} found in the program's pools; files are named as they were in a copy that is gone: end the program, and \
+             run `durum check` without --live",
+            options.store.display(),
+            count(damages, "damage")
+        )));
+    }
     let store = place.path().display();
     if !report.kept.is_empty() {
         return Err(Failure::Damaged(format!(

@@ -25,13 +25,18 @@ use crate::commands::{ls, recover};
 use crate::failure::Failure;
 use crate::output::{self, count, grouped};
 use crate::place::Place;
+use crate::watch::live::Live;
 use graph::{Graph, Limits};
 use pool::PoolView;
 
 pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure> {
     let place = Place::of(&options.store);
-    let mut store = place.read()?;
     let name = place.pool(options.pool.as_deref())?;
+    let live = options.live.then(|| Live::of(&place, name)).transpose()?;
+    let mut store = match &live {
+        Some(live) => ReadOnlyStore::open(&live.store())?,
+        None => place.read()?,
+    };
     let Some(name) = name else {
         if options.heap || options.log {
             let refusal = "name the pool to look at; without --heap and --log all pools are listed";

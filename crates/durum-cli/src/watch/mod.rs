@@ -1,8 +1,9 @@
 //! What a program counts that has a store open and observes itself (`docs/internals/observing.md`).
 //!
-//! [`table`] shows it to people, [`export`] to other programs.
+//! [`table`] shows it to people, [`export`] to other programs. [`live`] has it show its pools.
 
 mod export;
+pub(crate) mod live;
 mod table;
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! What is asked of a program that observes itself, and told.
 
 use durum_protocol::message;
-use durum_protocol::watching::{self, Number, Numbers, OpenPool, Question, Told};
+use durum_protocol::watching::{self, Number, Numbers, OpenPool, Question, Told, Why};
 use proptest::prelude::*;
 
 use super::{EngineKind, UUID, line};
@@ -12,6 +12,14 @@ pub(super) fn messages() -> Vec<String> {
         line(&Question::Numbers),
         line(&Told::Unknown),
         line(&Told::Numbers(numbers())),
+        line(&Question::Show {
+            pools: vec!["words".to_owned()],
+        }),
+        line(&Told::Shown),
+        line(&Told::NotShown {
+            problem: "no".to_owned(),
+            why: Why::NeedsMore,
+        }),
     ]
 }
 

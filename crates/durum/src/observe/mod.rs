@@ -1,28 +1,31 @@
 //! A program that observes itself answers those who watch it (`docs/internals/observing.md`): [`numbers`] are what it
-//! tells.
+//! tells, and [`show`] gives them pools as they are at one moment.
 //!
 //! One thread, at a socket of the program's user. It waits for a watcher for a tenth of a second at most, has a few of
 //! them at a time, and holds the store only while it looks at it: nothing of the program waits for a watcher.
 
 mod numbers;
+mod show;
 #[cfg(test)]
 mod tests;
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use durum_persist::count;
 use durum_persist::signals::Blocked;
-use durum_protocol::frame::Kind;
+use durum_protocol::frame::{Frame, Kind};
 use durum_protocol::message;
-use durum_protocol::watching::{self, QUESTION_MAX, Question, Told};
+use durum_protocol::watching::{self, QUESTION_MAX, Question, Told, Why};
 use durum_remote::peer::Peer;
 use durum_remote::run_directory;
-use durum_remote::socket::Socket;
+use durum_remote::socket::{Received, Socket};
 use durum_remote::watcher;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -62,6 +65,7 @@ fn begin(store: &Arc<StoreInner>) -> io::Result<Here> {
         store: Arc::downgrade(store),
         leaving: store.leaving.clone(),
         since: Instant::now(),
+        shows: Arc::default(),
     };
     let socket = here.socket.clone();
     // It inherits the mask: the program's handlers run in the program's threads.
@@ -145,6 +149,8 @@ struct Watched {
     /// Whoever drops the last handle waits for those who look at the store.
     leaving: Arc<Leaving>,
     since: Instant,
+    /// Somebody is shown pools: one at a time.
+    shows: Arc<AtomicBool>,
 }
 
 impl Watched {
@@ -156,10 +162,8 @@ impl Watched {
         while let Ok((somebody_comes, asking)) = wait(socket, &watchers) {
             let mut answered = Vec::new();
             for at in asking.into_iter().rev() {
-                let watcher = watchers.remove(at);
-                if self.answer(&watcher).is_ok_and(|stays| stays) {
-                    answered.push(watcher);
-                }
+                let stays = self.answer(watchers.remove(at));
+                answered.extend(stays.ok().flatten());
             }
             watchers.append(&mut answered);
             if somebody_comes {
@@ -176,23 +180,62 @@ impl Watched {
         }
     }
 
-    /// Whether the watcher may ask again.
-    fn answer(&self, watcher: &Socket) -> io::Result<bool> {
-        let Some(received) = watcher.receive(QUESTION_MAX, 0)? else {
-            return Ok(false);
+    /// Whoever may ask again.
+    fn answer(&self, watcher: Socket) -> io::Result<Option<Socket>> {
+        let Some(Received {
+            frame,
+            bytes,
+            files,
+        }) = watcher.receive(QUESTION_MAX, 1)?
+        else {
+            return Ok(None);
         };
-        if received.frame.kind != Kind::Request {
-            return Ok(false);
+        if frame.kind != Kind::Request {
+            return Ok(None);
         }
-        let told = match watching::question(&received.bytes) {
-            Ok(Question::Numbers) => match self.numbers() {
+        let told = match (watching::question(&bytes), files.into_iter().next()) {
+            (Ok(Question::Numbers), None) => match self.numbers() {
                 Some(numbers) => Told::Numbers(numbers),
-                None => return Ok(false),
+                None => return Ok(None),
             },
+            (Ok(Question::Show { pools }), Some(directory)) => {
+                self.show(watcher, frame, pools, directory);
+                return Ok(None);
+            }
             _ => Told::Unknown,
         };
-        watcher.send(received.frame.answer(), &message::encode(&told), &[])?;
-        Ok(true)
+        send(&watcher, frame, &told)?;
+        Ok(Some(watcher))
+    }
+
+    /// Shows pools, in a thread of its own: it takes long.
+    fn show(&self, watcher: Socket, frame: Frame, pools: Vec<String>, directory: OwnedFd) {
+        if self.shows.swap(true, Ordering::Acquire) {
+            let told = Told::NotShown {
+                problem: "the program is just showing its pools to somebody else".to_owned(),
+                why: Why::Refused,
+            };
+            let _ = send(&watcher, frame, &told);
+            return;
+        }
+        let (known, leaving, shows) =
+            (self.store.clone(), self.leaving.clone(), self.shows.clone());
+        let show = move || {
+            let mut told = None;
+            leaving.while_leaving(|| {
+                let store = known.upgrade();
+                told = store.map(|store| show::show(&store, &pools, &directory));
+            });
+            shows.store(false, Ordering::Release);
+            if let Some(told) = told {
+                let _ = send(&watcher, frame, &told);
+            }
+        };
+        // All signals are blocked here, and so there.
+        let thread = thread::Builder::new().name("durum-show".to_owned());
+        if thread.spawn(show).is_err() {
+            self.shows.store(false, Ordering::Release);
+        }
     }
 
     fn numbers(&self) -> Option<watching::Numbers> {
@@ -205,6 +248,10 @@ impl Watched {
         });
         numbers
     }
+}
+
+fn send(watcher: &Socket, frame: Frame, told: &Told) -> io::Result<()> {
+    watcher.send(frame.answer(), &message::encode(told), &[])
 }
 
 /// Waits until somebody comes, or asks: whether somebody comes, and who asks.

@@ -1,6 +1,7 @@
 //! A program that observes itself: who may ask, what is told, and that nobody is held up.
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use durum::{Pool, Store, StoreOptions, Uuid};
 use durum_protocol::Frame;
 use durum_protocol::frame::Kind;
 use durum_protocol::message;
-use durum_protocol::watching::{Numbers, Question, Told};
+use durum_protocol::watching::{Numbers, Question, SHOWN, Told, Why};
 use durum_remote::run_directory;
 use durum_remote::socket::Socket;
 use durum_remote::watcher::{self, Watched};
@@ -208,6 +209,36 @@ fn whatever_is_sent_the_next_one_is_answered() {
             assert_eq!(told.bytes, message::encode(&Told::Unknown));
         }
     }
+    numbers(&mut watch(uuid(&fixture)));
+}
+
+#[test]
+fn pools_are_shown_in_a_directory_and_nowhere_else() {
+    let fixture = observed();
+    commit(fixture.pool());
+    let scratch = tempfile::tempdir_in("/dev/shm").unwrap();
+    let open = |path: &Path| fs::File::open(path).unwrap();
+    let show = |pools: &[&str], file: fs::File| {
+        let pools: Vec<String> = pools.iter().map(|name| (*name).to_owned()).collect();
+        watch(uuid(&fixture)).show(&pools, file.as_fd()).unwrap()
+    };
+    let why = |told| match told {
+        Told::NotShown { why, .. } => why,
+        told => panic!("{told:?}"),
+    };
+    assert_eq!(show(&["pool"], open(scratch.path())), Told::Shown);
+    let shown = scratch.path().join(SHOWN);
+    assert!(fs::metadata(&shown).unwrap().is_dir());
+    assert_eq!(fs::metadata(&shown).unwrap().mode() & 0o777, 0o700);
+    // It is there.
+    assert_eq!(why(show(&[], open(scratch.path()))), Why::Refused);
+    assert_eq!(why(show(&["other"], open(scratch.path()))), Why::Refused);
+    let file = scratch.path().join("file");
+    fs::write(&file, b"").unwrap();
+    assert_eq!(why(show(&[], open(&file))), Why::Refused);
+    let pools = Vec::new();
+    let told = watch(uuid(&fixture)).ask(&Question::Show { pools });
+    assert_eq!(told.unwrap(), Told::Unknown);
     numbers(&mut watch(uuid(&fixture)));
 }
 
