@@ -8,6 +8,7 @@ use durum_service::{
     CreateOptions, Export, ExportOptions, ExportReport, ImportOptions, ImportReport, OpenOptions,
     PoolSpec, PoolSummary, ReadOnlyStore, RecoveryReport, StoreInfo, export_served,
 };
+use tracing::info_span;
 
 use crate::demand::Follow;
 use crate::engine::{self, Engines};
@@ -32,6 +33,7 @@ impl Store {
     /// at its addresses: the store was made, and opens in another process, or here with another [`StoreOptions::base`]
     /// for a new one.
     pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
+        let _span = info_span!("create_store", store = %path.as_ref().display()).entered();
         let defaults = CreateOptions::default();
         let create = CreateOptions {
             domain: options.domain,
@@ -54,6 +56,7 @@ impl Store {
     /// `ServiceGone` where no service answers; `StoreMissing`, `StoreBusy`, `Version`, `Damaged` and others, with what
     /// to do; the store is as before.
     pub fn open(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
+        let _span = info_span!("open_store", store = %path.as_ref().display()).entered();
         let open = OpenOptions {
             domain: options.domain,
             ..OpenOptions::default()
@@ -152,6 +155,8 @@ impl Store {
     /// # Errors
     /// `PoolExists`, `StorageFull`, `EngineMissing` and others; nothing is left behind.
     pub fn create_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
+        // Outside of what others may wait for: whoever hears of it may be code of the program.
+        let _span = info_span!("create_pool", pool = name).entered();
         self.check()?;
         if options.read_only {
             return Err(Error::ReadOnly { pool: name.into() });
@@ -191,6 +196,7 @@ impl Store {
     /// cannot make way; `AddressConflict` where something else of the process does. `PoolInterrupted` where a program
     /// has ended in sections, and no code has completed them ([`StoreOptions::run_code`]).
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
+        let _span = info_span!("open_pool", pool = name).entered();
         match self.open_whole_pool(name, &options) {
             // Others open pools of this store meanwhile.
             Err(Error::Store(durum_service::Error::PoolInterrupted { .. }))

@@ -56,6 +56,7 @@ pub(super) fn replay(
     let puddles = Puddles::of(path)?;
     let mut clients = Vec::new();
     for client in gone {
+        let _span = tracing::debug_span!("recover_client", %client).entered();
         let mut step = |done, total| progress(Stage::Logs, done, total);
         let mut plan = plan_client(&puddles, contents, client, Access::Write, &mut step)?;
         carry_out(&puddles, contents, &mut plan)?;

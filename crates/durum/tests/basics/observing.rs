@@ -268,3 +268,52 @@ fn what_a_program_has_left_that_was_killed_is_removed() {
     assert!(young.exists());
     fs::remove_file(young).unwrap();
 }
+
+/// Copies files and directories.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&from, &to),
+            false => drop(fs::copy(&from, &to).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn opening_and_recovery_are_spans() {
+    use tracing_subscriber::filter::LevelFilter;
+    use tracing_subscriber::fmt::format::FmtSpan;
+
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let file = fs::File::create(dir.path().join("log")).unwrap();
+    let log = tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::DEBUG)
+        .with_span_events(FmtSpan::CLOSE)
+        .with_ansi(false)
+        .with_writer(std::sync::Mutex::new(file))
+        .finish();
+    let place = |name: &str| dir.path().join(name);
+    tracing::subscriber::with_default(log, || {
+        let store = Store::create(place("store"), StoreOptions::new()).unwrap();
+        let pool = store.create_pool("pool", pool_options()).unwrap();
+        commit(&pool);
+        // As if the machine had stopped here.
+        copy(&place("store"), &place("copy"));
+        drop((pool, store));
+        let copy = Store::open(place("copy"), StoreOptions::new()).unwrap();
+        drop(copy.open_pool("pool", pool_options()).unwrap());
+    });
+    let told = fs::read_to_string(place("log")).unwrap();
+    for span in [
+        "create_store{",
+        "create_pool{pool=\"pool\"}",
+        "open_store{",
+        "open_pool{pool=\"pool\"}",
+        ":recover_client{",
+    ] {
+        let ends = |line: &str| line.contains(span) && line.contains("time.busy");
+        assert!(told.lines().any(ends), "{span}: {told}");
+    }
+}
