@@ -44,6 +44,7 @@ pub(crate) fn stages() -> Arc<ProgressFn> {
                     Stage::Dump => "dumping",
                     Stage::Load => "loading",
                     Stage::Move => "moving",
+                    Stage::Migrate => "migrating",
                     _ => "working",
                 });
                 bar.set_position(progress.done);

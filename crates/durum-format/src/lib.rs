@@ -47,6 +47,7 @@ mod header;
 pub mod home;
 pub mod log;
 pub mod log_space;
+pub mod migrate;
 pub mod puddle;
 pub mod reach;
 pub mod record;

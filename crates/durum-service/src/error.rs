@@ -16,7 +16,7 @@ use durum_format::section::Code;
 
 use crate::model::{InterruptionDetails, quoted};
 use crate::wording::{at, begins_at, cure_of_conflict, holder, interruption, of_pool};
-use crate::wording::{shown, some_of, user_of_range, with_attempt, with_others};
+use crate::wording::{all_reasons, shown, some_of, user_of_range, with_attempt, with_others};
 
 pub use kind::ErrorKind;
 
@@ -298,6 +298,16 @@ pub enum Error {
         line: u64,
         /// What is wrong with it.
         problem: String,
+    },
+    /// Something stands in the way of a migration. Nothing was changed.
+    #[error("{store}: pool \"{pool}\" is not migrated: {all}", store = .store.display(), all = all_reasons(.reasons))]
+    MigrationRefused {
+        /// The store directory.
+        store: PathBuf,
+        /// The pool's name.
+        pool: String,
+        /// What stands in the way, each with the path to it from a type.
+        reasons: Vec<String>,
     },
     /// The store was moved to other addresses, and not all its pointers are rewritten. Nothing was changed.
     #[error("{store}: it moves to other addresses, and {puddles} of its puddles are not rewritten yet; finish that: `durum recover {store}`", store = .store.display())]

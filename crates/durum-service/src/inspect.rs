@@ -559,6 +559,11 @@ impl PuddleView {
         &self.header
     }
 
+    /// The file, without what recovery would write.
+    pub(crate) fn file(&self) -> &MediaFile {
+        &self.file
+    }
+
     /// Its file.
     pub fn path(&self) -> &Path {
         self.file.path()

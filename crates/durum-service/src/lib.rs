@@ -41,6 +41,7 @@ mod import;
 mod inspect;
 mod liveness;
 mod lock;
+mod migrate;
 mod model;
 mod names;
 mod picture;
@@ -83,6 +84,9 @@ pub use host::{CreateOptions, Embedded, Ended, Host, Importing, OpenOptions};
 pub use import::{Export, ExportedFile, ImportOptions, ImportReport};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use liveness::{Life, Liveness, Watched};
+pub use migrate::{
+    Functions, MigrateOptions, MigrateReport, MigratedType, Migration, OldPuddle, RefusalCount, plan_migration,
+};
 pub use model::{
     AddressRange, EngineKind, InterruptedClient, InterruptionDetails, PoolGrant, PoolSpec,
     PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner, PuddlePlace, PuddleSummary,

@@ -370,6 +370,8 @@ pub enum Stage {
     Load,
     /// Pointers are rewritten in puddles that may lead to where others were (steps are puddles).
     Move,
+    /// Objects are looked at, and made anew, under other types (steps are objects, each twice).
+    Migrate,
 }
 
 /// Called as a long operation goes on.

@@ -57,6 +57,16 @@ pub(crate) fn some_of(files: &[PathBuf]) -> String {
     }
 }
 
+/// Reasons, of which not all are told where there are many.
+pub(crate) fn all_reasons(reasons: &[String]) -> String {
+    const SHOWN_MAX: usize = 16;
+    let shown: Vec<&str> = reasons.iter().take(SHOWN_MAX).map(String::as_str).collect();
+    match reasons.len().saturating_sub(SHOWN_MAX) {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
+    }
+}
+
 /// What a program that is gone was in the middle of.
 pub(crate) fn interruption(
     sections: u64,

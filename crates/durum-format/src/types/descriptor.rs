@@ -97,7 +97,7 @@ impl Descriptor {
     }
 
     /// Follows pointers breadth first from `root`; `body` gives the type behind a key, and is told who points to it.
-    pub(super) fn close<K: Clone + Eq + Hash + Debug>(
+    pub(crate) fn close<K: Clone + Eq + Hash + Debug>(
         root: K,
         body: impl Fn(&K, Option<&K>) -> Result<Type<K>, TypeError>,
     ) -> Result<Self, TypeError> {

@@ -353,7 +353,7 @@ impl Descriptor {
     }
 
     /// A type in a few words; what it has in it is not told.
-    pub(super) fn short(&self, ty: &Type<usize>) -> String {
+    pub(crate) fn short(&self, ty: &Type<usize>) -> String {
         match ty {
             Type::Primitive(primitive) => primitive.name().to_owned(),
             Type::Struct(named) => named.name.clone(),

@@ -6,11 +6,11 @@ use super::tree::{Field, Struct, Type, Variants};
 
 /// Names of types, and what each was before.
 #[derive(Debug, Default)]
-pub(super) struct Renames<'d>(BTreeMap<&'d str, Vec<&'d str>>);
+pub(crate) struct Renames<'d>(BTreeMap<&'d str, Vec<&'d str>>);
 
 impl<'d> Renames<'d> {
     /// Adds those of a type and of what is in it.
-    pub(super) fn learn(&mut self, ty: &'d Type<usize>) {
+    pub(crate) fn learn(&mut self, ty: &'d Type<usize>) {
         match ty {
             Type::Struct(Struct {
                 name, was, fields, ..
@@ -35,7 +35,7 @@ impl<'d> Renames<'d> {
         fields.iter().for_each(|field| self.learn(&field.ty));
     }
 
-    fn add(&mut self, name: &'d str, was: &'d [String]) {
+    pub(crate) fn add(&mut self, name: &'d str, was: &'d [String]) {
         for former in was {
             self.0.entry(name).or_default().push(former);
             // A generic type: what it is called itself has changed, for whatever arguments.
@@ -48,7 +48,7 @@ impl<'d> Renames<'d> {
 
     /// Whether a type with the name `new`, that was `formers` before, can be what the type `old` was. Names of generic
     /// types have others in them: where a `Task` became a `Job`, a `PVec<Task>` became a `PVec<Job>`.
-    pub(super) fn can_be(&self, old: &str, new: &str, formers: &[String]) -> bool {
+    pub(crate) fn can_be(&self, old: &str, new: &str, formers: &[String]) -> bool {
         if old == new {
             return true;
         }

@@ -67,7 +67,7 @@ pub struct ReservedAt {
 }
 
 /// What is looked for in types.
-pub(super) trait Part: Copy {
+pub(crate) trait Part: Copy {
     /// The part that a type is, if it is one, at `offset`.
     fn of(ty: &Type<usize>, offset: u64) -> Option<Self>;
     /// The same part, so much further on.
@@ -137,7 +137,7 @@ impl Part for ReservedAt {
 /// What has to be done to find all such parts of a type: only what holds any. Offsets count from a base that moves with
 /// the elements of arrays.
 #[derive(Clone, Debug)]
-pub(super) enum Step<P> {
+pub(crate) enum Step<P> {
     Part(P),
     Repeat {
         offset: u64,
@@ -153,13 +153,13 @@ pub(super) enum Step<P> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Repeats {
+pub(crate) enum Repeats {
     Fixed(u64),
     Tail,
     Length { offset: u64, width: u64 },
 }
 
-pub(super) fn compile<P: Part>(ty: &Type<usize>) -> Result<Vec<Step<P>>, TypeError> {
+pub(crate) fn compile<P: Part>(ty: &Type<usize>) -> Result<Vec<Step<P>>, TypeError> {
     let mut steps = Vec::new();
     compile_into(ty, 0, &[], 0, &mut steps)?;
     Ok(steps)
@@ -253,7 +253,7 @@ pub(super) fn repeats(
 }
 
 /// The number of elements of `stride` bytes from `start` in an object.
-pub(super) fn count_elements(
+pub(crate) fn count_elements(
     repeats: Repeats,
     base: u64,
     start: u64,
@@ -284,7 +284,7 @@ pub(super) fn count_elements(
 }
 
 /// `width` bytes at `offset`, little-endian, zero-extended.
-pub(super) fn read_unsigned(bytes: &[u8], offset: u64, width: u64) -> Result<u64, ValueError> {
+pub(crate) fn read_unsigned(bytes: &[u8], offset: u64, width: u64) -> Result<u64, ValueError> {
     let place = slice(bytes, offset, width)?;
     let mut word = [0; 8];
     for (byte, found) in word.iter_mut().zip(place) {
@@ -325,7 +325,7 @@ fn is_vacant(bytes: &[u8], offset: u64, stride: u64) -> bool {
     slice(bytes, offset, stride).is_ok_and(|place| place.iter().all(|byte| *byte == 0))
 }
 
-pub(super) fn walk<P: Part>(
+pub(crate) fn walk<P: Part>(
     steps: &[Step<P>],
     base: u64,
     bytes: &[u8],

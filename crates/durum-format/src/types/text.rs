@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::check::{DEPTH_MAX, TypeError};
 use super::tree::{Case, Count, Field, Primitive, Strength, Struct, Type, Variants};
 
-pub(super) fn write(ty: &Type<usize>, out: &mut String) {
+pub(crate) fn write(ty: &Type<usize>, out: &mut String) {
     // Writing into a String cannot fail.
     let _ = match ty {
         Type::Primitive(primitive) => write!(out, "{}", primitive.name()),
@@ -84,7 +84,7 @@ pub(crate) fn has_history(text: &str) -> bool {
 }
 
 /// Reads one line, given without its line end.
-pub(super) fn parse(text: &str, line: usize) -> Result<Type<usize>, TypeError> {
+pub(crate) fn parse(text: &str, line: usize) -> Result<Type<usize>, TypeError> {
     let mut reader = Reader {
         text,
         at: 0,

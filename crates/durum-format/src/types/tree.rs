@@ -310,7 +310,7 @@ impl<T> Type<T> {
     }
 
     /// Whether it is an array that goes on to the end of the object, or as far as a length field says.
-    pub(super) fn is_open_array(&self) -> bool {
+    pub(crate) fn is_open_array(&self) -> bool {
         matches!(
             self,
             Self::Array {
@@ -329,7 +329,7 @@ impl<T> Type<T> {
     }
 
     /// The same type with other names for the targets of pointers.
-    pub(super) fn map_targets<U, E>(
+    pub(crate) fn map_targets<U, E>(
         &self,
         map: &mut impl FnMut(&T) -> Result<U, E>,
     ) -> Result<Type<U>, E> {

@@ -12,19 +12,19 @@ const PUDDLE_MAX: u64 = 16 << 20;
 
 /// An object that gets a place.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    pub(super) type_id: u64,
-    pub(super) size: u64,
+pub(crate) struct Wanted {
+    pub(crate) type_id: u64,
+    pub(crate) size: u64,
     /// How its type is aligned.
-    pub(super) type_align: u64,
+    pub(crate) type_align: u64,
     /// How it is aligned, if it has an extent of its own though its size does not say so.
-    pub(super) align: Option<u64>,
-    pub(super) is_root: bool,
+    pub(crate) align: Option<u64>,
+    pub(crate) is_root: bool,
 }
 
 /// The puddle that is being filled.
-pub(super) struct Image {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Image {
+    pub(crate) bytes: Vec<u8>,
     /// The first granule that is free, as are all behind it.
     free: u64,
     slab: Option<OpenSlab>,
@@ -41,7 +41,7 @@ struct OpenSlab {
 
 impl Image {
     /// An empty puddle of so many bytes.
-    pub(super) fn new(size: u64, is_root: bool) -> Option<Image> {
+    pub(crate) fn new(size: u64, is_root: bool) -> Option<Image> {
         let mut bytes = Vec::new();
         let length = usize::try_from(size).ok()?;
         bytes.try_reserve_exact(length).ok()?;
@@ -59,7 +59,7 @@ impl Image {
     }
 
     /// A place for an object: where in the puddle it begins; `None` where there is no room.
-    pub(super) fn place(&mut self, wanted: &Wanted) -> Option<u64> {
+    pub(crate) fn place(&mut self, wanted: &Wanted) -> Option<u64> {
         match wanted.align {
             None if is_in_slab(wanted.size) && !wanted.is_root => self.element(wanted),
             align => self.extent(wanted, align.unwrap_or(usual_align(wanted.type_align))),
@@ -140,7 +140,7 @@ impl Image {
 
 /// Bytes of the next puddle, for a pool of so many bytes, such that this object has room; `None` for one that no puddle
 /// has room for.
-pub(super) fn next_size(pool: u64, wanted: &Wanted) -> Option<u64> {
+pub(crate) fn next_size(pool: u64, wanted: &Wanted) -> Option<u64> {
     let align = wanted.align.unwrap_or(usual_align(wanted.type_align));
     if wanted.size >= OBJECT_SIZE_END || align > UNIT || !align.is_power_of_two() {
         return None;

@@ -4,12 +4,12 @@
 //! keeps nothing of its contents. A load makes an export of the lines (`load`,
 //! `made`, `heap`, `pointing`), which is imported as any other.
 
-mod heap;
+pub(crate) mod heap;
 mod load;
 mod made;
-mod numbers;
+pub(crate) mod numbers;
 mod pointing;
-mod window;
+pub(crate) mod window;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -102,7 +102,7 @@ pub fn dump<E: From<Error> + From<io::Error>>(
             if extent.allocated() > 0 {
                 types.learn(reader, meanings.of(extent.type_id()))?;
             }
-            numbers.add(view.header(), &extent);
+            numbers.add(view.header(), &extent, 0);
         }
     }
     let space = &reader.contents().store;
@@ -272,10 +272,15 @@ impl Dump<'_> {
 
 /// How an object is aligned that has an extent of its own, if its size does not tell.
 fn own_align(extent: &Extent, known: Option<&Known>) -> Option<u64> {
+    let align = known.map_or(1, |known| known.descriptor.layout().align);
+    align_of(extent, align)
+}
+
+/// The same, of one whose type is aligned so.
+pub(crate) fn align_of(extent: &Extent, type_align: u64) -> Option<u64> {
     let ExtentKind::Object { size, data_offset } = extent.header().kind else {
         return None;
     };
-    let align = known.map_or(1, |known| known.descriptor.layout().align);
-    let is_usual = !is_in_slab(size) && data_offset == usual_align(align);
+    let is_usual = !is_in_slab(size) && data_offset == usual_align(type_align);
     (!is_usual).then_some(data_offset)
 }

@@ -6,7 +6,7 @@ use durum_format::puddle::PuddleHeader;
 
 /// Numbers of objects, by the extents that they lie in.
 #[derive(Default)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     /// By address, in each puddle.
     extents: Vec<Numbered>,
     /// Where the puddles lie, and their extents among all.
@@ -27,18 +27,32 @@ struct Numbered {
     before: u64,
     /// Which of the bitmaps, or none where there is one object.
     bitmap: u32,
+    /// What the caller says of them.
+    tag: u32,
 }
 
 const ALONE: u32 = u32::MAX;
 
+/// An object, or a part of it, that an address leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its number, from 0.
+    pub(crate) index: u64,
+    /// How far into it.
+    pub(crate) offset: u64,
+    /// What was said of it.
+    pub(crate) tag: u32,
+}
+
 impl Numbers {
     /// Extents of this puddle come next.
-    pub(super) fn begin(&mut self, puddle: &PuddleHeader) {
+    pub(crate) fn begin(&mut self, puddle: &PuddleHeader) {
         let first = self.extents.len();
         self.puddles.push((puddle.address, puddle.end(), first));
     }
 
-    pub(super) fn add(&mut self, puddle: &PuddleHeader, extent: &Extent) {
+    /// Adds its objects, of which the caller says `tag`.
+    pub(crate) fn add(&mut self, puddle: &PuddleHeader, extent: &Extent, tag: u32) {
         let start = puddle.address + extent.offset();
         let numbered = match (extent.slab(), extent.header().kind) {
             (Some(slab), _) => {
@@ -56,6 +70,7 @@ impl Numbers {
                     size: slab.element_size(),
                     before: self.objects,
                     bitmap,
+                    tag,
                 }
             }
             (None, ExtentKind::Object { size, data_offset }) => Numbered {
@@ -63,6 +78,7 @@ impl Numbers {
                 size,
                 before: self.objects,
                 bitmap: ALONE,
+                tag,
             },
             (None, ExtentKind::Slab { .. }) => return,
         };
@@ -70,16 +86,23 @@ impl Numbers {
         self.objects += extent.allocated();
     }
 
-    pub(super) fn objects(&self) -> u64 {
+    pub(crate) fn objects(&self) -> u64 {
         self.objects
     }
 
     /// What a pointer leads to.
     pub(super) fn find(&self, address: u64) -> To {
-        self.try_find(address).unwrap_or(To::Nowhere)
+        match self.object(address) {
+            Some(Found { index, offset, .. }) => To::Object {
+                number: index + 1,
+                offset,
+            },
+            None => To::Nowhere,
+        }
     }
 
-    fn try_find(&self, address: u64) -> Option<To> {
+    /// The object that an address leads to, or into.
+    pub(crate) fn object(&self, address: u64) -> Option<Found> {
         let mut puddles = self.puddles.iter().enumerate();
         let (at, (_, _, first)) =
             puddles.find(|(_, (start, end, _))| (*start..*end).contains(&address))?;
@@ -92,9 +115,10 @@ impl Numbers {
         let extent = extents.get(behind.checked_sub(1)?)?;
         let inside = address - extent.start;
         if extent.bitmap == ALONE {
-            return (inside < extent.size).then_some(To::Object {
-                number: extent.before + 1,
+            return (inside < extent.size).then_some(Found {
+                index: extent.before,
                 offset: inside,
+                tag: extent.tag,
             });
         }
         let (element, offset) = (inside / extent.size, inside % extent.size);
@@ -107,9 +131,10 @@ impl Numbers {
         let earlier = bitmap.iter().take((element / 64) as usize);
         let earlier: u32 = earlier.map(|word| word.count_ones()).sum();
         let rank = earlier + (word & (bit - 1)).count_ones();
-        Some(To::Object {
-            number: extent.before + u64::from(rank) + 1,
+        Some(Found {
+            index: extent.before + u64::from(rank),
             offset,
+            tag: extent.tag,
         })
     }
 }

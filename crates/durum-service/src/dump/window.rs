@@ -9,14 +9,14 @@ use crate::inspect::PuddleView;
 const PART: u64 = 1 << 20;
 
 /// A part of a puddle that was read.
-pub(super) struct Window<'v> {
+pub(crate) struct Window<'v> {
     view: &'v PuddleView,
     start: u64,
     bytes: Vec<u8>,
 }
 
 impl<'v> Window<'v> {
-    pub(super) fn of(view: &'v PuddleView) -> Self {
+    pub(crate) fn of(view: &'v PuddleView) -> Self {
         Self {
             view,
             start: 0,
@@ -25,7 +25,7 @@ impl<'v> Window<'v> {
     }
 
     /// `length` bytes from `offset` on, in the puddle.
-    pub(super) fn bytes(&mut self, offset: u64, length: u64) -> Result<&[u8]> {
+    pub(crate) fn bytes(&mut self, offset: u64, length: u64) -> Result<&[u8]> {
         let has = |window: &Self| {
             let from = offset.checked_sub(window.start)?;
             let end = from.checked_add(length)?;

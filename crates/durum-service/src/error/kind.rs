@@ -56,6 +56,7 @@ impl Error {
             | Error::PointersLeave { .. }
             | Error::ImportRefused { .. }
             | Error::LoadRefused { .. }
+            | Error::MigrationRefused { .. }
             | Error::AddressesExhausted { .. }
             | Error::NothingKept { .. }
             | Error::PoolNotQuarantined { .. }

@@ -231,6 +231,7 @@ impl Service for Embedded {
                 changes,
                 puddles,
                 freed,
+                adds: false,
             };
             Ok((open.refused.contains(pool), removal))
         });
@@ -272,6 +273,7 @@ impl Service for Embedded {
                 changes,
                 puddles: vec![(uuid, record)],
                 freed: Vec::new(),
+                adds: false,
             };
             Ok(((), removal))
         })

@@ -313,6 +313,7 @@ impl Embedded {
                 changes,
                 puddles: puddles.into_iter().filter_map(record).collect(),
                 freed: Vec::new(),
+                adds: false,
             };
             Ok(((), removal))
         })?;

@@ -19,6 +19,7 @@ mod imported;
 mod importing;
 mod interrupted;
 mod looking;
+mod migrating;
 mod moving;
 pub(crate) mod open;
 mod permit;

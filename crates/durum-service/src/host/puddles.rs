@@ -39,6 +39,8 @@ pub(super) struct Removal {
     pub(super) puddles: Vec<Registered>,
     /// Puddles of which the addresses are free besides.
     pub(super) freed: Vec<Registered>,
+    /// Others take their place: room is needed for what the registry is to say.
+    pub(super) adds: bool,
 }
 
 impl Host {
@@ -142,8 +144,13 @@ impl Host {
                 changes,
                 puddles,
                 freed,
+                adds,
             } = removal;
-            Ok(((answer, puddles, freed), Commit::removal(changes)))
+            let commit = match adds {
+                true => Commit::addition(changes),
+                false => Commit::removal(changes),
+            };
+            Ok(((answer, puddles, freed), commit))
         })?;
         // ORDER: the registry, then files. A file that goes before its registration leaves, after a crash, a puddle
         // without a file.

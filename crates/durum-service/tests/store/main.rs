@@ -15,6 +15,7 @@ mod half_done;
 mod hostile;
 mod lock;
 mod looking;
+mod migrating;
 mod moving;
 mod quarantine;
 mod reading;

@@ -1,0 +1,695 @@
+//! From two types to what has to be done with each object.
+
+use std::sync::Arc;
+
+use super::{MadeBy, Refusal, Rule, Rules, Source};
+use crate::dump::Plan;
+use crate::dump::line::read_value;
+use crate::types::{
+    Case, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Strength, Struct,
+    Type, Variants, compile, write_line,
+};
+
+/// What has to be done with the objects of a type.
+#[derive(Clone, Debug)]
+pub struct Conversion {
+    pub(super) old: Descriptor,
+    pub(super) new: Descriptor,
+    pub(super) parts: Vec<Part>,
+    pub(super) tail: Option<Tail>,
+    pub(super) rules: Arc<Rules>,
+    /// What stands in the way of any object of the type.
+    pub refusals: Vec<Refusal>,
+    /// Lines of both that pointers lead to.
+    pub(super) targets: Vec<Target>,
+    /// The types that it leads to are parts of a map, which has keys.
+    pub(super) is_map: bool,
+}
+
+/// What a pointer leads to, before and now.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) old: usize,
+    pub(super) new: usize,
+    pub(super) path: String,
+}
+
+/// Where elements begin whose number the object's size says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tail {
+    pub(super) from: u64,
+    pub(super) stride: u64,
+    pub(super) to: u64,
+    pub(super) to_stride: u64,
+}
+
+/// A step. Places count from the beginning of the object, or of the element.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    Copy {
+        from: u64,
+        to: u64,
+        size: u64,
+    },
+    /// A number that gets more bits.
+    Number {
+        from: (u64, u64),
+        to: (u64, u64),
+        is_signed: bool,
+    },
+    Float {
+        from: u64,
+        to: u64,
+    },
+    Bytes {
+        to: u64,
+        bytes: Vec<u8>,
+    },
+    Array {
+        from: u64,
+        stride: u64,
+        to: u64,
+        to_stride: u64,
+        count: Repeats,
+        parts: Vec<Part>,
+    },
+    Variants {
+        from: u64,
+        size: u64,
+        tag: (u64, u64),
+        new_tag: (u64, u64),
+        cases: Vec<(u64, Became)>,
+        /// Nobody finds the pointers of a case that there is not.
+        has_pointers: bool,
+    },
+    Made {
+        by: MadeBy,
+        from: u64,
+        size: u64,
+        to: u64,
+        to_size: u64,
+        pointers: Vec<Step<PointerAt>>,
+        new_pointers: Vec<Step<PointerAt>>,
+        /// What it is made of, where not all bytes are a value of that.
+        checked: Option<Box<Type<usize>>>,
+        path: String,
+    },
+    /// A field that goes, and what pointers it has.
+    Gone {
+        from: u64,
+        pointers: Vec<Step<PointerAt>>,
+        path: String,
+    },
+}
+
+/// What a case has become.
+#[derive(Clone, Debug)]
+pub(super) enum Became {
+    Case(u64, Vec<Part>),
+    /// There is none, which is told where an object has it.
+    Nothing(String),
+}
+
+/// Whether types with this name have keys, which are found by their contents.
+fn has_keys(name: &str) -> bool {
+    ["PHashMap<", "PBTreeMap<", "N5durum3mapI"]
+        .iter()
+        .any(|begin| name.starts_with(begin))
+}
+
+impl Rules {
+    pub(super) fn of(&self, ty: &Type<usize>) -> Option<&Rule> {
+        self.0.get(ty.name()?)
+    }
+}
+
+/// The new field that an old one has become, if any.
+pub(super) fn became<'f>(
+    old: &str,
+    rule: Option<&Rule>,
+    new: &'f [Field<usize>],
+) -> Option<&'f Field<usize>> {
+    new.iter()
+        .find(|field| source(field, rule).is_some_and(|from| from.iter().any(|name| name == old)))
+}
+
+/// The names of old fields that a new one may come from; none where it has a value of its own.
+fn source(field: &Field<usize>, rule: Option<&Rule>) -> Option<Vec<String>> {
+    match rule.and_then(|rule| rule.fields.get(&field.name)) {
+        Some(Source::Field(name)) => Some(vec![name.clone()]),
+        Some(Source::Bytes(_) | Source::Value(_)) => None,
+        None => {
+            let mut names = vec![field.name.clone()];
+            names.extend(field.was.iter().cloned());
+            Some(names)
+        }
+    }
+}
+
+pub(super) fn case_became<'c>(
+    old: &Case<usize>,
+    new: &'c Variants<usize>,
+) -> Option<&'c Case<usize>> {
+    let mut cases = new.cases.iter();
+    cases.find(|case| case.name == old.name || case.was.contains(&old.name))
+}
+
+/// How objects of `old` become such of `new`.
+pub(super) fn conversion(
+    old: Descriptor,
+    new: Descriptor,
+    rules: &Arc<Rules>,
+    renames: &Renames<'_>,
+    is_of_map: bool,
+) -> Conversion {
+    let (mut parts, mut compiler) = (
+        Vec::new(),
+        Compiler {
+            old: &old,
+            new: &new,
+            rules,
+            renames,
+            is_of_map,
+            refusals: Vec::new(),
+            targets: Vec::new(),
+            tail: None,
+            is_in_array: false,
+        },
+    );
+    let title = old.title().to_owned();
+    compiler.part(
+        (old.root(), 0, &[]),
+        (new.root(), 0, &[]),
+        &title,
+        &mut parts,
+    );
+    if old.layout().has_tail && compiler.tail.is_none() && old.root().is_open_array() {
+        let why = "its elements would be gone";
+        compiler.refuse(&title, why.to_owned());
+    }
+    let Compiler {
+        refusals,
+        targets,
+        tail,
+        ..
+    } = compiler;
+    let is_map = is_of_map || old.name().is_some_and(has_keys);
+    Conversion {
+        parts: joined(parts),
+        tail,
+        rules: rules.clone(),
+        refusals,
+        targets,
+        is_map,
+        old,
+        new,
+    }
+}
+
+/// Neighbours that stay neighbours are copied at once.
+fn joined(parts: Vec<Part>) -> Vec<Part> {
+    let mut all: Vec<Part> = Vec::new();
+    for part in parts {
+        if let (
+            Some(Part::Copy { from, to, size }),
+            Part::Copy {
+                from: next,
+                to: next_to,
+                size: more,
+            },
+        ) = (all.last_mut(), &part)
+            && *from + *size == *next
+            && *to + *size == *next_to
+        {
+            *size += more;
+            continue;
+        }
+        all.push(part);
+    }
+    all
+}
+
+struct Compiler<'c> {
+    old: &'c Descriptor,
+    new: &'c Descriptor,
+    rules: &'c Rules,
+    renames: &'c Renames<'c>,
+    is_of_map: bool,
+    refusals: Vec<Refusal>,
+    targets: Vec<Target>,
+    tail: Option<Tail>,
+    is_in_array: bool,
+}
+
+/// A type, where it begins, and the fields that it lies among.
+type At<'t> = (&'t Type<usize>, u64, &'t [Field<usize>]);
+
+impl<'c> Compiler<'c> {
+    fn refuse(&mut self, path: &str, why: String) {
+        self.refusals.push(Refusal::new(path, why));
+    }
+
+    fn differ(&mut self, (old, ..): At<'_>, (new, ..): At<'_>, path: &str) {
+        let (old, new) = (self.old.short(old), self.new.short(new));
+        self.refuse(
+            path,
+            format!("{old}, now {new}: only the program can say how the one becomes the other"),
+        );
+    }
+
+    fn part(&mut self, old: At<'c>, new: At<'c>, path: &str, parts: &mut Vec<Part>) {
+        let ((from, to), size) = ((old.1, new.1), old.0.layout().map_or(0, |it| it.size));
+        match (old.0, new.0) {
+            (Type::Primitive(was), Type::Primitive(is)) => match widened(*was, *is) {
+                _ if was == is => parts.push(Part::Copy { from, to, size }),
+                Some(is_signed) => parts.push(Part::Number {
+                    from: (from, was.size()),
+                    to: (to, is.size()),
+                    is_signed,
+                }),
+                None if (*was, *is) == (Primitive::F32, Primitive::F64) => {
+                    parts.push(Part::Float { from, to });
+                }
+                None => self.differ(old, new, path),
+            },
+            (
+                Type::Pointer { strength, target },
+                Type::Pointer {
+                    strength: is,
+                    target: leads_to,
+                },
+            ) if strength == is && (target.is_some() || leads_to.is_none()) => {
+                if let (Some(old), Some(new)) = (*target, *leads_to) {
+                    let path = format!("{path}->");
+                    self.targets.push(Target { old, new, path });
+                }
+                parts.push(Part::Copy { from, to, size });
+            }
+            (
+                Type::Opaque { size, align },
+                Type::Opaque {
+                    size: is,
+                    align: aligned,
+                },
+            ) if (size, align) == (is, aligned) => {
+                let size = *size;
+                parts.push(Part::Copy { from, to, size });
+            }
+            (Type::Volatile { .. } | Type::Reserved { .. }, Type::Volatile { .. })
+            | (Type::Volatile { .. } | Type::Reserved { .. }, Type::Reserved { .. }) => {}
+            (Type::Array { .. }, Type::Array { .. }) => self.array(old, new, path, parts),
+            (Type::Struct(was), Type::Struct(is)) => {
+                if let Some(rule) = self.named(old.0, (&was.name, &is.name, &is.was), path) {
+                    self.structure((was, from), (is, to), rule, path, parts);
+                } else if let Some(by) = self.rules.of(old.0).and_then(|rule| rule.made_by) {
+                    self.made(by, old, new, path, parts);
+                }
+            }
+            (Type::Variants(was), Type::Variants(is)) => {
+                if self
+                    .named(old.0, (&was.name, &is.name, &is.was), path)
+                    .is_some()
+                {
+                    self.variants((was, from), (is, to), path, parts);
+                } else if let Some(by) = self.rules.of(old.0).and_then(|rule| rule.made_by) {
+                    self.made(by, old, new, path, parts);
+                }
+            }
+            _ => match self.rules.of(old.0).and_then(|rule| rule.made_by) {
+                Some(by) => self.made(by, old, new, path, parts),
+                None => self.differ(old, new, path),
+            },
+        }
+    }
+
+    /// What is said of a type, if its fields are gone through: neither if a function makes it, nor if the new one is
+    /// another one's successor.
+    fn named(
+        &mut self,
+        old: &Type<usize>,
+        (was, is, formers): (&str, &str, &[String]),
+        path: &str,
+    ) -> Option<Option<&'c Rule>> {
+        let rule = self.rules.of(old);
+        if rule.is_some_and(|rule| rule.made_by.is_some()) {
+            return None;
+        }
+        let is_said = rule.is_some_and(|rule| rule.now.as_deref() == Some(is));
+        if !is_said && !self.renames.can_be(was, is, formers) {
+            let why = format!("{was}, now {is}, of which nobody says that it was {was}");
+            self.refuse(path, why);
+        }
+        Some(rule)
+    }
+
+    fn made(&mut self, by: MadeBy, old: At<'c>, new: At<'c>, path: &str, parts: &mut Vec<Part>) {
+        let (Ok(was), Ok(is)) = (old.0.layout(), new.0.layout()) else {
+            return;
+        };
+        if was.has_tail || is.has_tail {
+            let why = "a function makes no type with a tail".to_owned();
+            return self.refuse(path, why);
+        }
+        let (Ok(pointers), Ok(new_pointers)) = (compile(old.0), compile(new.0)) else {
+            return;
+        };
+        self.pair_targets(old.0, new.0, path);
+        let checked = (self.is_in_array && !all_are_values(old.0)).then(|| Box::new(old.0.clone()));
+        parts.push(Part::Made {
+            by,
+            from: old.1,
+            size: was.size,
+            to: new.1,
+            to_size: is.size,
+            pointers,
+            new_pointers,
+            checked,
+            path: path.to_owned(),
+        });
+    }
+
+    /// What pointers of fields lead to that have the same names before and after a function.
+    fn pair_targets(&mut self, old: &'c Type<usize>, new: &'c Type<usize>, path: &str) {
+        match (old, new) {
+            (
+                Type::Pointer {
+                    target: Some(old), ..
+                },
+                Type::Pointer {
+                    target: Some(new), ..
+                },
+            ) => self.targets.push(Target {
+                old: *old,
+                new: *new,
+                path: format!("{path}->"),
+            }),
+            (Type::Struct(old), Type::Struct(new)) => {
+                let rule = self.rules.0.get(&old.name);
+                for field in &old.fields {
+                    if let Some(other) = became(&field.name, rule, &new.fields) {
+                        let path = format!("{path}.{}", field.name);
+                        self.pair_targets(&field.ty, &other.ty, &path);
+                    }
+                }
+            }
+            (Type::Variants(old), Type::Variants(new)) => {
+                for case in &old.cases {
+                    let Some(other) = case_became(case, new) else {
+                        continue;
+                    };
+                    for field in &case.fields {
+                        if let Some(other) = became(&field.name, None, &other.fields) {
+                            let path = format!("{path}({}).{}", case.name, field.name);
+                            self.pair_targets(&field.ty, &other.ty, &path);
+                        }
+                    }
+                }
+            }
+            (Type::Array { element: old, .. }, Type::Array { element: new, .. }) => {
+                self.pair_targets(old, new, &format!("{path}[]"));
+            }
+            _ => {}
+        }
+    }
+
+    fn array(&mut self, old: At<'c>, new: At<'c>, path: &str, parts: &mut Vec<Part>) {
+        let (
+            Type::Array { element, count },
+            Type::Array {
+                element: is,
+                count: has,
+            },
+        ) = (old.0, new.0)
+        else {
+            return;
+        };
+        let count = match (count, has) {
+            (Count::Fixed(was), Count::Fixed(is_now)) if was == is_now => Repeats::Fixed(*was),
+            (Count::Fixed(was), Count::Fixed(is_now))
+                if was < is_now && matches!(**element, Type::Primitive(_)) && element == is =>
+            {
+                Repeats::Fixed(*was)
+            }
+            (Count::Tail, Count::Tail) => Repeats::Tail,
+            (Count::Field(length), Count::Field(_)) => {
+                let field = old.2.iter().find(|field| field.name == *length);
+                match field.map(|field| (field.offset, &field.ty)) {
+                    // A type with such a tail begins where the object does.
+                    Some((offset, Type::Primitive(primitive))) => Repeats::Length {
+                        offset,
+                        width: primitive.size(),
+                    },
+                    _ => return self.differ(old, new, path),
+                }
+            }
+            _ => return self.differ(old, new, path),
+        };
+        let (Ok(layout), Ok(is_layout)) = (element.layout(), is.layout()) else {
+            return;
+        };
+        let (stride, to_stride) = (layout.size, is_layout.size);
+        let mut inner = Vec::new();
+        let was_in_array = std::mem::replace(&mut self.is_in_array, true);
+        self.part(
+            (element, 0, &[]),
+            (is, 0, &[]),
+            &format!("{path}[]"),
+            &mut inner,
+        );
+        self.is_in_array = was_in_array;
+        if !matches!(count, Repeats::Fixed(_)) {
+            self.tail = Some(Tail {
+                from: old.1,
+                stride,
+                to: new.1,
+                to_stride,
+            });
+        }
+        parts.push(Part::Array {
+            from: old.1,
+            stride,
+            to: new.1,
+            to_stride,
+            count,
+            parts: joined(inner),
+        });
+    }
+
+    fn structure(
+        &mut self,
+        (was, from): (&'c Struct<usize>, u64),
+        (is, to): (&'c Struct<usize>, u64),
+        rule: Option<&'c Rule>,
+        path: &str,
+        parts: &mut Vec<Part>,
+    ) {
+        self.fields((&was.fields, from), (&is.fields, to), rule, path, parts);
+        let pair = |name| was.fields.iter().find(|field| field.name == name);
+        let (Some(key), true) = (pair("key").or(pair("first")), self.is_of_map) else {
+            return;
+        };
+        let other = became(&key.name, rule, &is.fields);
+        if pair("value").or(pair("second")).is_some()
+            && other.is_some_and(|other| !self.is_same(&key.ty, &other.ty))
+        {
+            let why = "the keys of a map change: it finds them no more; the program has to build it anew";
+            self.refuse(&format!("{path}.{}", key.name), why.to_owned());
+        }
+    }
+
+    fn fields(
+        &mut self,
+        (old, from): (&'c [Field<usize>], u64),
+        (new, to): (&'c [Field<usize>], u64),
+        rule: Option<&'c Rule>,
+        path: &str,
+        parts: &mut Vec<Part>,
+    ) {
+        for field in new {
+            let path = format!("{path}.{}", field.name);
+            let at = to + field.offset;
+            let said = rule.and_then(|rule| rule.fields.get(&field.name));
+            let names = source(field, rule).unwrap_or_default();
+            let found = names.iter().find_map(|name| {
+                let is_it = |old: &&Field<usize>| {
+                    old.name == *name && !matches!(old.ty, Type::Reserved { .. })
+                };
+                old.iter().find(is_it)
+            });
+            match (said, found) {
+                (Some(Source::Bytes(bytes)), _) => self.bytes((field, at), bytes, &path, parts),
+                (Some(Source::Value(json)), _) => self.value((field, at), json, &path, parts),
+                (_, Some(was)) => self.part(
+                    (&was.ty, from + was.offset, old),
+                    (&field.ty, at, new),
+                    &path,
+                    parts,
+                ),
+                (Some(Source::Field(name)), None) => {
+                    self.refuse(&path, format!("there was no field {name}"));
+                }
+                (None, None) if is_zero_at_first(field) => {}
+                (None, None) => {
+                    self.refuse(&path, "it is new, and has no default".to_owned());
+                }
+            }
+        }
+        for field in old {
+            if became(&field.name, rule, new).is_some()
+                || rule.is_some_and(|rule| rule.forget.contains(&field.name))
+            {
+                continue;
+            }
+            let pointers: Vec<Step<PointerAt>> = compile(&field.ty).unwrap_or_default();
+            if !pointers.is_empty() {
+                parts.push(Part::Gone {
+                    from: from + field.offset,
+                    pointers,
+                    path: format!("{path}.{}", field.name),
+                });
+            }
+        }
+        for name in rule.iter().flat_map(|rule| &rule.forget) {
+            if !old.iter().any(|field| field.name == *name) {
+                let why = "there was no such field to be forgotten".to_owned();
+                self.refuse(&format!("{path}.{name}"), why);
+            }
+        }
+    }
+
+    fn bytes(
+        &mut self,
+        (field, to): (&Field<usize>, u64),
+        bytes: &[u8],
+        path: &str,
+        parts: &mut Vec<Part>,
+    ) {
+        let layout = field.ty.layout();
+        if layout.is_ok_and(|layout| layout.size == bytes.len() as u64 && !layout.has_tail) {
+            let bytes = bytes.to_vec();
+            return parts.push(Part::Bytes { to, bytes });
+        }
+        self.refuse(path, format!("its default has {} bytes", bytes.len()));
+    }
+
+    fn value(
+        &mut self,
+        (field, to): (&Field<usize>, u64),
+        json: &str,
+        path: &str,
+        parts: &mut Vec<Part>,
+    ) {
+        match default_of(&field.ty, json) {
+            Ok(bytes) => self.bytes((field, to), &bytes, path, parts),
+            Err(why) => self.refuse(path, format!("its default: {why}")),
+        }
+    }
+
+    fn variants(
+        &mut self,
+        (was, from): (&'c Variants<usize>, u64),
+        (is, to): (&'c Variants<usize>, u64),
+        path: &str,
+        parts: &mut Vec<Part>,
+    ) {
+        let mut cases = Vec::new();
+        let mut has_pointers = false;
+        for case in &was.cases {
+            let path = format!("{path}({})", case.name);
+            has_pointers |= case.fields.iter().any(|field| holds_pointers(&field.ty));
+            let became = match case_became(case, is) {
+                None => Became::Nothing(path),
+                Some(other) => {
+                    let mut inner = Vec::new();
+                    self.fields(
+                        (&case.fields, from),
+                        (&other.fields, to),
+                        None,
+                        &path,
+                        &mut inner,
+                    );
+                    Became::Case(other.discriminant, joined(inner))
+                }
+            };
+            cases.push((case.discriminant, became));
+        }
+        parts.push(Part::Variants {
+            from,
+            size: was.size,
+            tag: (from + was.tag_offset, was.tag_width),
+            new_tag: (to + is.tag_offset, is.tag_width),
+            cases,
+            has_pointers,
+        });
+    }
+
+    /// Whether values of the one are values of the other, and pointers lead to the same types.
+    fn is_same(&self, old: &Type<usize>, new: &Type<usize>) -> bool {
+        let id = |of: &Descriptor, line: usize| of.target(line).map(|target| target.id());
+        let with_ids = |of: &Descriptor, ty: &Type<usize>| {
+            ty.map_targets(&mut |line: &usize| id(of, *line)).ok()
+        };
+        with_ids(self.old, old) == with_ids(self.new, new)
+    }
+}
+
+/// Whether a number gets more bits, and whether it is signed.
+fn widened(was: Primitive, is: Primitive) -> Option<bool> {
+    let signed = |of: Primitive| match of {
+        Primitive::U8 | Primitive::U16 | Primitive::U32 | Primitive::U64 => Some(false),
+        Primitive::I8 | Primitive::I16 | Primitive::I32 | Primitive::I64 => Some(true),
+        _ => None,
+    };
+    let (old, new) = (signed(was)?, signed(is)?);
+    // A signed number has no place among those that have no sign.
+    (was.size() < is.size() && (!old || new)).then_some(old)
+}
+
+fn is_zero_at_first(field: &Field<usize>) -> bool {
+    let is_nothing = matches!(field.ty, Type::Volatile { .. } | Type::Reserved { .. });
+    is_nothing || field.is_in_reserved
+}
+
+fn holds_pointers(ty: &Type<usize>) -> bool {
+    compile::<PointerAt>(ty).is_ok_and(|found| !found.is_empty())
+}
+
+/// Whether any bytes are a value of a type, as far as its description tells.
+fn all_are_values(ty: &Type<usize>) -> bool {
+    match ty {
+        Type::Primitive(it) => !matches!(it, Primitive::Bool | Primitive::Char),
+        Type::Struct(it) => it.fields.iter().all(|field| all_are_values(&field.ty)),
+        Type::Array { element, .. } => all_are_values(element),
+        Type::Variants(_) => false,
+        _ => true,
+    }
+}
+
+/// The bytes of a value of a type without pointers.
+fn default_of(ty: &Type<usize>, json: &str) -> Result<Vec<u8>, String> {
+    if holds_pointers(ty) {
+        return match json.trim() {
+            "null" if matches!(ty, Type::Pointer { .. }) => Ok(vec![0; 8]),
+            _ => Err("what has pointers has no default but null".to_owned()),
+        };
+    }
+    let mut text = String::new();
+    write_line(ty, &mut text);
+    text.push('\n');
+    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let descriptor = Descriptor::parse(&text).map_err(|error| told(&error))?;
+    let plan = Plan::of(&descriptor).map_err(|error| told(&error))?;
+    let size = usize::try_from(descriptor.layout().size).unwrap_or(0);
+    let mut bytes = vec![0; size];
+    // As in a line of a dump.
+    let line = format!("{json}}}");
+    let mut pointer = |_| Err("there are no pointers".to_owned());
+    read_value(line.as_bytes(), 0, &plan, &mut bytes, &mut pointer)
+        .map_err(|refused| told(&refused))?;
+    Ok(bytes)
+}
+
+/// Whether a strong pointer is among the steps of a type.
+pub(super) fn is_strong(pointer: &PointerAt) -> bool {
+    pointer.strength == Strength::Strong
+}

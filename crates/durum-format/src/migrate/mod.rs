@@ -1,0 +1,99 @@
+//! What becomes of objects whose types change: `docs/how-to/change-types.md`, "With rewriting".
+//!
+//! [`Rules`] is what a program says. [`Pairs`] finds for each old type the new one, along the ways from the root or by
+//! the rules alone ([`retype`]), and a [`Conversion`] for each: [`compile`] finds it once, [`convert`] runs it for each
+//! object, [`follow`] tells where in the new object a part of the old one is. [`map`] reads rules from a file.
+//!
+//! Nothing here knows addresses: a pointer in a new object is the old one, until somebody who knows where objects are
+//! has it lead there.
+
+mod compile;
+mod convert;
+mod follow;
+pub mod map;
+mod pairs;
+mod retype;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+pub use compile::Conversion;
+pub use convert::{Program, Wrong};
+pub use follow::Gone;
+pub use pairs::Pairs;
+
+/// What becomes of the types that change, by their old names. Types of which nothing is said stay what they are, but for
+/// what is in them.
+#[derive(Clone, Debug, Default)]
+pub struct Rules(pub BTreeMap<String, Rule>);
+
+/// What becomes of a type.
+#[derive(Clone, Debug, Default)]
+pub struct Rule {
+    /// The name that it has now; the same when absent.
+    pub now: Option<String>,
+    /// Where fields come from, by their new names. Others come from the old field of their name, or of a former one.
+    pub fields: BTreeMap<String, Source>,
+    /// Old fields that go though they hold pointers.
+    pub forget: BTreeSet<String>,
+    /// A function of the program makes it.
+    pub made_by: Option<MadeBy>,
+    /// The fields that it has now, where nobody else says so.
+    pub layout: Option<NewLayout>,
+}
+
+/// A function of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct MadeBy {
+    /// Which of its functions.
+    pub function: usize,
+    /// Bytes that are all zero are a value. Where they are none, nothing is stored in a place of an array that is zero.
+    pub zero_is_value: bool,
+}
+
+/// Where a field comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// The old field of this name.
+    Field(String),
+    /// It has these bytes in each object.
+    Bytes(Vec<u8>),
+    /// It has this value in each object: JSON, as in a dump.
+    Value(String),
+}
+
+/// The fields of a type in their order, from which places follow as in C.
+#[derive(Clone, Debug, Default)]
+pub struct NewLayout {
+    /// Names, and types where these are others: `None` is that of the field where it comes from.
+    pub fields: Vec<(String, Option<String>)>,
+    /// Bytes, where it has more than its fields need.
+    pub size: Option<u64>,
+    /// Its alignment, where it is more than that of its fields.
+    pub align: Option<u64>,
+}
+
+/// Something that stands in the way of a migration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Refusal {
+    /// Where: a type, and the way from it.
+    pub path: String,
+    /// What is in the way.
+    pub why: String,
+}
+
+impl Refusal {
+    /// One.
+    pub fn new(path: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            why: why.into(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.why)
+    }
+}

@@ -1,0 +1,308 @@
+//! A pool gets new puddles in the place of those that it has, under other types, whole or not at all.
+//!
+//! ```text
+//! look     every object, in the old puddles | what stands in the way, where each goes, room
+//! list     addresses | the registry lists the new files as such that go at the next open
+//! make     each new puddle, synced | the directory
+//! swap     one commit of the registry: the pool has the new puddles, and the old ones are removed | their files go
+//! ```
+//!
+//! Nothing that is written before the swap is anybody's, and the old puddles are only read: a crash leaves the old pool,
+//! or the new one.
+
+use std::collections::BTreeMap;
+
+use durum_format::Uuid;
+use durum_format::puddle::PuddleHeader;
+use durum_format::types::Meanings;
+use durum_persist::Site;
+
+use super::commit::Commit;
+use super::holders::Wish;
+use super::puddles::{Registered, Removal, grant};
+use super::{Embedded, Host};
+use crate::descriptors;
+use crate::error::{Error, Result};
+use crate::files::{self, PUDDLE_DIRECTORY};
+use crate::inspect::ReadOnlyStore;
+use crate::migrate::{Checked, Making, MigrateOptions, MigrateReport, Migration, Old, Table, check};
+use crate::model::EngineKind;
+use crate::names;
+use crate::registry::contents::{Change, PoolRecord};
+
+const NAMES: Site = Site("names of migrated puddles");
+
+impl Embedded {
+    /// Makes a pool anew under other types: every object becomes what the migration says, at another address, and
+    /// pointers lead to where things are then. It is durable on return, whole or not at all. Nobody has the pool open
+    /// meanwhile, and nobody opens another one of the store.
+    ///
+    /// It needs room for the new puddles and 16 bytes for each object, which are free again at the end, as those of the
+    /// old puddles are. Memory does not grow with what the pool holds, but for some bytes for each extent, and the largest
+    /// object and puddle.
+    ///
+    /// # Errors
+    /// `MigrationRefused` with everything that stands in the way; `PoolMissing`, `PoolOpen`, `PoolBusy`,
+    /// `PoolQuarantined`, `PoolRefused`, `PoolInterrupted`; `Damaged` for objects that contradict their type;
+    /// `AddressesExhausted`, `StorageFull`, `Io`. The pool is what it was.
+    pub fn migrate_pool(
+        &self,
+        name: &str,
+        migration: &mut Migration<'_>,
+        options: &MigrateOptions,
+    ) -> Result<MigrateReport> {
+        let host = &self.host;
+        let held = self.hold_all(name)?;
+        self.refresh_all()?;
+        self.make_twins_whole()?;
+        let reader = host.request(|open| Ok((open.contents.for_readers(), Commit::nothing())))?;
+        let reader = ReadOnlyStore::over(host.path.clone(), host.identity.clone(), reader, true)?;
+        let old = Old::of(&reader, name, migration)?;
+        ensure_room(&host.path, old.objects() * Table::EACH)?;
+        let mut table = Table::new(&host.path, old.objects())?;
+        let Checked { report, sizes } = check(&old, migration, options, Some(&mut table))?;
+        report.ensure_possible(&host.path)?;
+        ensure_room(&host.path, report.bytes)?;
+        let mut coming = self.list(&old, &sizes)?;
+        let headers: Vec<PuddleHeader> = coming.headers().collect();
+        let making = Making {
+            headers: &headers,
+            store: &host.path,
+        };
+        making.make(&old, migration, options, &mut table, |uuid| {
+            coming.made.push(uuid);
+        })?;
+        // ORDER: the names are durable before the registry names the puddles; else a crash leaves registered puddles
+        // without files.
+        files::sync_dir(&host.path.join(PUDDLE_DIRECTORY), NAMES)?;
+        self.swap(&old, &mut coming)?;
+        drop(held);
+        Ok(report)
+    }
+
+    /// Has nobody open a pool of the store from here on, and refuses to where somebody has one open who may write it.
+    fn hold_all(&self, name: &str) -> Result<Holding<'_>> {
+        let held = self.host.undisturbed(|open| {
+            let pool = self.host.pool_named(&open.contents, name)?;
+            self.ensure_owns(open, pool, "migrated")?;
+            let pools: Vec<Uuid> = open.contents.pools.keys().copied().collect();
+            for other in &pools {
+                if *other == pool {
+                    self.ensure_usable(open, pool, Wish::Renew)?;
+                } else {
+                    // One in quarantine is told with all else that stands in the way.
+                    open.ensure_free(self.id, *other, Wish::Hold)?;
+                }
+            }
+            open.renewed.extend(pools.iter().copied());
+            Ok(pools)
+        });
+        let pools = self.told(held)?;
+        let host = &self.host;
+        Ok(Holding { host, pools })
+    }
+
+    fn make_twins_whole(&self) -> Result<()> {
+        let (away, twins) = self.host.leave(|open| {
+            let pools = open.contents.pools.iter();
+            let twins = pools.filter(|(_, record)| record.engine == EngineKind::Twin);
+            let root = |record: &PoolRecord| {
+                let root = open.contents.puddles.get(&record.root_puddle);
+                root.map(|root| (record.root_puddle, *root))
+            };
+            let twins = twins.filter_map(|(uuid, record)| {
+                Some((*uuid, record.name.clone(), root(record)?))
+            });
+            Ok(twins.collect::<Vec<_>>())
+        })?;
+        for (pool, name, registered) in twins {
+            let file = self.open_file(&name, &registered, true)?;
+            let root = grant(registered.0, &registered.1, file);
+            self.make_whole(&away, pool, &root, &name)?;
+        }
+        Ok(())
+    }
+
+    /// Takes addresses for new puddles, and has the registry list their files as such that go at the next open.
+    fn list(&self, old: &Old<'_>, sizes: &[u64]) -> Result<Coming<'_>> {
+        let mut uuids = Vec::new();
+        for _ in sizes {
+            uuids.push(names::random_uuid()?);
+        }
+        let host = &self.host;
+        let kind = old.record.engine.puddle_kind();
+        let (away, coming) = host.leave(|open| {
+            let rights = self.rights_of(open, old.pool);
+            let bytes = sizes.iter().sum();
+            self.ensure_room_for(open, Some(&rights), sizes.len() as u64, bytes)?;
+            let cursor = open.space.cursor();
+            let elsewhere = open.in_use_of(self.id).elsewhere.clone();
+            let mut space = open.space.clone();
+            let mut puddles = Vec::new();
+            for (size, uuid) in sizes.iter().zip(&uuids) {
+                let placed = space.place(*size, &elsewhere);
+                let address = placed.ok_or_else(|| Error::AddressesExhausted {
+                    store: host.path.clone(),
+                    size: *size,
+                    space: host.identity.size,
+                })?;
+                let header = PuddleHeader {
+                    kind,
+                    uuid: *uuid,
+                    owner: old.pool,
+                    address,
+                    size: *size,
+                    is_root: puddles.is_empty(),
+                };
+                puddles.push((*uuid, files::record_of(&header)));
+            }
+            open.space = space;
+            open.coming.extend(puddles.iter().copied());
+            Ok(Coming {
+                host,
+                puddles,
+                cursor,
+                made: Vec::new(),
+                is_finished: false,
+            })
+        })?;
+        // ORDER: the registry lists the new files before there are any; else a crash leaves used files that the
+        // registry does not name, and nobody may remove these.
+        away.request(|_| {
+            let listing = coming.puddles.iter();
+            let listing = listing.map(|(uuid, _)| Change::Coming(*uuid)).collect();
+            Ok(((), Commit::addition(listing)))
+        })?;
+        Ok(coming)
+    }
+
+    /// The pool has the new puddles, and no others.
+    fn swap(&self, old: &Old<'_>, coming: &mut Coming<'_>) -> Result<()> {
+        let mut types = BTreeMap::new();
+        for (_, conversion) in old.pairs_of_objects() {
+            let new = conversion.new_type();
+            types.extend(descriptors::check_type(new.id(), new.text())?);
+        }
+        let Some((root_puddle, _)) = coming.puddles.first().copied() else {
+            return Ok(());
+        };
+        let puddles = coming.puddles.clone();
+        let swapped = self.host.remove_puddles(|open| {
+            let mut changes = Vec::new();
+            for (id, text) in &types {
+                match open.contents.types.get(id) {
+                    None => changes.push(Change::PutType(*id, text.clone())),
+                    Some(known) if known == text => {}
+                    Some(known) => {
+                        return Err(Error::TypeRefused {
+                            id: *id,
+                            reason: self.same_id(known, text),
+                        });
+                    }
+                }
+            }
+            let Some(record) = open.contents.pools.get(&old.pool) else {
+                return Err(Error::no_pool(&self.host.path, &old.record.name));
+            };
+            let removed: Vec<Registered> = open.contents.puddles_of(old.pool);
+            // No object has an id any more that means another one.
+            let record = PoolRecord {
+                root_puddle,
+                meanings: Meanings::NONE,
+                ..record.clone()
+            };
+            let put = puddles.iter();
+            changes.extend(put.map(|(uuid, record)| Change::PutPuddle(*uuid, *record)));
+            changes.push(Change::PutPool(old.pool, record));
+            let gone = removed.iter();
+            changes.extend(gone.map(|(uuid, _)| Change::RemovePuddle(*uuid)));
+            changes.push(Change::Cursor(open.space.cursor()));
+            let removal = Removal {
+                changes,
+                puddles: removed,
+                freed: Vec::new(),
+                adds: true,
+            };
+            Ok(((), removal))
+        });
+        // The files of the old puddles may not be removed though the registry says that they are.
+        let is_made = match self.host.state().open.as_ref() {
+            Some(open) => open.contents.puddles.contains_key(&root_puddle),
+            None => swapped.is_ok(),
+        };
+        coming.is_finished = is_made;
+        swapped
+    }
+}
+
+/// Refuses what there is no room for.
+fn ensure_room(store: &std::path::Path, bytes: u64) -> Result<()> {
+    let found = rustix::fs::statvfs(store)
+        .map_err(|errno| Error::io("asking for room", store, errno.into()))?;
+    match bytes > found.f_bavail.saturating_mul(found.f_frsize) {
+        true => Err(Error::StorageFull {
+            path: store.to_owned(),
+            bytes,
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Nobody opens these pools, until this is dropped.
+struct Holding<'e> {
+    host: &'e Host,
+    pools: Vec<Uuid>,
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        if let Some(open) = &mut self.host.state().open {
+            self.pools.iter().for_each(|pool| _ = open.renewed.remove(pool));
+        }
+    }
+}
+
+/// Puddles that are on their way. Dropped before they are the pool's, nothing of them is left.
+struct Coming<'e> {
+    host: &'e Host,
+    puddles: Vec<Registered>,
+    /// Where the search for addresses began.
+    cursor: u64,
+    /// Those whose files are there.
+    made: Vec<Uuid>,
+    is_finished: bool,
+}
+
+impl Coming<'_> {
+    fn headers(&self) -> impl Iterator<Item = PuddleHeader> {
+        let puddles = self.puddles.iter();
+        puddles.map(|(uuid, record)| files::header_of(*uuid, record))
+    }
+}
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        if !self.is_finished && self.host.state().poisoned.is_some() {
+            return;
+        }
+        let mut gone = Vec::new();
+        if !self.is_finished {
+            for uuid in &self.made {
+                // The next opener removes what cannot be removed now.
+                if files::remove(&self.host.path, *uuid).is_ok() {
+                    gone.push(*uuid);
+                }
+            }
+        }
+        let Some(open) = &mut self.host.state().open else {
+            return;
+        };
+        for (uuid, record) in &self.puddles {
+            open.coming.remove(uuid);
+            if !self.is_finished {
+                open.space.take_back(record.address, record.size, self.cursor);
+            }
+        }
+        open.unlinked.extend(gone);
+    }
+}

@@ -1,0 +1,527 @@
+//! Goes over all objects before anything is written: what stands in the way, where each object goes, and how many
+//! pointers lead to it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use durum_format::UNIT;
+use durum_format::extent::{self, element_size};
+use durum_format::migrate::{Conversion, Gone, Program, Refusal, Wrong};
+use durum_format::types::{Descriptor, PointerAt, Strength};
+
+use super::old::{Old, OldType};
+use super::program::Asking;
+use super::table::{Place, Table};
+use super::{MigrateOptions, MigrateReport, MigratedType, Migration, OldPuddle, Refusals};
+use crate::dump::align_of;
+use crate::dump::heap::{Image, Wanted, next_size};
+use crate::dump::window::Window;
+use crate::error::{Error, Result};
+use crate::inspect::PuddleView;
+use crate::model::{Progress, Stage};
+use crate::roles::{Role, Tally};
+
+/// Objects between two words of progress.
+const TELL_EACH: u64 = 1 << 16;
+/// How types are aligned at most that may lie among others of their size.
+const SLAB_ALIGN_MAX: u64 = 64;
+
+const CURE: &str = "`durum check` looks at everything";
+
+/// What was found.
+pub(crate) struct Checked {
+    pub(crate) report: MigrateReport,
+    /// Bytes of the new puddles, the root puddle's first.
+    pub(crate) sizes: Vec<u64>,
+}
+
+/// An object as it is.
+pub(super) struct Visit<'v> {
+    pub(super) view: &'v PuddleView,
+    /// Its number, from 0.
+    pub(super) index: u64,
+    pub(super) ty: &'v OldType,
+    pub(super) conversion: Option<&'v Conversion>,
+    pub(super) object: &'v extent::Object,
+    /// Its bytes by its type.
+    pub(super) bytes: &'v [u8],
+    pub(super) wanted: Wanted,
+    /// The bytes of the new one by its type.
+    pub(super) new_size: u64,
+}
+
+impl Visit<'_> {
+    /// Whether the value of a counted object is gone.
+    pub(super) fn is_husk(&self) -> bool {
+        self.ty.role == Role::Counted && Tally::read(self.bytes).is_some_and(|it| it.is_husk())
+    }
+
+    pub(super) fn damaged(&self, wrong: &Wrong) -> Error {
+        Error::Damaged {
+            file: self.view.path().to_owned(),
+            structure: "object",
+            offset: self.object.offset + wrong.at,
+            problem: format!("it does not fit its type: {}", wrong.what),
+            cure: CURE.into(),
+        }
+    }
+}
+
+/// Gives each object to `visit`, in the order in which they get places.
+pub(super) fn go_over(
+    old: &Old<'_>,
+    options: &MigrateOptions,
+    before: u64,
+    mut visit: impl FnMut(&Visit<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut index = 0;
+    let total = 2 * old.numbers.objects();
+    for view in &old.views {
+        let mut window = Window::of(view);
+        for extent in extent::extents(view, view.header()) {
+            let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
+            let (ty, conversion) = old.of_extent(&extent);
+            let aligned = |of: Option<&Descriptor>| of.map_or(1, |it| it.layout().align);
+            let align = align_of(&extent, aligned(ty.descriptor.as_ref()));
+            let is_root = view.header().is_root && extent.granule() == 0;
+            for object in extent.objects() {
+                let size = Old::size(ty, &object);
+                let bytes = window.bytes(object.offset, object.size)?;
+                let bytes = bytes.get(..size as usize).unwrap_or(bytes);
+                let new_size = conversion.map_or(object.size, |conversion| conversion.size(size));
+                let new_type = conversion.map(Conversion::new_type);
+                let wanted = wanted(ty, new_type, (&object, new_size), align, is_root);
+                visit(&Visit {
+                    view,
+                    index,
+                    ty,
+                    conversion,
+                    object: &object,
+                    bytes,
+                    wanted,
+                    new_size,
+                })?;
+                index += 1;
+                if index.is_multiple_of(TELL_EACH) {
+                    Progress::tell(&options.progress, Stage::Migrate, before + index, total);
+                }
+            }
+        }
+    }
+    Progress::tell(&options.progress, Stage::Migrate, before + index, total);
+    Ok(())
+}
+
+/// The place that a new object needs.
+fn wanted(
+    ty: &OldType,
+    new: Option<&Descriptor>,
+    (object, new_size): (&extent::Object, u64),
+    align: Option<u64>,
+    is_root: bool,
+) -> Wanted {
+    let type_align = new.map_or(1, |new| new.layout().align);
+    let is_same = new.is_none_or(|new| new.id() == ty.id);
+    let own = (type_align > SLAB_ALIGN_MAX).then_some(type_align);
+    let align = align.max(own).map(|align| align.max(type_align));
+    let size = match (is_same, align, is_root) {
+        (true, ..) => object.size,
+        (false, None, false) => element_size(new_size).unwrap_or(new_size),
+        _ => new_size,
+    };
+    Wanted {
+        type_id: new.map_or(ty.id, Descriptor::id),
+        size: size.max(1),
+        type_align,
+        align,
+        is_root,
+    }
+}
+
+/// New puddles, of which one is being filled. Asked twice for the same objects it gives the same places.
+#[derive(Default)]
+pub(super) struct Places {
+    pub(super) sizes: Vec<u64>,
+    bytes: u64,
+    pub(super) image: Option<Image>,
+}
+
+impl Places {
+    /// A place; `filled` gets a puddle that is full, by its number.
+    pub(super) fn place(
+        &mut self,
+        wanted: &Wanted,
+        mut filled: impl FnMut(usize, Image) -> Result<()>,
+    ) -> Result<Option<Place>> {
+        let mut offset = self.image.as_mut().and_then(|image| image.place(wanted));
+        if offset.is_none() {
+            self.end(&mut filled)?;
+            let Some(size) = next_size(self.bytes, wanted) else {
+                return Ok(None);
+            };
+            let Some(mut image) = Image::new(size, self.sizes.is_empty()) else {
+                return Ok(None);
+            };
+            offset = image.place(wanted);
+            self.sizes.push(size);
+            self.bytes += size;
+            self.image = Some(image);
+        }
+        let puddle = self.sizes.len().saturating_sub(1) as u32;
+        Ok(offset.map(|offset| Place { puddle, offset }))
+    }
+
+    /// No more objects come for now.
+    pub(super) fn end(&mut self, mut filled: impl FnMut(usize, Image) -> Result<()>) -> Result<()> {
+        match self.image.take() {
+            Some(image) => filled(self.sizes.len() - 1, image),
+            None => Ok(()),
+        }
+    }
+
+    /// A pool without objects has a root puddle.
+    pub(super) fn ensure_root(
+        &mut self,
+        mut filled: impl FnMut(usize, Image) -> Result<()>,
+    ) -> Result<()> {
+        if self.sizes.is_empty()
+            && let Some(image) = Image::new(UNIT, true)
+        {
+            self.sizes.push(UNIT);
+            filled(0, image)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where pointers lead to that are known.
+#[derive(Default)]
+pub(super) struct Leads {
+    /// By the type whose pointer it is, the type that it is to lead to, and that of the object there.
+    starts: HashMap<(u64, Option<usize>, u32), std::result::Result<u64, Gone>>,
+}
+
+/// What a pointer in a new object, which is the old one yet, leads to.
+pub(super) enum Lead {
+    /// So far into the new object of this number.
+    Object { index: u64, offset: u64, tag: u32 },
+    /// Nothing of the pool: it stays as it is.
+    Elsewhere,
+    /// What stands in the way.
+    Refused(Refusal),
+}
+
+impl Leads {
+    pub(super) fn of(
+        &mut self,
+        old: &Old<'_>,
+        new: &Descriptor,
+        pointer: &PointerAt,
+        address: u64,
+    ) -> Lead {
+        let Some(found) = old.numbers.object(address) else {
+            return match old.has(address) {
+                true => Lead::Refused(Refusal::new(
+                    new.title(),
+                    "a pointer of it leads to no object of the pool",
+                )),
+                false => Lead::Elsewhere,
+            };
+        };
+        let tag = found.tag;
+        let Some(ty) = old.types.get(tag as usize) else {
+            return Lead::Elsewhere;
+        };
+        let Some(conversion) = old.pairs.of(ty.id) else {
+            // What nobody knows stays as it is.
+            let (index, offset) = (found.index, found.offset);
+            return Lead::Object { index, offset, tag };
+        };
+        let wanted = pointer.target.map(|line| (new, line));
+        let follow = || {
+            let mut bytes = || object_at(old, address - found.offset).unwrap_or_default();
+            conversion.follow(found.offset, wanted, &mut bytes)
+        };
+        let followed = match found.offset {
+            0 => self
+                .starts
+                .entry((new.id(), pointer.target, tag))
+                .or_insert_with(follow)
+                .clone(),
+            _ => follow(),
+        };
+        match followed {
+            Ok(offset) => Lead::Object {
+                index: found.index,
+                offset,
+                tag,
+            },
+            Err(gone) => {
+                let why = format!("{} (that of a {})", gone.why, new.title());
+                Lead::Refused(Refusal::new(gone.path, why))
+            }
+        }
+    }
+}
+
+/// The bytes of the object that begins at an address.
+fn object_at(old: &Old<'_>, address: u64) -> Option<Vec<u8>> {
+    let mut views = old.views.iter();
+    let view = views.find(|view| (view.header().address..view.header().end()).contains(&address))?;
+    let located = extent::locate(view, view.header(), address).ok()??;
+    let extent::Place::Object { object, .. } = located.place else {
+        return None;
+    };
+    view.bytes(object.offset, object.size).ok()
+}
+
+/// Goes over all objects. `table` gets to know where each goes; without it nothing but the report is wanted.
+///
+/// # Errors
+/// `Damaged`, `Io`, `StorageFull`.
+pub(crate) fn check(
+    old: &Old<'_>,
+    migration: &mut Migration<'_>,
+    options: &MigrateOptions,
+    mut table: Option<&mut Table>,
+) -> Result<Checked> {
+    let mut refusals = Refusals::default();
+    of_types(old, options, &mut refusals);
+    of_others(old, options, &mut refusals)?;
+    begin(old, migration)?;
+    let mut asking = Asking::of(migration, Some(refusals));
+    let (mut places, mut leads) = (Places::default(), Leads::default());
+    let mut new = Vec::new();
+    go_over(old, options, 0, |visit| {
+        let place = places.place(&visit.wanted, |_, _| Ok(()))?;
+        match (place, &mut table) {
+            (Some(place), Some(table)) => table.put(visit.index, place),
+            (Some(_), None) => {}
+            (None, _) => asking.refuse(Refusal::new(
+                title(visit.ty),
+                format!("no puddle has room for {} bytes", visit.wanted.size),
+            )),
+        }
+        let Some(conversion) = visit.conversion else {
+            return Ok(());
+        };
+        if visit.is_husk() || !conversion.refusals.is_empty() {
+            return Ok(());
+        }
+        new.clear();
+        new.resize(visit.new_size as usize, 0);
+        asking.address = visit.view.header().address + visit.object.offset;
+        conversion
+            .convert(visit.bytes, &mut new, &mut asking)
+            .map_err(|wrong| visit.damaged(&wrong))?;
+        for (pointer, address) in pointers(conversion.new_type(), &new, visit)? {
+            match leads.of(old, conversion.new_type(), &pointer, address) {
+                Lead::Object {
+                    index,
+                    offset: 0,
+                    tag,
+                } if old.types[tag as usize].role == Role::Counted => {
+                    if let Some(table) = &mut table {
+                        table.count(index, pointer.strength == Strength::Weak);
+                    }
+                }
+                Lead::Refused(refusal) => asking.refuse(refusal),
+                Lead::Object { .. } | Lead::Elsewhere => {}
+            }
+        }
+        Ok(())
+    })?;
+    places.end(|_, _| Ok(()))?;
+    places.ensure_root(|_, _| Ok(()))?;
+    let refusals = asking.refusals.take().unwrap_or_default();
+    let mut report = told(old, &places.sizes);
+    refusals.told(&mut report);
+    Ok(Checked {
+        report,
+        sizes: places.sizes,
+    })
+}
+
+/// Has the program's functions begin.
+pub(super) fn begin(old: &Old<'_>, migration: &mut Migration<'_>) -> Result<()> {
+    let puddles = old.views.iter().map(|view| OldPuddle {
+        header: view.header(),
+        file: view.file(),
+    });
+    let puddles: Vec<OldPuddle<'_>> = puddles.collect();
+    match &mut migration.functions {
+        Some(functions) => functions.begin(&puddles),
+        None => Ok(()),
+    }
+}
+
+/// The pointers of a new object that are not null.
+pub(super) fn pointers(
+    new: &Descriptor,
+    bytes: &[u8],
+    visit: &Visit<'_>,
+) -> Result<Vec<(PointerAt, u64)>> {
+    let mut found = Vec::new();
+    if !new.has_pointers() {
+        return Ok(found);
+    }
+    let role = Role::of(new);
+    let walked = new.visit_pointers(bytes, |pointer| {
+        let at = pointer.offset as usize;
+        let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
+        let address = word.map_or(0, |word| u64::from_le_bytes(*word));
+        if address != 0 {
+            let strength = role.strength(&pointer, bytes);
+            found.push((
+                PointerAt {
+                    strength,
+                    ..pointer
+                },
+                address,
+            ));
+        }
+    });
+    walked.map_err(|error| {
+        visit.damaged(&Wrong {
+            at: 0,
+            what: format!("its new value: {error}"),
+        })
+    })?;
+    Ok(found)
+}
+
+fn title(ty: &OldType) -> &str {
+    ty.descriptor
+        .as_ref()
+        .map_or("objects of unknown type", Descriptor::title)
+}
+
+/// What stands in the way whatever the objects hold.
+fn of_types(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) {
+    let pairs = old.pairs.refusals.iter();
+    pairs.for_each(|refusal| refusals.of_types(refusal.clone()));
+    for ty in old.types.iter().filter(|ty| ty.objects > 0) {
+        match (&ty.descriptor, old.pairs.of(ty.id)) {
+            (Some(_), Some(conversion)) => conversion
+                .refusals
+                .iter()
+                .for_each(|refusal| refusals.of_types(refusal.clone())),
+            (Some(descriptor), None) => refusals.of_types(Refusal::new(
+                descriptor.title(),
+                "nobody says what becomes of it",
+            )),
+            (None, _) if options.untyped_hold_no_pointers => {}
+            (None, _) => refusals.of_types(Refusal::new(
+                title(ty),
+                format!(
+                    "there are {}, and nobody knows whether they hold pointers, which would lead nowhere; say that they hold none, if so",
+                    ty.objects
+                ),
+            )),
+        }
+    }
+}
+
+/// Pointers of other pools that lead into this one: nobody would have them follow.
+fn of_others(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) -> Result<()> {
+    let reader = old.reader;
+    let contents = reader.contents();
+    for (pool, record) in contents.pools.iter().filter(|(pool, _)| **pool != old.pool) {
+        let name = format!("pool \"{}\"", record.name);
+        if contents.quarantine_of(*pool).is_some() {
+            let why = "it is in quarantine, so nobody knows whether pointers of it lead here";
+            refusals.of_types(Refusal::new(name, why));
+            continue;
+        }
+        let meanings = reader.meanings_of(*pool);
+        let mut types: BTreeMap<u64, Option<Descriptor>> = BTreeMap::new();
+        for (uuid, _) in contents.puddles_of(*pool) {
+            let view = reader.puddle_unguarded(uuid)?;
+            let mut window = Window::of(&view);
+            for extent in extent::extents(&view, view.header()) {
+                let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
+                if extent.allocated() == 0 {
+                    continue;
+                }
+                let id = meanings.of(extent.type_id());
+                if !types.contains_key(&id) {
+                    let text = match id {
+                        extent::UNTYPED => None,
+                        id => reader.type_text(id)?,
+                    };
+                    let descriptor = text.map(|text| Descriptor::parse(&text));
+                    types.insert(id, descriptor.and_then(std::result::Result::ok));
+                }
+                let Some(Some(descriptor)) = types.get(&id) else {
+                    if !options.untyped_hold_no_pointers {
+                        let why = "it has objects of unknown type, and nobody knows whether they hold pointers that lead here; say that they hold none, if so";
+                        refusals.of_types(Refusal::new(&name, why));
+                    }
+                    continue;
+                };
+                if !descriptor.has_pointers() {
+                    continue;
+                }
+                let role = Role::of(descriptor);
+                for object in extent.objects() {
+                    let bytes = window.bytes(object.offset, object.size)?;
+                    let is_husk = role == Role::Counted
+                        && Tally::read(bytes).is_some_and(|it| it.is_husk());
+                    let mut leads_here = false;
+                    // What does not fit its type holds no pointers that anybody follows.
+                    let _ = is_husk
+                        || descriptor
+                            .visit_pointers(bytes, |pointer| {
+                                let at = pointer.offset as usize;
+                                let word = bytes.get(at..).and_then(|it| it.first_chunk::<8>());
+                                let address = word.map_or(0, |word| u64::from_le_bytes(*word));
+                                leads_here |= old.has(address);
+                            })
+                            .is_err();
+                    if leads_here {
+                        let path = format!("{name}, {}", descriptor.title());
+                        let why = "a pointer of it leads into the pool";
+                        refusals.of_object(Refusal::new(path, why));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn told(old: &Old<'_>, sizes: &[u64]) -> MigrateReport {
+    let copies = old.engine().puddle_kind().copies();
+    let mut types = Vec::new();
+    for ty in old.types.iter().filter(|ty| ty.objects > 0) {
+        let Some(descriptor) = &ty.descriptor else {
+            continue;
+        };
+        let new = old.pairs.of(ty.id).map_or(descriptor, Conversion::new_type);
+        types.push(MigratedType {
+            name: descriptor.title().to_owned(),
+            now: new.title().to_owned(),
+            id: ty.id,
+            new_id: new.id(),
+            objects: ty.objects,
+            size: descriptor.layout().size,
+            new_size: new.layout().size,
+        });
+    }
+    let unknown = old.types.iter().filter(|ty| ty.descriptor.is_none());
+    MigrateReport {
+        pool: old.record.name.clone(),
+        objects: old.numbers.objects(),
+        types,
+        untyped_objects: unknown.map(|ty| ty.objects).sum(),
+        old_bytes: old
+            .views
+            .iter()
+            .map(|view| view.header().file_size())
+            .sum(),
+        bytes: sizes.iter().sum::<u64>() * copies,
+        puddles: sizes.len() as u64,
+        scratch_bytes: old.numbers.objects() * Table::EACH,
+        refusals: Vec::new(),
+        more_refusals: 0,
+    }
+}

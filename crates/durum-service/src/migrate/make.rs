@@ -1,0 +1,134 @@
+//! Fills the new puddles.
+
+use durum_format::Uuid;
+use durum_format::puddle::PuddleHeader;
+use durum_persist::Site;
+
+use super::check::{Lead, Leads, Places, Visit, begin, go_over, pointers};
+use super::old::Old;
+use super::program::Asking;
+use super::table::Table;
+use super::{MigrateOptions, Migration};
+use crate::copying;
+use crate::dump::heap::Image;
+use crate::error::{Error, Result};
+use crate::files::{self, grown};
+use crate::roles::Role;
+
+const MADE: Site = Site("migrated puddle");
+
+/// Where new puddles come.
+pub(crate) struct Making<'m> {
+    /// The new puddles, in their order.
+    pub(crate) headers: &'m [PuddleHeader],
+    /// The store.
+    pub(crate) store: &'m std::path::Path,
+}
+
+impl Making<'_> {
+    /// Makes all files, whose names are not durable yet. `written` is told of each.
+    ///
+    /// # Errors
+    /// `MigrationRefused` where a function says something else than before; `StorageFull`, `Damaged`, `Io`.
+    pub(crate) fn make(
+        &self,
+        old: &Old<'_>,
+        migration: &mut Migration<'_>,
+        options: &MigrateOptions,
+        table: &mut Table,
+        mut written: impl FnMut(Uuid),
+    ) -> Result<()> {
+        begin(old, migration)?;
+        let mut asking = Asking::of(migration, None);
+        let (mut places, mut leads) = (Places::default(), Leads::default());
+        let mut write = |puddle: usize, image: Image| self.write(puddle, &image, &mut written);
+        let changed = || Error::MigrationRefused {
+            store: self.store.to_owned(),
+            pool: old.record.name.clone(),
+            reasons: vec!["a function gives something else for an object than it gave before".to_owned()],
+        };
+        go_over(old, options, old.numbers.objects(), |visit| {
+            let place = places.place(&visit.wanted, &mut write)?;
+            let place = place.filter(|place| *place == table.place(visit.index));
+            let (Some(place), Some(image)) = (place, &mut places.image) else {
+                return Err(changed());
+            };
+            let range = place.offset as usize..(place.offset + visit.new_size) as usize;
+            let Some(new) = image.bytes.get_mut(range) else {
+                return Err(changed());
+            };
+            self.object(old, visit, new, (&mut asking, &mut leads), table)?;
+            match asking.failed.take() {
+                Some(_) => Err(changed()),
+                None => Ok(()),
+            }
+        })?;
+        places.end(&mut write)?;
+        places.ensure_root(&mut write)
+    }
+
+    /// Makes a new object, which is zero yet.
+    fn object(
+        &self,
+        old: &Old<'_>,
+        visit: &Visit<'_>,
+        new: &mut [u8],
+        (asking, leads): (&mut Asking<'_, '_>, &mut Leads),
+        table: &mut Table,
+    ) -> Result<()> {
+        let Some(conversion) = visit.conversion else {
+            new.copy_from_slice(visit.bytes);
+            return Ok(());
+        };
+        let is_husk = visit.is_husk();
+        if !is_husk {
+            asking.address = visit.view.header().address + visit.object.offset;
+            conversion
+                .convert(visit.bytes, new, asking)
+                .map_err(|wrong| visit.damaged(&wrong))?;
+            for (pointer, address) in pointers(conversion.new_type(), new, visit)? {
+                let to = match leads.of(old, conversion.new_type(), &pointer, address) {
+                    Lead::Object { index, offset, .. } => {
+                        let place = table.place(index);
+                        let header = self.headers.get(place.puddle as usize);
+                        header.map_or(0, |header| header.address + place.offset + offset)
+                    }
+                    Lead::Elsewhere => address,
+                    Lead::Refused(refusal) => {
+                        asking.failed = Some(refusal);
+                        address
+                    }
+                };
+                put(new, pointer.offset, to);
+            }
+        }
+        if Role::of(conversion.new_type()) == Role::Counted {
+            let (strong, weak) = table.counts(visit.index);
+            // One that nothing leads to is a leak, and none whose value is gone.
+            let strong = if is_husk { 0 } else { strong.max(1) };
+            put(new, 0, strong);
+            put(new, 8, weak);
+        }
+        Ok(())
+    }
+
+    fn write(&self, puddle: usize, image: &Image, written: &mut impl FnMut(Uuid)) -> Result<()> {
+        let Some(header) = self.headers.get(puddle) else {
+            return Ok(());
+        };
+        let path = files::puddle_path(self.store, header.uuid);
+        let file = files::create_at(&path, header)?;
+        written(header.uuid);
+        copying::write(&file, header, &image.bytes)?;
+        // ORDER: contents are durable before the registry names the puddle, and forgets the one that they come from.
+        file.sync(MADE)
+            .map_err(|error| grown("writing a puddle", file.path(), header.file_size(), error))
+    }
+}
+
+fn put(bytes: &mut [u8], at: u64, word: u64) {
+    let rest = bytes.get_mut(at as usize..);
+    if let Some(place) = rest.and_then(|rest| rest.first_chunk_mut::<8>()) {
+        *place = word.to_le_bytes();
+    }
+}

@@ -1,0 +1,244 @@
+//! A pool whose types have changed, made anew under the new ones: `docs/how-to/change-types.md`, "With rewriting".
+//!
+//! `old` knows the pool as it is: its objects, their types, and what each becomes. `check` goes over all objects and
+//! finds whatever stands in the way, and where each object goes; only then does `make` go over them once more, and fills
+//! new puddles. The pool is the old one until one commit of the registry says otherwise (`host/migrating.rs`).
+
+mod check;
+mod make;
+mod old;
+mod program;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use durum_format::migrate::{Refusal, Rules};
+use durum_format::puddle::PuddleHeader;
+use durum_format::types::Descriptor;
+use durum_persist::file::MediaFile;
+
+use crate::error::{Error, Result};
+use crate::inspect::ReadOnlyStore;
+use crate::liveness;
+use crate::model::ProgressFn;
+
+pub(crate) use check::{Checked, check};
+pub(crate) use make::Making;
+pub(crate) use old::Old;
+pub(crate) use table::Table;
+
+/// The most reasons that are told one by one.
+const REASONS_MAX: usize = 1000;
+
+/// How a pool's types change.
+pub struct Migration<'m> {
+    /// What becomes of types, by their old names.
+    pub rules: Arc<Rules>,
+    /// The types that the program has now; without them the rules say all.
+    pub types: Option<NewTypes>,
+    /// The functions that rules name.
+    pub functions: Option<&'m mut dyn Functions>,
+}
+
+impl fmt::Debug for Migration<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Migration")
+            .field("rules", &self.rules)
+            .field("types", &self.types)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The types that a program has now.
+#[derive(Clone, Debug)]
+pub struct NewTypes {
+    /// That of the root object.
+    pub root: Descriptor,
+    /// Those that the root does not lead to.
+    pub others: Vec<Descriptor>,
+}
+
+/// A puddle of the pool as it is.
+#[derive(Debug)]
+pub struct OldPuddle<'p> {
+    /// What it is.
+    pub header: &'p PuddleHeader,
+    /// Its file, open for reading.
+    pub file: &'p MediaFile,
+}
+
+/// The functions of a program, which make new objects of old ones. Each is asked twice for each object, and gives the
+/// same both times.
+pub trait Functions {
+    /// They will be asked about objects in these puddles, which nobody writes meanwhile.
+    ///
+    /// # Errors
+    /// Whatever keeps them from that.
+    fn begin(&mut self, puddles: &[OldPuddle<'_>]) -> Result<()>;
+
+    /// Makes the new value, whose bytes are zero before, of the old one at `address`, of which `old` is a copy. Pointers
+    /// stay what they are.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn make(
+        &mut self,
+        function: usize,
+        address: u64,
+        old: &[u8],
+        new: &mut [u8],
+    ) -> std::result::Result<(), String>;
+}
+
+/// How a pool is migrated.
+#[derive(Clone, Default)]
+pub struct MigrateOptions {
+    /// Objects of unknown type hold no pointers, and stay as they are. Without it a pool with some is refused, and so is
+    /// one in a store where others have some.
+    pub untyped_hold_no_pointers: bool,
+    /// Called as it goes on.
+    pub progress: Option<Arc<ProgressFn>>,
+}
+
+impl fmt::Debug for MigrateOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MigrateOptions")
+            .field("untyped_hold_no_pointers", &self.untyped_hold_no_pointers)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+/// What a migration does, or would.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MigrateReport {
+    /// The pool's name.
+    pub pool: String,
+    /// Objects.
+    pub objects: u64,
+    /// Their types, in the order in which they come.
+    pub types: Vec<MigratedType>,
+    /// Objects of unknown type, which stay as they are.
+    pub untyped_objects: u64,
+    /// Bytes of the pool's files before.
+    pub old_bytes: u64,
+    /// Bytes of its new files.
+    pub bytes: u64,
+    /// New puddles.
+    pub puddles: u64,
+    /// Bytes that are needed besides while it goes on.
+    pub scratch_bytes: u64,
+    /// What stands in the way: then nothing is written.
+    pub refusals: Vec<RefusalCount>,
+    /// What stands in the way and is not told one by one.
+    pub more_refusals: u64,
+}
+
+/// What stands in the way, and how often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusalCount {
+    /// What it is.
+    pub refusal: Refusal,
+    /// In how many objects; 0 where it is the types' affair.
+    pub objects: u64,
+}
+
+impl fmt::Display for RefusalCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.objects {
+            0 => write!(f, "{}", self.refusal),
+            1 => write!(f, "{} (1 object)", self.refusal),
+            objects => write!(f, "{} ({objects} objects)", self.refusal),
+        }
+    }
+}
+
+/// A type of the pool's objects, and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigratedType {
+    /// What it is called.
+    pub name: String,
+    /// What it is called from then on.
+    pub now: String,
+    /// Its id.
+    pub id: u64,
+    /// Its id from then on: the same where it does not change.
+    pub new_id: u64,
+    /// Its objects.
+    pub objects: u64,
+    /// Bytes of one, without those of a tail.
+    pub size: u64,
+    /// Bytes of one from then on.
+    pub new_size: u64,
+}
+
+/// What stands in the way, counted.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    found: BTreeMap<Refusal, u64>,
+    more: u64,
+}
+
+impl Refusals {
+    /// One of the types.
+    pub(crate) fn of_types(&mut self, refusal: Refusal) {
+        self.found.entry(refusal).or_default();
+    }
+
+    /// One of an object.
+    pub(crate) fn of_object(&mut self, refusal: Refusal) {
+        if self.found.len() >= REASONS_MAX && !self.found.contains_key(&refusal) {
+            self.more += 1;
+            return;
+        }
+        *self.found.entry(refusal).or_default() += 1;
+    }
+
+    pub(crate) fn told(self, report: &mut MigrateReport) {
+        let counted = |(refusal, objects)| RefusalCount { refusal, objects };
+        report.refusals = self.found.into_iter().map(counted).collect();
+        report.more_refusals = self.more;
+    }
+}
+
+impl MigrateReport {
+    /// Refuses to go on where something stands in the way.
+    ///
+    /// # Errors
+    /// `MigrationRefused`.
+    pub(crate) fn ensure_possible(&self, store: &Path) -> Result<()> {
+        if self.refusals.is_empty() {
+            return Ok(());
+        }
+        let mut reasons: Vec<String> = self.refusals.iter().map(ToString::to_string).collect();
+        if self.more_refusals > 0 {
+            reasons.push(format!("and {} more", self.more_refusals));
+        }
+        Err(Error::MigrationRefused {
+            store: store.to_owned(),
+            pool: self.pool.clone(),
+            reasons,
+        })
+    }
+}
+
+/// Tells what a migration would do, and everything that stands in its way. Nothing is written; a store that was not
+/// closed in order is looked at as recovery will leave it.
+///
+/// # Errors
+/// `PoolMissing`, `StoreBusy`, `PoolQuarantined`, `PoolInterrupted`, `PoolRefused`, `StoreMoving`; `Damaged` for objects
+/// that contradict their type; `Io`.
+pub fn plan_migration(
+    reader: &ReadOnlyStore,
+    pool: &str,
+    migration: &mut Migration<'_>,
+    options: &MigrateOptions,
+) -> Result<MigrateReport> {
+    let _lock = liveness::share(reader.path())?;
+    let old = Old::of(reader, pool, migration)?;
+    let checked = check(&old, migration, options, None)?;
+    Ok(checked.report)
+}

@@ -1,0 +1,183 @@
+//! A pool as it is, and what becomes of each of its types.
+
+use std::collections::BTreeMap;
+
+use durum_format::content::Object;
+use durum_format::extent::{self, Extent, UNTYPED};
+use durum_format::migrate::{Conversion, Pairs};
+use durum_format::types::{Descriptor, Meanings, Registry};
+use durum_format::{EngineKind, Uuid};
+
+use super::Migration;
+use crate::dump::numbers::Numbers;
+use crate::error::{Error, Result};
+use crate::inspect::{PuddleView, ReadOnlyStore};
+use crate::recovery::ensure_not_interrupted;
+use crate::registry::contents::PoolRecord;
+use crate::roles::Role;
+
+/// The pool.
+pub(crate) struct Old<'o> {
+    pub(crate) reader: &'o ReadOnlyStore,
+    pub(crate) pool: Uuid,
+    pub(crate) record: PoolRecord,
+    /// The root puddle's first.
+    pub(super) views: Vec<PuddleView>,
+    pub(super) meanings: Meanings,
+    /// Which object an address is, and of which of the types, by its place among these.
+    pub(super) numbers: Numbers,
+    /// The first one is of what has no known type.
+    pub(super) types: Vec<OldType>,
+    by_id: BTreeMap<u64, u32>,
+    pub(super) pairs: Pairs,
+}
+
+/// A type of the pool's objects.
+pub(super) struct OldType {
+    pub(super) id: u64,
+    pub(super) objects: u64,
+    /// Absent where it is not known.
+    pub(super) descriptor: Option<Descriptor>,
+    pub(super) role: Role,
+}
+
+impl<'o> Old<'o> {
+    /// Finds the pool's objects, and what their types become.
+    ///
+    /// # Errors
+    /// As [`plan_migration`](super::plan_migration).
+    pub(crate) fn of(
+        reader: &'o ReadOnlyStore,
+        name: &str,
+        migration: &Migration<'_>,
+    ) -> Result<Self> {
+        let contents = reader.contents();
+        let (pool, record) = contents
+            .pool_named(name)
+            .ok_or_else(|| Error::no_pool(reader.name(), name))?;
+        contents.ensure_rewritten(reader.name())?;
+        if let Some(note) = contents.quarantine_of(pool) {
+            return Err(Error::quarantined(reader.name(), name.to_owned(), note));
+        }
+        ensure_not_interrupted(reader.name(), &reader.pending().interrupted, name)?;
+        let mut records = contents.puddles_of(pool);
+        records.sort_unstable_by_key(|(_, record)| (!record.is_root, record.address));
+        let views = records
+            .iter()
+            .map(|(uuid, _)| reader.puddle_unguarded(*uuid))
+            .collect::<Result<Vec<PuddleView>>>()?;
+        let nothing = OldType {
+            id: UNTYPED,
+            objects: 0,
+            descriptor: None,
+            role: Role::Plain,
+        };
+        let mut old = Old {
+            reader,
+            pool,
+            record: record.clone(),
+            meanings: reader.meanings_of(pool).clone(),
+            views: Vec::new(),
+            numbers: Numbers::default(),
+            types: vec![nothing],
+            by_id: BTreeMap::from([(UNTYPED, 0)]),
+            pairs: Pairs::default(),
+        };
+        let mut root = None;
+        for view in &views {
+            old.numbers.begin(view.header());
+            for extent in extent::extents(view, view.header()) {
+                let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
+                let mut tag = 0;
+                // A slab without elements is no object's.
+                if extent.allocated() > 0 {
+                    tag = old.learn(extent.type_id())?;
+                    old.types[tag as usize].objects += extent.allocated();
+                }
+                if view.header().is_root && extent.granule() == 0 {
+                    root = Some(old.meanings.of(extent.type_id()));
+                }
+                old.numbers.add(view.header(), &extent, tag);
+            }
+        }
+        old.views = views;
+        let known: Vec<Descriptor> = old
+            .types
+            .iter()
+            .filter_map(|ty| ty.descriptor.clone())
+            .collect();
+        old.pairs = match &migration.types {
+            Some(types) => {
+                Pairs::of_program(&known, root, &types.root, &types.others, &migration.rules)
+            }
+            None => Pairs::of_rules(&known, &migration.rules),
+        };
+        Ok(old)
+    }
+
+    /// The place of a type among all.
+    fn learn(&mut self, id: u64) -> Result<u32> {
+        // What its program has changed is what it is now.
+        let id = self.meanings.of(id);
+        if let Some(known) = self.by_id.get(&id) {
+            return Ok(*known);
+        }
+        let mut descriptor = None;
+        if let Some(text) = self.reader.type_text(id)? {
+            let mut types = Registry::new();
+            crate::descriptors::register(&mut types, id, &text)?;
+            descriptor = types.by_id(id).cloned();
+        }
+        let tag = self.types.len() as u32;
+        self.by_id.insert(id, tag);
+        self.types.push(OldType {
+            id,
+            objects: 0,
+            role: descriptor.as_ref().map_or(Role::Plain, Role::of),
+            descriptor,
+        });
+        Ok(tag)
+    }
+
+    /// The type of an extent's objects, and what it becomes.
+    pub(super) fn of_extent(&self, extent: &Extent) -> (&OldType, Option<&Conversion>) {
+        let id = self.meanings.of(extent.type_id());
+        let ty = self.by_id.get(&id).map_or(0, |tag| *tag as usize);
+        // The first one is always there.
+        let ty = self.types.get(ty).unwrap_or(&self.types[0]);
+        (ty, self.pairs.of(id))
+    }
+
+    /// How many objects there are.
+    pub(crate) fn objects(&self) -> u64 {
+        self.numbers.objects()
+    }
+
+    /// What becomes of the types of its objects.
+    pub(crate) fn pairs_of_objects(&self) -> impl Iterator<Item = (u64, &Conversion)> {
+        let types = self.types.iter().filter(|ty| ty.objects > 0);
+        types.filter_map(|ty| Some((ty.id, self.pairs.of(ty.id)?)))
+    }
+
+    pub(super) fn engine(&self) -> EngineKind {
+        self.record.engine
+    }
+
+    /// Whether an address is one of the pool's puddles'.
+    pub(super) fn has(&self, address: u64) -> bool {
+        let mut views = self.views.iter();
+        views.any(|view| (view.header().address..view.header().end()).contains(&address))
+    }
+
+    /// The bytes of an object by its type: where it lies among others of one size, it may have more.
+    pub(super) fn size(ty: &OldType, object: &extent::Object) -> u64 {
+        let by_type = Object {
+            start: 0,
+            size: object.size,
+            type_id: object.type_id,
+            is_element: object.element.is_some(),
+        };
+        let descriptor = ty.descriptor.as_ref();
+        descriptor.map_or(object.size, |descriptor| by_type.size_by(descriptor))
+    }
+}

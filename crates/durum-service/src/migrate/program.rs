@@ -1,0 +1,56 @@
+//! The program's functions, as objects are made by them.
+
+use durum_format::migrate::{Program, Refusal};
+
+use super::{Functions, Migration, Refusals};
+
+/// Asks the functions for the objects of one extent after the other.
+pub(super) struct Asking<'a, 'm> {
+    functions: Option<&'a mut (dyn Functions + 'm)>,
+    /// Where the object begins that is made anew.
+    pub(super) address: u64,
+    /// Where what is wrong is told, if objects are to be checked.
+    pub(super) refusals: Option<Refusals>,
+    /// What is wrong though it was not before.
+    pub(super) failed: Option<Refusal>,
+}
+
+impl<'a, 'm> Asking<'a, 'm> {
+    pub(super) fn of(migration: &'a mut Migration<'m>, refusals: Option<Refusals>) -> Self {
+        Self {
+            functions: match &mut migration.functions {
+                Some(functions) => Some(&mut **functions),
+                None => None,
+            },
+            address: 0,
+            refusals,
+            failed: None,
+        }
+    }
+}
+
+impl Program for Asking<'_, '_> {
+    fn make(
+        &mut self,
+        function: usize,
+        at: u64,
+        old: &[u8],
+        new: &mut [u8],
+    ) -> Result<(), String> {
+        match &mut self.functions {
+            Some(functions) => functions.make(function, self.address + at, old, new),
+            None => Err("there is no such function".to_owned()),
+        }
+    }
+
+    fn checks(&self) -> bool {
+        self.refusals.is_some()
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        match &mut self.refusals {
+            Some(refusals) => refusals.of_object(refusal),
+            None => _ = self.failed.get_or_insert(refusal),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a migration has to know of each object: a file without a name, which the system may write out where there is
+//! little memory.
+
+use std::path::Path;
+
+use durum_persist::Site;
+use durum_persist::file::MediaFile;
+use memmap2::{MmapMut, MmapOptions};
+use rustix::fd::AsRawFd;
+use zerocopy::FromBytes;
+
+use crate::error::{Error, Result};
+use crate::files::grown;
+
+const TABLE: Site = Site("table of objects");
+
+/// A word of each object where it goes, and one with the pointers that lead to it.
+pub(crate) struct Table {
+    words: MmapMut,
+    _file: MediaFile,
+}
+
+impl Table {
+    /// Bytes for each object.
+    pub(crate) const EACH: u64 = 16;
+
+    /// For so many objects, in a directory.
+    ///
+    /// # Errors
+    /// `StorageFull`, `Io`.
+    pub(crate) fn new(directory: &Path, objects: u64) -> Result<Table> {
+        let path = directory.join("table of objects that are migrated");
+        let size = objects.max(1) * Self::EACH;
+        let failed = |error| grown("making room for a table of objects", &path, size, error);
+        let file = MediaFile::nameless(directory, &path).map_err(failed)?;
+        // A hole would be an error of the medium when it is written.
+        file.allocate(size, TABLE).map_err(failed)?;
+        let length = usize::try_from(size).unwrap_or(usize::MAX);
+        // SAFETY: nobody else can open the file, and it keeps its length.
+        let words = unsafe {
+            MmapOptions::new()
+                .len(length)
+                .map_mut(file.as_fd().as_raw_fd())
+        };
+        Ok(Table {
+            words: words.map_err(|error| Error::io("mapping a table", directory, error))?,
+            _file: file,
+        })
+    }
+
+    fn entry(&mut self, index: u64) -> Option<&mut [u64; 2]> {
+        let at = usize::try_from(index.checked_mul(Self::EACH)?).ok()?;
+        let bytes = self.words.get_mut(at..at + Self::EACH as usize)?;
+        <[u64; 2]>::mut_from_bytes(bytes).ok()
+    }
+
+    /// Notes where an object goes.
+    pub(crate) fn put(&mut self, index: u64, place: Place) {
+        if let Some([word, _]) = self.entry(index) {
+            *word = u64::from(place.puddle) << PUDDLE_SHIFT | place.offset >> 3;
+        }
+    }
+
+    /// Where an object goes.
+    pub(crate) fn place(&mut self, index: u64) -> Place {
+        let word = self.entry(index).map_or(0, |[word, _]| *word);
+        Place {
+            puddle: (word >> PUDDLE_SHIFT) as u32,
+            offset: (word & ((1 << PUDDLE_SHIFT) - 1)) << 3,
+        }
+    }
+
+    /// A pointer leads to the beginning of an object.
+    pub(crate) fn count(&mut self, index: u64, is_weak: bool) {
+        if let Some([_, counts]) = self.entry(index) {
+            *counts += if is_weak { 1 << 32 } else { 1 };
+        }
+    }
+
+    /// How many strong and weak pointers lead to the beginning of an object.
+    pub(crate) fn counts(&mut self, index: u64) -> (u64, u64) {
+        let counts = self.entry(index).map_or(0, |[_, counts]| *counts);
+        (counts & u64::from(u32::MAX), counts >> 32)
+    }
+}
+
+const PUDDLE_SHIFT: u32 = 40;
+
+/// A place in a puddle, a multiple of 8 bytes behind its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) puddle: u32,
+    pub(crate) offset: u64,
+}
