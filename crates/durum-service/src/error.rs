@@ -15,8 +15,8 @@ use durum_format::error::FormatError;
 use durum_format::section::Code;
 
 use crate::model::{InterruptionDetails, quoted};
-use crate::wording::{at, begins_at, cure_of_conflict, holder, interruption, of_pool};
 use crate::wording::{all_reasons, shown, some_of, user_of_range, with_attempt, with_others};
+use crate::wording::{at, begins_at, cure_of_conflict, holder, interruption, of_pool};
 
 pub use kind::ErrorKind;
 

@@ -2,113 +2,13 @@
 
 use std::sync::Arc;
 
+use super::parts::{Became, Conversion, Part, Tail, Target, joined};
+use super::values::{all_are_values, default_of, holds_pointers, is_zero_at_first, widened};
 use super::{MadeBy, Refusal, Rule, Rules, Source};
-use crate::dump::Plan;
-use crate::dump::line::read_value;
 use crate::types::{
-    Case, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Strength, Struct,
-    Type, Variants, compile, write_line,
+    Case, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type,
+    Variants, compile,
 };
-
-/// What has to be done with the objects of a type.
-#[derive(Clone, Debug)]
-pub struct Conversion {
-    pub(super) old: Descriptor,
-    pub(super) new: Descriptor,
-    pub(super) parts: Vec<Part>,
-    pub(super) tail: Option<Tail>,
-    pub(super) rules: Arc<Rules>,
-    /// What stands in the way of any object of the type.
-    pub refusals: Vec<Refusal>,
-    /// Lines of both that pointers lead to.
-    pub(super) targets: Vec<Target>,
-    /// The types that it leads to are parts of a map, which has keys.
-    pub(super) is_map: bool,
-}
-
-/// What a pointer leads to, before and now.
-#[derive(Clone, Debug)]
-pub(super) struct Target {
-    pub(super) old: usize,
-    pub(super) new: usize,
-    pub(super) path: String,
-}
-
-/// Where elements begin whose number the object's size says.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tail {
-    pub(super) from: u64,
-    pub(super) stride: u64,
-    pub(super) to: u64,
-    pub(super) to_stride: u64,
-}
-
-/// A step. Places count from the beginning of the object, or of the element.
-#[derive(Clone, Debug)]
-pub(super) enum Part {
-    Copy {
-        from: u64,
-        to: u64,
-        size: u64,
-    },
-    /// A number that gets more bits.
-    Number {
-        from: (u64, u64),
-        to: (u64, u64),
-        is_signed: bool,
-    },
-    Float {
-        from: u64,
-        to: u64,
-    },
-    Bytes {
-        to: u64,
-        bytes: Vec<u8>,
-    },
-    Array {
-        from: u64,
-        stride: u64,
-        to: u64,
-        to_stride: u64,
-        count: Repeats,
-        parts: Vec<Part>,
-    },
-    Variants {
-        from: u64,
-        size: u64,
-        tag: (u64, u64),
-        new_tag: (u64, u64),
-        cases: Vec<(u64, Became)>,
-        /// Nobody finds the pointers of a case that there is not.
-        has_pointers: bool,
-    },
-    Made {
-        by: MadeBy,
-        from: u64,
-        size: u64,
-        to: u64,
-        to_size: u64,
-        pointers: Vec<Step<PointerAt>>,
-        new_pointers: Vec<Step<PointerAt>>,
-        /// What it is made of, where not all bytes are a value of that.
-        checked: Option<Box<Type<usize>>>,
-        path: String,
-    },
-    /// A field that goes, and what pointers it has.
-    Gone {
-        from: u64,
-        pointers: Vec<Step<PointerAt>>,
-        path: String,
-    },
-}
-
-/// What a case has become.
-#[derive(Clone, Debug)]
-pub(super) enum Became {
-    Case(u64, Vec<Part>),
-    /// There is none, which is told where an object has it.
-    Nothing(String),
-}
 
 /// Whether types with this name have keys, which are found by their contents.
 fn has_keys(name: &str) -> bool {
@@ -204,29 +104,6 @@ pub(super) fn conversion(
         old,
         new,
     }
-}
-
-/// Neighbours that stay neighbours are copied at once.
-fn joined(parts: Vec<Part>) -> Vec<Part> {
-    let mut all: Vec<Part> = Vec::new();
-    for part in parts {
-        if let (
-            Some(Part::Copy { from, to, size }),
-            Part::Copy {
-                from: next,
-                to: next_to,
-                size: more,
-            },
-        ) = (all.last_mut(), &part)
-            && *from + *size == *next
-            && *to + *size == *next_to
-        {
-            *size += more;
-            continue;
-        }
-        all.push(part);
-    }
-    all
 }
 
 struct Compiler<'c> {
@@ -492,7 +369,8 @@ impl<'c> Compiler<'c> {
         if pair("value").or(pair("second")).is_some()
             && other.is_some_and(|other| !self.is_same(&key.ty, &other.ty))
         {
-            let why = "the keys of a map change: it finds them no more; the program has to build it anew";
+            let why =
+                "the keys of a map change: it finds them no more; the program has to build it anew";
             self.refuse(&format!("{path}.{}", key.name), why.to_owned());
         }
     }
@@ -631,65 +509,4 @@ impl<'c> Compiler<'c> {
         };
         with_ids(self.old, old) == with_ids(self.new, new)
     }
-}
-
-/// Whether a number gets more bits, and whether it is signed.
-fn widened(was: Primitive, is: Primitive) -> Option<bool> {
-    let signed = |of: Primitive| match of {
-        Primitive::U8 | Primitive::U16 | Primitive::U32 | Primitive::U64 => Some(false),
-        Primitive::I8 | Primitive::I16 | Primitive::I32 | Primitive::I64 => Some(true),
-        _ => None,
-    };
-    let (old, new) = (signed(was)?, signed(is)?);
-    // A signed number has no place among those that have no sign.
-    (was.size() < is.size() && (!old || new)).then_some(old)
-}
-
-fn is_zero_at_first(field: &Field<usize>) -> bool {
-    let is_nothing = matches!(field.ty, Type::Volatile { .. } | Type::Reserved { .. });
-    is_nothing || field.is_in_reserved
-}
-
-fn holds_pointers(ty: &Type<usize>) -> bool {
-    compile::<PointerAt>(ty).is_ok_and(|found| !found.is_empty())
-}
-
-/// Whether any bytes are a value of a type, as far as its description tells.
-fn all_are_values(ty: &Type<usize>) -> bool {
-    match ty {
-        Type::Primitive(it) => !matches!(it, Primitive::Bool | Primitive::Char),
-        Type::Struct(it) => it.fields.iter().all(|field| all_are_values(&field.ty)),
-        Type::Array { element, .. } => all_are_values(element),
-        Type::Variants(_) => false,
-        _ => true,
-    }
-}
-
-/// The bytes of a value of a type without pointers.
-fn default_of(ty: &Type<usize>, json: &str) -> Result<Vec<u8>, String> {
-    if holds_pointers(ty) {
-        return match json.trim() {
-            "null" if matches!(ty, Type::Pointer { .. }) => Ok(vec![0; 8]),
-            _ => Err("what has pointers has no default but null".to_owned()),
-        };
-    }
-    let mut text = String::new();
-    write_line(ty, &mut text);
-    text.push('\n');
-    let told = |error: &dyn std::fmt::Display| error.to_string();
-    let descriptor = Descriptor::parse(&text).map_err(|error| told(&error))?;
-    let plan = Plan::of(&descriptor).map_err(|error| told(&error))?;
-    let size = usize::try_from(descriptor.layout().size).unwrap_or(0);
-    let mut bytes = vec![0; size];
-    // As in a line of a dump.
-    let line = format!("{json}}}");
-    let mut pointer = |_| Err("there are no pointers".to_owned());
-    read_value(line.as_bytes(), 0, &plan, &mut bytes, &mut pointer)
-        .map_err(|refused| told(&refused))?;
-    Ok(bytes)
-}
-
-/// Whether a strong pointer is among the steps of a type.
-pub(super) fn is_strong(pointer: &PointerAt) -> bool {
-    pointer.strength == Strength::Strong
 }

@@ -1,7 +1,8 @@
 //! An object of the new type, made of one of the old type.
 
 use super::Refusal;
-use super::compile::{Became, Conversion, Part, is_strong};
+use super::parts::{Became, Conversion, Part};
+use super::values::is_strong;
 use crate::types::{PointerAt, Primitive, Step, Type, count_elements, read_unsigned, walk};
 
 /// The functions of the program, and who is told what is wrong with objects.
@@ -10,8 +11,7 @@ pub trait Program {
     ///
     /// # Errors
     /// What the function says.
-    fn make(&mut self, function: usize, at: u64, old: &[u8], new: &mut [u8])
-    -> Result<(), String>;
+    fn make(&mut self, function: usize, at: u64, old: &[u8], new: &mut [u8]) -> Result<(), String>;
 
     /// Whether an object is to be checked, which takes longer: what is wrong with it is told by
     /// [`Program::refuse`].
@@ -268,13 +268,10 @@ impl<P: Program> Run<'_, P> {
             had = self.pointers_of(pointers, from)?;
         }
         let old = self.old.get(range(from, *size)).unwrap_or_default();
-        let new = self
-            .new
-            .get_mut(range(to, *to_size))
-            .ok_or_else(|| Wrong {
-                at: to,
-                what: "there is no room for it in the new object".to_owned(),
-            })?;
+        let new = self.new.get_mut(range(to, *to_size)).ok_or_else(|| Wrong {
+            at: to,
+            what: "there is no room for it in the new object".to_owned(),
+        })?;
         if let Err(why) = self.program.make(by.function, from, old, new) {
             self.program.refuse(Refusal::new(path, why));
             return Ok(());
@@ -360,4 +357,3 @@ fn is_value(ty: &Type<usize>, bytes: &[u8], base: u64) -> bool {
         _ => true,
     }
 }
-

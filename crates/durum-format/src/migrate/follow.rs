@@ -1,6 +1,7 @@
 //! Where in the new object a part of the old one is, to which a pointer leads.
 
-use super::compile::{Conversion, became, case_became};
+use super::compile::{became, case_became};
+use super::parts::Conversion;
 use crate::types::{Count, Descriptor, Field, Type, read_unsigned};
 
 /// A part that is in no new object.
@@ -14,8 +15,8 @@ pub struct Gone {
 
 impl Conversion {
     /// Where in the new object the part at `offset` of an old one is. A pointer to `wanted`, a type of a new object's
-    /// pointers, leads to the part of that type, if there is one there, as what begins at one place may be several parts. `bytes`
-    /// gives those of the old object, where a case has to be known.
+    /// pointers, leads to the part of that type, if there is one there, as what begins at one place may be several
+    /// parts. `bytes` gives those of the old object, where a case has to be known.
     ///
     /// # Errors
     /// [`Gone`].
@@ -39,11 +40,7 @@ impl Conversion {
             bytes,
             path: self.old.title().to_owned(),
         };
-        let found = follow.part(
-            (self.old.root(), begin),
-            self.new.root(),
-            offset - begin,
-        );
+        let found = follow.part((self.old.root(), begin), self.new.root(), offset - begin);
         match found {
             Ok(Some(found)) => Ok(to + found),
             // Nothing of that type begins there: whatever does.
@@ -108,7 +105,8 @@ impl Follow<'_> {
                 let bytes = (self.bytes)();
                 let tag = read_unsigned(&bytes, at + was.tag_offset, was.tag_width);
                 let mut cases = was.cases.iter();
-                let case = cases.find(|case| tag.as_ref().is_ok_and(|tag| case.discriminant == *tag));
+                let case =
+                    cases.find(|case| tag.as_ref().is_ok_and(|tag| case.discriminant == *tag));
                 let Some(case) = case else {
                     return self.gone("its tag is no case");
                 };

@@ -35,7 +35,13 @@ fn rule(said: &Value, name: &str) -> Result<Rule, String> {
         now: said.get("now").map(text).transpose()?,
         ..Rule::default()
     };
-    for field in said.get("forget").map(list).transpose()?.into_iter().flatten() {
+    for field in said
+        .get("forget")
+        .map(list)
+        .transpose()?
+        .into_iter()
+        .flatten()
+    {
         rule.forget.insert(text(field)?);
     }
     let number = |name: &str| match said.get(name) {
@@ -69,7 +75,9 @@ fn rule(said: &Value, name: &str) -> Result<Rule, String> {
         let name = text(field.get("name").ok_or("a field has no \"name\"")?)?;
         let source = match (field.get("was"), field.get("default")) {
             (Some(_), Some(_)) => {
-                return Err(format!("field \"{name}\" has a \"default\", and \"was\" another"));
+                return Err(format!(
+                    "field \"{name}\" has a \"default\", and \"was\" another"
+                ));
             }
             (Some(was), None) => Some(Source::Field(text(was)?)),
             (None, Some(value)) => Some(Source::Value(value.to_string())),

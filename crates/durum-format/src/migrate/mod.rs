@@ -1,8 +1,8 @@
 //! What becomes of objects whose types change: `docs/how-to/change-types.md`, "With rewriting".
 //!
 //! [`Rules`] is what a program says. [`Pairs`] finds for each old type the new one, along the ways from the root or by
-//! the rules alone ([`retype`]), and a [`Conversion`] for each: [`compile`] finds it once, [`convert`] runs it for each
-//! object, [`follow`] tells where in the new object a part of the old one is. [`map`] reads rules from a file.
+//! the rules alone (`retype`), and a [`Conversion`] for each: `compile` finds it once, `convert` runs it for each
+//! object, `follow` tells where in the new object a part of the old one is. [`map`] reads rules from a file.
 //!
 //! Nothing here knows addresses: a pointer in a new object is the old one, until somebody who knows where objects are
 //! has it lead there.
@@ -12,18 +12,20 @@ mod convert;
 mod follow;
 pub mod map;
 mod pairs;
+mod parts;
 mod retype;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-pub use compile::Conversion;
 pub use convert::{Program, Wrong};
 pub use follow::Gone;
 pub use pairs::Pairs;
+pub use parts::Conversion;
 
-/// What becomes of the types that change, by their old names. Types of which nothing is said stay what they are, but for
-/// what is in them.
+/// What becomes of the types that change, by their old names. Types of which nothing is said stay what they are, but
+/// for what is in them.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(pub BTreeMap<String, Rule>);
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::compile::{Conversion, conversion};
+use super::compile::conversion;
+use super::parts::Conversion;
 use super::{Refusal, Rules};
 use crate::types::{Descriptor, Renames, Type};
 
@@ -40,7 +41,10 @@ impl Pairs {
         let mut renames = Renames::default();
         for descriptor in others.iter().chain([root]) {
             for line in 0..descriptor.lines() {
-                descriptor.line(line).into_iter().for_each(|ty| renames.learn(ty));
+                descriptor
+                    .line(line)
+                    .into_iter()
+                    .for_each(|ty| renames.learn(ty));
             }
         }
         for (now, was) in &formers {
@@ -144,7 +148,8 @@ impl<'f> Finding<'f> {
             return;
         }
         self.known.insert(old.id(), (new.id(), path.to_owned()));
-        self.waiting.push_back((old.clone(), new.clone(), is_of_map));
+        self.waiting
+            .push_back((old.clone(), new.clone(), is_of_map));
     }
 
     fn follow(&mut self, renames: &Renames<'_>) {

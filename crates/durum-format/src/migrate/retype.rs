@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use super::{NewLayout, Refusal, Rule, Rules, Source};
 use crate::types::{
-    Count, Descriptor, Field, Layout, Primitive, Strength, Struct, Type, TypeError, Variants, parse_line,
+    Count, Descriptor, Field, Layout, Primitive, Strength, Struct, Type, TypeError, Variants,
+    parse_line,
 };
 
 /// Types by the ids of the old ones.
@@ -250,8 +251,12 @@ impl Retyping<'_> {
                     strength,
                     target: Some(*id),
                 }),
-                (None, _) => Err(format!("no object is a {name}, nor leads to one; say `*any`")),
-                _ => Err(format!("there are several types with the name {name}; say `*any`")),
+                (None, _) => Err(format!(
+                    "no object is a {name}, nor leads to one; say `*any`"
+                )),
+                _ => Err(format!(
+                    "there are several types with the name {name}; say `*any`"
+                )),
             };
         }
         if let Some(inner) = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'))
@@ -260,9 +265,11 @@ impl Retyping<'_> {
             let element = self.named(element)?;
             let count = match count.trim() {
                 "tail" => Count::Tail,
-                number => Count::Fixed(number.parse().map_err(|_| {
-                    format!("{number} is no number of elements")
-                })?),
+                number => Count::Fixed(
+                    number
+                        .parse()
+                        .map_err(|_| format!("{number} is no number of elements"))?,
+                ),
             };
             return Ok(element.array(count));
         }
@@ -276,7 +283,9 @@ impl Retyping<'_> {
             return parsed.map_targets(none);
         }
         let mut found = Vec::new();
-        self.known.values().for_each(|ty| structs(ty, text, &mut found));
+        self.known
+            .values()
+            .for_each(|ty| structs(ty, text, &mut found));
         found.dedup();
         match found.as_slice() {
             [one] => Ok(self.ty(&one.clone())),
@@ -291,7 +300,10 @@ fn structs(ty: &Type<u64>, name: &str, found: &mut Vec<Type<u64>>) {
         found.push(ty.clone());
     }
     match ty {
-        Type::Struct(it) => it.fields.iter().for_each(|field| structs(&field.ty, name, found)),
+        Type::Struct(it) => it
+            .fields
+            .iter()
+            .for_each(|field| structs(&field.ty, name, found)),
         Type::Array { element, .. } => structs(element, name, found),
         Type::Variants(it) => {
             let fields = it.cases.iter().flat_map(|case| &case.fields);

@@ -1,14 +1,14 @@
-//! A pool gets new puddles in the place of those that it has, under other types, whole or not at all.
+//! A pool gets new puddles in the place of those that it has, whole or not at all.
 //!
 //! ```text
-//! look     every object, in the old puddles | what stands in the way, where each goes, room
+//! hold     nobody opens a pool
 //! list     addresses | the registry lists the new files as such that go at the next open
-//! make     each new puddle, synced | the directory
-//! swap     one commit of the registry: the pool has the new puddles, and the old ones are removed | their files go
+//! (make    each new puddle, synced: whoever asks for this)
+//! swap     the directory | one commit: the pool has the new puddles, and the old ones are removed | their files go
 //! ```
 //!
-//! Nothing that is written before the swap is anybody's, and the old puddles are only read: a crash leaves the old pool,
-//! or the new one.
+//! Nothing that is written before the swap is anybody's, and the old puddles are only read: a crash leaves the old
+//! pool, or the new one.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,9 @@ use super::commit::Commit;
 use super::holders::Wish;
 use super::puddles::{Registered, Removal, grant};
 use super::{Embedded, Host};
-use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
 use crate::inspect::ReadOnlyStore;
-use crate::migrate::{Checked, Making, MigrateOptions, MigrateReport, Migration, Old, Table, check};
 use crate::model::EngineKind;
 use crate::names;
 use crate::registry::contents::{Change, PoolRecord};
@@ -33,55 +31,24 @@ use crate::registry::contents::{Change, PoolRecord};
 const NAMES: Site = Site("names of migrated puddles");
 
 impl Embedded {
-    /// Makes a pool anew under other types: every object becomes what the migration says, at another address, and
-    /// pointers lead to where things are then. It is durable on return, whole or not at all. Nobody has the pool open
-    /// meanwhile, and nobody opens another one of the store.
-    ///
-    /// It needs room for the new puddles and 16 bytes for each object, which are free again at the end, as those of the
-    /// old puddles are. Memory does not grow with what the pool holds, but for some bytes for each extent, and the largest
-    /// object and puddle.
+    /// The store as it is, for whoever reads all pools while nobody opens one ([`Embedded::hold_all`]).
     ///
     /// # Errors
-    /// `MigrationRefused` with everything that stands in the way; `PoolMissing`, `PoolOpen`, `PoolBusy`,
-    /// `PoolQuarantined`, `PoolRefused`, `PoolInterrupted`; `Damaged` for objects that contradict their type;
-    /// `AddressesExhausted`, `StorageFull`, `Io`. The pool is what it was.
-    pub fn migrate_pool(
-        &self,
-        name: &str,
-        migration: &mut Migration<'_>,
-        options: &MigrateOptions,
-    ) -> Result<MigrateReport> {
-        let host = &self.host;
-        let held = self.hold_all(name)?;
+    /// Those of files of pools.
+    pub(crate) fn read_held(&self) -> Result<ReadOnlyStore> {
         self.refresh_all()?;
         self.make_twins_whole()?;
-        let reader = host.request(|open| Ok((open.contents.for_readers(), Commit::nothing())))?;
-        let reader = ReadOnlyStore::over(host.path.clone(), host.identity.clone(), reader, true)?;
-        let old = Old::of(&reader, name, migration)?;
-        ensure_room(&host.path, old.objects() * Table::EACH)?;
-        let mut table = Table::new(&host.path, old.objects())?;
-        let Checked { report, sizes } = check(&old, migration, options, Some(&mut table))?;
-        report.ensure_possible(&host.path)?;
-        ensure_room(&host.path, report.bytes)?;
-        let mut coming = self.list(&old, &sizes)?;
-        let headers: Vec<PuddleHeader> = coming.headers().collect();
-        let making = Making {
-            headers: &headers,
-            store: &host.path,
-        };
-        making.make(&old, migration, options, &mut table, |uuid| {
-            coming.made.push(uuid);
-        })?;
-        // ORDER: the names are durable before the registry names the puddles; else a crash leaves registered puddles
-        // without files.
-        files::sync_dir(&host.path.join(PUDDLE_DIRECTORY), NAMES)?;
-        self.swap(&old, &mut coming)?;
-        drop(held);
-        Ok(report)
+        let host = &self.host;
+        let contents = host.request(|open| Ok((open.contents.for_readers(), Commit::nothing())))?;
+        ReadOnlyStore::over(host.path.clone(), host.identity.clone(), contents, true)
     }
 
-    /// Has nobody open a pool of the store from here on, and refuses to where somebody has one open who may write it.
-    fn hold_all(&self, name: &str) -> Result<Holding<'_>> {
+    /// Has nobody open a pool of the store from here on, until the answer is dropped.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `PoolOpen`, `PoolBusy` where somebody has this pool open, or another one for writing;
+    /// `PoolQuarantined`, `PoolRefused`, `PoolInterrupted` for this one.
+    pub(crate) fn hold_all(&self, name: &str) -> Result<Holding<'_>> {
         let held = self.host.undisturbed(|open| {
             let pool = self.host.pool_named(&open.contents, name)?;
             self.ensure_owns(open, pool, "migrated")?;
@@ -110,9 +77,8 @@ impl Embedded {
                 let root = open.contents.puddles.get(&record.root_puddle);
                 root.map(|root| (record.root_puddle, *root))
             };
-            let twins = twins.filter_map(|(uuid, record)| {
-                Some((*uuid, record.name.clone(), root(record)?))
-            });
+            let twins = twins
+                .filter_map(|(uuid, record)| Some((*uuid, record.name.clone(), root(record)?)));
             Ok(twins.collect::<Vec<_>>())
         })?;
         for (pool, name, registered) in twins {
@@ -123,16 +89,24 @@ impl Embedded {
         Ok(())
     }
 
-    /// Takes addresses for new puddles, and has the registry list their files as such that go at the next open.
-    fn list(&self, old: &Old<'_>, sizes: &[u64]) -> Result<Coming<'_>> {
+    /// Takes addresses for new puddles of a pool, and has the registry list their files as such that go at the next
+    /// open.
+    ///
+    /// # Errors
+    /// `AddressesExhausted`, `StorageFull`.
+    pub(crate) fn list_coming(
+        &self,
+        (pool, engine): (Uuid, EngineKind),
+        sizes: &[u64],
+    ) -> Result<Coming<'_>> {
         let mut uuids = Vec::new();
         for _ in sizes {
             uuids.push(names::random_uuid()?);
         }
         let host = &self.host;
-        let kind = old.record.engine.puddle_kind();
+        let kind = engine.puddle_kind();
         let (away, coming) = host.leave(|open| {
-            let rights = self.rights_of(open, old.pool);
+            let rights = self.rights_of(open, pool);
             let bytes = sizes.iter().sum();
             self.ensure_room_for(open, Some(&rights), sizes.len() as u64, bytes)?;
             let cursor = open.space.cursor();
@@ -149,7 +123,7 @@ impl Embedded {
                 let header = PuddleHeader {
                     kind,
                     uuid: *uuid,
-                    owner: old.pool,
+                    owner: pool,
                     address,
                     size: *size,
                     is_root: puddles.is_empty(),
@@ -160,6 +134,7 @@ impl Embedded {
             open.coming.extend(puddles.iter().copied());
             Ok(Coming {
                 host,
+                pool,
                 puddles,
                 cursor,
                 made: Vec::new(),
@@ -176,20 +151,23 @@ impl Embedded {
         Ok(coming)
     }
 
-    /// The pool has the new puddles, and no others.
-    fn swap(&self, old: &Old<'_>, coming: &mut Coming<'_>) -> Result<()> {
-        let mut types = BTreeMap::new();
-        for (_, conversion) in old.pairs_of_objects() {
-            let new = conversion.new_type();
-            types.extend(descriptors::check_type(new.id(), new.text())?);
-        }
+    /// The pool has the new puddles, whose files are durable, and no others; `types` are those of their objects.
+    /// Durable on return.
+    ///
+    /// # Errors
+    /// `TypeRefused`, `StorageFull`, `Io`.
+    pub(crate) fn swap(&self, mut coming: Coming<'_>, types: &BTreeMap<u64, String>) -> Result<()> {
+        // ORDER: the names are durable before the registry names the puddles; else a crash leaves registered puddles
+        // without files.
+        files::sync_dir(&self.host.path.join(PUDDLE_DIRECTORY), NAMES)?;
+        let pool = coming.pool;
         let Some((root_puddle, _)) = coming.puddles.first().copied() else {
             return Ok(());
         };
         let puddles = coming.puddles.clone();
         let swapped = self.host.remove_puddles(|open| {
             let mut changes = Vec::new();
-            for (id, text) in &types {
+            for (id, text) in types {
                 match open.contents.types.get(id) {
                     None => changes.push(Change::PutType(*id, text.clone())),
                     Some(known) if known == text => {}
@@ -201,10 +179,10 @@ impl Embedded {
                     }
                 }
             }
-            let Some(record) = open.contents.pools.get(&old.pool) else {
-                return Err(Error::no_pool(&self.host.path, &old.record.name));
+            let Some(record) = open.contents.pools.get(&pool) else {
+                return Err(Error::no_pool(&self.host.path, &pool.to_string()));
             };
-            let removed: Vec<Registered> = open.contents.puddles_of(old.pool);
+            let removed: Vec<Registered> = open.contents.puddles_of(pool);
             // No object has an id any more that means another one.
             let record = PoolRecord {
                 root_puddle,
@@ -213,7 +191,7 @@ impl Embedded {
             };
             let put = puddles.iter();
             changes.extend(put.map(|(uuid, record)| Change::PutPuddle(*uuid, *record)));
-            changes.push(Change::PutPool(old.pool, record));
+            changes.push(Change::PutPool(pool, record));
             let gone = removed.iter();
             changes.extend(gone.map(|(uuid, _)| Change::RemovePuddle(*uuid)));
             changes.push(Change::Cursor(open.space.cursor()));
@@ -235,21 +213,8 @@ impl Embedded {
     }
 }
 
-/// Refuses what there is no room for.
-fn ensure_room(store: &std::path::Path, bytes: u64) -> Result<()> {
-    let found = rustix::fs::statvfs(store)
-        .map_err(|errno| Error::io("asking for room", store, errno.into()))?;
-    match bytes > found.f_bavail.saturating_mul(found.f_frsize) {
-        true => Err(Error::StorageFull {
-            path: store.to_owned(),
-            bytes,
-        }),
-        false => Ok(()),
-    }
-}
-
 /// Nobody opens these pools, until this is dropped.
-struct Holding<'e> {
+pub(crate) struct Holding<'e> {
     host: &'e Host,
     pools: Vec<Uuid>,
 }
@@ -257,14 +222,17 @@ struct Holding<'e> {
 impl Drop for Holding<'_> {
     fn drop(&mut self) {
         if let Some(open) = &mut self.host.state().open {
-            self.pools.iter().for_each(|pool| _ = open.renewed.remove(pool));
+            self.pools
+                .iter()
+                .for_each(|pool| _ = open.renewed.remove(pool));
         }
     }
 }
 
 /// Puddles that are on their way. Dropped before they are the pool's, nothing of them is left.
-struct Coming<'e> {
+pub(crate) struct Coming<'e> {
     host: &'e Host,
+    pool: Uuid,
     puddles: Vec<Registered>,
     /// Where the search for addresses began.
     cursor: u64,
@@ -274,9 +242,16 @@ struct Coming<'e> {
 }
 
 impl Coming<'_> {
-    fn headers(&self) -> impl Iterator<Item = PuddleHeader> {
+    /// What they are, the root puddle first.
+    pub(crate) fn headers(&self) -> Vec<PuddleHeader> {
         let puddles = self.puddles.iter();
-        puddles.map(|(uuid, record)| files::header_of(*uuid, record))
+        let headers = puddles.map(|(uuid, record)| files::header_of(*uuid, record));
+        headers.collect()
+    }
+
+    /// The file of one is there.
+    pub(crate) fn is_made(&mut self, puddle: Uuid) {
+        self.made.push(puddle);
     }
 }
 
@@ -300,7 +275,8 @@ impl Drop for Coming<'_> {
         for (uuid, record) in &self.puddles {
             open.coming.remove(uuid);
             if !self.is_finished {
-                open.space.take_back(record.address, record.size, self.cursor);
+                open.space
+                    .take_back(record.address, record.size, self.cursor);
             }
         }
         open.unlinked.extend(gone);

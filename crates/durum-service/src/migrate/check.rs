@@ -28,10 +28,10 @@ const SLAB_ALIGN_MAX: u64 = 64;
 const CURE: &str = "`durum check` looks at everything";
 
 /// What was found.
-pub(crate) struct Checked {
-    pub(crate) report: MigrateReport,
+pub(super) struct Checked {
+    pub(super) report: MigrateReport,
     /// Bytes of the new puddles, the root puddle's first.
-    pub(crate) sizes: Vec<u64>,
+    pub(super) sizes: Vec<u64>,
 }
 
 /// An object as it is.
@@ -266,7 +266,8 @@ impl Leads {
 /// The bytes of the object that begins at an address.
 fn object_at(old: &Old<'_>, address: u64) -> Option<Vec<u8>> {
     let mut views = old.views.iter();
-    let view = views.find(|view| (view.header().address..view.header().end()).contains(&address))?;
+    let view =
+        views.find(|view| (view.header().address..view.header().end()).contains(&address))?;
     let located = extent::locate(view, view.header(), address).ok()??;
     let extent::Place::Object { object, .. } = located.place else {
         return None;
@@ -278,7 +279,7 @@ fn object_at(old: &Old<'_>, address: u64) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// `Damaged`, `Io`, `StorageFull`.
-pub(crate) fn check(
+pub(super) fn check(
     old: &Old<'_>,
     migration: &mut Migration<'_>,
     options: &MigrateOptions,
@@ -464,8 +465,8 @@ fn of_others(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) -
                 let role = Role::of(descriptor);
                 for object in extent.objects() {
                     let bytes = window.bytes(object.offset, object.size)?;
-                    let is_husk = role == Role::Counted
-                        && Tally::read(bytes).is_some_and(|it| it.is_husk());
+                    let is_husk =
+                        role == Role::Counted && Tally::read(bytes).is_some_and(|it| it.is_husk());
                     let mut leads_here = false;
                     // What does not fit its type holds no pointers that anybody follows.
                     let _ = is_husk
@@ -513,11 +514,7 @@ fn told(old: &Old<'_>, sizes: &[u64]) -> MigrateReport {
         objects: old.numbers.objects(),
         types,
         untyped_objects: unknown.map(|ty| ty.objects).sum(),
-        old_bytes: old
-            .views
-            .iter()
-            .map(|view| view.header().file_size())
-            .sum(),
+        old_bytes: old.views.iter().map(|view| view.header().file_size()).sum(),
         bytes: sizes.iter().sum::<u64>() * copies,
         puddles: sizes.len() as u64,
         scratch_bytes: old.numbers.objects() * Table::EACH,

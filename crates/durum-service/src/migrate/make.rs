@@ -18,11 +18,11 @@ use crate::roles::Role;
 const MADE: Site = Site("migrated puddle");
 
 /// Where new puddles come.
-pub(crate) struct Making<'m> {
+pub(super) struct Making<'m> {
     /// The new puddles, in their order.
-    pub(crate) headers: &'m [PuddleHeader],
+    pub(super) headers: &'m [PuddleHeader],
     /// The store.
-    pub(crate) store: &'m std::path::Path,
+    pub(super) store: &'m std::path::Path,
 }
 
 impl Making<'_> {
@@ -30,7 +30,7 @@ impl Making<'_> {
     ///
     /// # Errors
     /// `MigrationRefused` where a function says something else than before; `StorageFull`, `Damaged`, `Io`.
-    pub(crate) fn make(
+    pub(super) fn make(
         &self,
         old: &Old<'_>,
         migration: &mut Migration<'_>,
@@ -45,7 +45,9 @@ impl Making<'_> {
         let changed = || Error::MigrationRefused {
             store: self.store.to_owned(),
             pool: old.record.name.clone(),
-            reasons: vec!["a function gives something else for an object than it gave before".to_owned()],
+            reasons: vec![
+                "a function gives something else for an object than it gave before".to_owned(),
+            ],
         };
         go_over(old, options, old.numbers.objects(), |visit| {
             let place = places.place(&visit.wanted, &mut write)?;

@@ -1,8 +1,8 @@
 //! A pool whose types have changed, made anew under the new ones: `docs/how-to/change-types.md`, "With rewriting".
 //!
 //! `old` knows the pool as it is: its objects, their types, and what each becomes. `check` goes over all objects and
-//! finds whatever stands in the way, and where each object goes; only then does `make` go over them once more, and fills
-//! new puddles. The pool is the old one until one commit of the registry says otherwise (`host/migrating.rs`).
+//! finds whatever stands in the way, and where each object goes; only then does `make` go over them once more, and
+//! fills new puddles. The pool is the old one until one commit of the registry says otherwise (`host/migrating.rs`).
 
 mod check;
 mod make;
@@ -20,15 +20,17 @@ use durum_format::puddle::PuddleHeader;
 use durum_format::types::Descriptor;
 use durum_persist::file::MediaFile;
 
+use crate::descriptors;
 use crate::error::{Error, Result};
+use crate::host::Embedded;
 use crate::inspect::ReadOnlyStore;
 use crate::liveness;
 use crate::model::ProgressFn;
 
-pub(crate) use check::{Checked, check};
-pub(crate) use make::Making;
-pub(crate) use old::Old;
-pub(crate) use table::Table;
+use check::{Checked, check};
+use make::Making;
+use old::Old;
+use table::Table;
 
 /// The most reasons that are told one by one.
 const REASONS_MAX: usize = 1000;
@@ -79,8 +81,8 @@ pub trait Functions {
     /// Whatever keeps them from that.
     fn begin(&mut self, puddles: &[OldPuddle<'_>]) -> Result<()>;
 
-    /// Makes the new value, whose bytes are zero before, of the old one at `address`, of which `old` is a copy. Pointers
-    /// stay what they are.
+    /// Makes the new value, whose bytes are zero before, of the old one at `address`, of which `old` is a copy.
+    /// Pointers stay what they are.
     ///
     /// # Errors
     /// Why there is none.
@@ -96,8 +98,8 @@ pub trait Functions {
 /// How a pool is migrated.
 #[derive(Clone, Default)]
 pub struct MigrateOptions {
-    /// Objects of unknown type hold no pointers, and stay as they are. Without it a pool with some is refused, and so is
-    /// one in a store where others have some.
+    /// Objects of unknown type hold no pointers, and stay as they are. Without it a pool with some is refused, and so
+    /// is one in a store where others have some.
     pub untyped_hold_no_pointers: bool,
     /// Called as it goes on.
     pub progress: Option<Arc<ProgressFn>>,
@@ -177,19 +179,19 @@ pub struct MigratedType {
 
 /// What stands in the way, counted.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals {
+struct Refusals {
     found: BTreeMap<Refusal, u64>,
     more: u64,
 }
 
 impl Refusals {
     /// One of the types.
-    pub(crate) fn of_types(&mut self, refusal: Refusal) {
+    fn of_types(&mut self, refusal: Refusal) {
         self.found.entry(refusal).or_default();
     }
 
     /// One of an object.
-    pub(crate) fn of_object(&mut self, refusal: Refusal) {
+    fn of_object(&mut self, refusal: Refusal) {
         if self.found.len() >= REASONS_MAX && !self.found.contains_key(&refusal) {
             self.more += 1;
             return;
@@ -197,7 +199,7 @@ impl Refusals {
         *self.found.entry(refusal).or_default() += 1;
     }
 
-    pub(crate) fn told(self, report: &mut MigrateReport) {
+    fn told(self, report: &mut MigrateReport) {
         let counted = |(refusal, objects)| RefusalCount { refusal, objects };
         report.refusals = self.found.into_iter().map(counted).collect();
         report.more_refusals = self.more;
@@ -209,7 +211,7 @@ impl MigrateReport {
     ///
     /// # Errors
     /// `MigrationRefused`.
-    pub(crate) fn ensure_possible(&self, store: &Path) -> Result<()> {
+    fn ensure_possible(&self, store: &Path) -> Result<()> {
         if self.refusals.is_empty() {
             return Ok(());
         }
@@ -229,8 +231,8 @@ impl MigrateReport {
 /// closed in order is looked at as recovery will leave it.
 ///
 /// # Errors
-/// `PoolMissing`, `StoreBusy`, `PoolQuarantined`, `PoolInterrupted`, `PoolRefused`, `StoreMoving`; `Damaged` for objects
-/// that contradict their type; `Io`.
+/// `PoolMissing`, `StoreBusy`, `PoolQuarantined`, `PoolInterrupted`, `PoolRefused`, `StoreMoving`; `Damaged` for
+/// objects that contradict their type; `Io`.
 pub fn plan_migration(
     reader: &ReadOnlyStore,
     pool: &str,
@@ -241,4 +243,61 @@ pub fn plan_migration(
     let old = Old::of(reader, pool, migration)?;
     let checked = check(&old, migration, options, None)?;
     Ok(checked.report)
+}
+
+impl Embedded {
+    /// Makes a pool anew under other types: every object becomes what the migration says, at another address, and
+    /// pointers lead to where things are then. It is durable on return, whole or not at all. Nobody has the pool open
+    /// meanwhile, and nobody opens another one of the store.
+    ///
+    /// It needs room for the new puddles and 16 bytes for each object, which are free again at the end, as those of the
+    /// old puddles are. Memory does not grow with what the pool holds, but for some bytes for each extent, and the
+    /// largest object and puddle.
+    ///
+    /// # Errors
+    /// `MigrationRefused` with everything that stands in the way; `PoolMissing`, `PoolOpen`, `PoolBusy`,
+    /// `PoolQuarantined`, `PoolRefused`, `PoolInterrupted`; `Damaged` for objects that contradict their type;
+    /// `AddressesExhausted`, `StorageFull`, `Io`. The pool is what it was.
+    pub fn migrate_pool(
+        &self,
+        name: &str,
+        migration: &mut Migration<'_>,
+        options: &MigrateOptions,
+    ) -> Result<MigrateReport> {
+        let _held = self.hold_all(name)?;
+        let reader = self.read_held()?;
+        let store = reader.path();
+        let old = Old::of(&reader, name, migration)?;
+        ensure_room(store, old.objects() * Table::EACH)?;
+        let mut table = Table::new(store, old.objects())?;
+        let Checked { report, sizes } = check(&old, migration, options, Some(&mut table))?;
+        report.ensure_possible(store)?;
+        ensure_room(store, report.bytes)?;
+        let mut types = BTreeMap::new();
+        for (_, conversion) in old.pairs_of_objects() {
+            let new = conversion.new_type();
+            types.extend(descriptors::check_type(new.id(), new.text())?);
+        }
+        let mut coming = self.list_coming((old.pool, old.record.engine), &sizes)?;
+        let headers = coming.headers();
+        let headers = &headers;
+        Making { headers, store }.make(&old, migration, options, &mut table, |uuid| {
+            coming.is_made(uuid);
+        })?;
+        self.swap(coming, &types)?;
+        Ok(report)
+    }
+}
+
+/// Refuses what there is no room for.
+fn ensure_room(store: &Path, bytes: u64) -> Result<()> {
+    let found = rustix::fs::statvfs(store)
+        .map_err(|errno| Error::io("asking for room", store, errno.into()))?;
+    match bytes > found.f_bavail.saturating_mul(found.f_frsize) {
+        true => Err(Error::StorageFull {
+            path: store.to_owned(),
+            bytes,
+        }),
+        false => Ok(()),
+    }
 }

@@ -17,10 +17,10 @@ use crate::registry::contents::PoolRecord;
 use crate::roles::Role;
 
 /// The pool.
-pub(crate) struct Old<'o> {
-    pub(crate) reader: &'o ReadOnlyStore,
-    pub(crate) pool: Uuid,
-    pub(crate) record: PoolRecord,
+pub(super) struct Old<'o> {
+    pub(super) reader: &'o ReadOnlyStore,
+    pub(super) pool: Uuid,
+    pub(super) record: PoolRecord,
     /// The root puddle's first.
     pub(super) views: Vec<PuddleView>,
     pub(super) meanings: Meanings,
@@ -46,7 +46,7 @@ impl<'o> Old<'o> {
     ///
     /// # Errors
     /// As [`plan_migration`](super::plan_migration).
-    pub(crate) fn of(
+    pub(super) fn of(
         reader: &'o ReadOnlyStore,
         name: &str,
         migration: &Migration<'_>,
@@ -149,12 +149,12 @@ impl<'o> Old<'o> {
     }
 
     /// How many objects there are.
-    pub(crate) fn objects(&self) -> u64 {
+    pub(super) fn objects(&self) -> u64 {
         self.numbers.objects()
     }
 
     /// What becomes of the types of its objects.
-    pub(crate) fn pairs_of_objects(&self) -> impl Iterator<Item = (u64, &Conversion)> {
+    pub(super) fn pairs_of_objects(&self) -> impl Iterator<Item = (u64, &Conversion)> {
         let types = self.types.iter().filter(|ty| ty.objects > 0);
         types.filter_map(|ty| Some((ty.id, self.pairs.of(ty.id)?)))
     }

@@ -30,13 +30,7 @@ impl<'a, 'm> Asking<'a, 'm> {
 }
 
 impl Program for Asking<'_, '_> {
-    fn make(
-        &mut self,
-        function: usize,
-        at: u64,
-        old: &[u8],
-        new: &mut [u8],
-    ) -> Result<(), String> {
+    fn make(&mut self, function: usize, at: u64, old: &[u8], new: &mut [u8]) -> Result<(), String> {
         match &mut self.functions {
             Some(functions) => functions.make(function, self.address + at, old, new),
             None => Err("there is no such function".to_owned()),

@@ -15,20 +15,20 @@ use crate::files::grown;
 const TABLE: Site = Site("table of objects");
 
 /// A word of each object where it goes, and one with the pointers that lead to it.
-pub(crate) struct Table {
+pub(super) struct Table {
     words: MmapMut,
     _file: MediaFile,
 }
 
 impl Table {
     /// Bytes for each object.
-    pub(crate) const EACH: u64 = 16;
+    pub(super) const EACH: u64 = 16;
 
     /// For so many objects, in a directory.
     ///
     /// # Errors
     /// `StorageFull`, `Io`.
-    pub(crate) fn new(directory: &Path, objects: u64) -> Result<Table> {
+    pub(super) fn new(directory: &Path, objects: u64) -> Result<Table> {
         let path = directory.join("table of objects that are migrated");
         let size = objects.max(1) * Self::EACH;
         let failed = |error| grown("making room for a table of objects", &path, size, error);
@@ -55,14 +55,14 @@ impl Table {
     }
 
     /// Notes where an object goes.
-    pub(crate) fn put(&mut self, index: u64, place: Place) {
+    pub(super) fn put(&mut self, index: u64, place: Place) {
         if let Some([word, _]) = self.entry(index) {
             *word = u64::from(place.puddle) << PUDDLE_SHIFT | place.offset >> 3;
         }
     }
 
     /// Where an object goes.
-    pub(crate) fn place(&mut self, index: u64) -> Place {
+    pub(super) fn place(&mut self, index: u64) -> Place {
         let word = self.entry(index).map_or(0, |[word, _]| *word);
         Place {
             puddle: (word >> PUDDLE_SHIFT) as u32,
@@ -71,14 +71,14 @@ impl Table {
     }
 
     /// A pointer leads to the beginning of an object.
-    pub(crate) fn count(&mut self, index: u64, is_weak: bool) {
+    pub(super) fn count(&mut self, index: u64, is_weak: bool) {
         if let Some([_, counts]) = self.entry(index) {
             *counts += if is_weak { 1 << 32 } else { 1 };
         }
     }
 
     /// How many strong and weak pointers lead to the beginning of an object.
-    pub(crate) fn counts(&mut self, index: u64) -> (u64, u64) {
+    pub(super) fn counts(&mut self, index: u64) -> (u64, u64) {
         let counts = self.entry(index).map_or(0, |[_, counts]| *counts);
         (counts & u64::from(u32::MAX), counts >> 32)
     }
@@ -88,7 +88,7 @@ const PUDDLE_SHIFT: u32 = 40;
 
 /// A place in a puddle, a multiple of 8 bytes behind its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) puddle: u32,
-    pub(crate) offset: u64,
+pub(super) struct Place {
+    pub(super) puddle: u32,
+    pub(super) offset: u64,
 }

@@ -24,7 +24,8 @@ const ENGINES: [EngineKind; 3] = [EngineKind::Hybrid, EngineKind::Twin, EngineKi
 const NODES: u64 = 40;
 const POOL: &str = "pool";
 
-const HEAD: &str = "struct \"Head\"(32,8){0:\"first\":*1;8:\"inside\":*2;16:\"nodes\":u64;24:\"row\":*3;}\n";
+const HEAD: &str =
+    "struct \"Head\"(32,8){0:\"first\":*1;8:\"inside\":*2;16:\"nodes\":u64;24:\"row\":*3;}\n";
 const NODE: &str = "struct \"Node\"(40,8){0:\"value\":i64;8:\"at\":struct \"Point\"(8,4){0:\"x\":u32;4:\"y\":u32;};16:\"next\":*1;24:\"kept\":*4;32:\"hint\":~4;}\n";
 const POINT: &str = "struct \"Point\"(8,4){0:\"x\":u32;4:\"y\":u32;}\n";
 const ROW: &str = "[struct \"Point\"(8,4){0:\"x\":u32;4:\"y\":u32;};tail]\n";
@@ -118,7 +119,12 @@ fn make(store: &Embedded, engine: EngineKind) -> Uuid {
     }
     let points: Vec<u64> = (0..5).map(|at| at | (at + 100) << 32).collect();
     let row = placed(1, row.id(), &words(&points));
-    place_object(&pool.root, 0, head.id(), &words(&[next, inside, NODES, row]));
+    place_object(
+        &pool.root,
+        0,
+        head.id(),
+        &words(&[next, inside, NODES, row]),
+    );
     settle(engine, &puddles);
     store.close_pool(pool.uuid).unwrap();
     pool.uuid
@@ -239,7 +245,10 @@ fn every_object_is_what_it_was_and_pointers_lead_to_where_things_are() {
             .collect();
         assert!(told.contains(&("Node", "Item", NODES)), "{told:?}");
         let things = NODES / 2 + 1;
-        assert!(told.contains(&("counted Thing", "counted Thing", things)), "{told:?}");
+        assert!(
+            told.contains(&("counted Thing", "counted Thing", things)),
+            "{told:?}"
+        );
 
         let store = open(&path);
         assert_eq!(migrate(&store, MAP).unwrap(), plan);
@@ -263,7 +272,10 @@ fn every_object_is_what_it_was_and_pointers_lead_to_where_things_are() {
         }
         let report = migrate(&store, back).unwrap();
         let [_, node, ..] = types();
-        assert!(report.types.iter().any(|ty| ty.new_id == node.id()), "{report:?}");
+        assert!(
+            report.types.iter().any(|ty| ty.new_id == node.id()),
+            "{report:?}"
+        );
         is_old(&Reader::of(&store)).unwrap();
     }
 }
@@ -287,13 +299,21 @@ fn what_stands_in_the_way_is_told_and_nothing_has_changed() {
     let plan = plan_migration(&reader, POOL, &mut migration(text), &options).unwrap();
     drop(reader);
     let told: Vec<String> = plan.refusals.iter().map(ToString::to_string).collect();
-    let says = |what: &str| assert!(told.iter().any(|told| told.contains(what)), "{what}: {told:#?}");
+    let says = |what: &str| {
+        assert!(
+            told.iter().any(|told| told.contains(what)),
+            "{what}: {told:#?}"
+        )
+    };
     says("Node.deadline: it is new, and has no default");
     says("counted Thing.value.n: u64, now u32");
     says("Task: no object of the pool has such a type");
     let store = open(&path);
     let refused = migrate(&store, text).unwrap_err();
-    assert!(matches!(&refused, Error::MigrationRefused { reasons, .. } if *reasons == told), "{refused}");
+    assert!(
+        matches!(&refused, Error::MigrationRefused { reasons, .. } if *reasons == told),
+        "{refused}"
+    );
     store.close().unwrap();
     drop(store);
 
@@ -302,7 +322,9 @@ fn what_stands_in_the_way_is_told_and_nothing_has_changed() {
         "Node": {"fields": ["value", "next", "hint"]}}}"#;
     let store = open(&path);
     let refused = migrate(&store, text).unwrap_err().to_string();
-    let part = format!("Node.kept: it goes, and has pointers: what they lead to would be lost, or have to be reached otherwise; say that it may be forgotten, if so ({NODES} objects)");
+    let part = format!(
+        "Node.kept: it goes, and has pointers: what they lead to would be lost, or have to be reached otherwise; say that it may be forgotten, if so ({NODES} objects)"
+    );
     assert!(refused.contains(&part), "{refused}");
     let part = "Node.at: a pointer leads to it, and it is gone (that of a Head) (1 object)";
     assert!(refused.contains(part), "{refused}");
@@ -331,10 +353,15 @@ fn pointers_of_other_pools_and_objects_of_unknown_type_are_told_by_name() {
         store.close_pool(pool.uuid).unwrap();
     }
     let [head, ..] = types();
-    let other = store.create_pool("other", &PoolSpec::new(EngineKind::Shadow)).unwrap();
+    let other = store
+        .create_pool("other", &PoolSpec::new(EngineKind::Shadow))
+        .unwrap();
     place_object(&other.root, 0, head.id(), &words(&[first, 0, 0, 0]));
     let busy = migrate(&store, MAP).unwrap_err();
-    assert!(matches!(&busy, Error::PoolOpen { name, .. } if name == "other"), "{busy}");
+    assert!(
+        matches!(&busy, Error::PoolOpen { name, .. } if name == "other"),
+        "{busy}"
+    );
     store.close_pool(other.uuid).unwrap();
     let refused = migrate(&store, MAP).unwrap_err().to_string();
     let part = "pool \"other\", Head: a pointer of it leads into the pool (1 object)";
@@ -345,12 +372,17 @@ fn pointers_of_other_pools_and_objects_of_unknown_type_are_told_by_name() {
     place_object(&pool.root, 200, 0, &words(&[1, 2, 3]));
     store.close_pool(pool.uuid).unwrap();
     let refused = migrate(&store, MAP).unwrap_err().to_string();
-    assert!(refused.contains("objects of unknown type: there are 1"), "{refused}");
+    assert!(
+        refused.contains("objects of unknown type: there are 1"),
+        "{refused}"
+    );
     let options = MigrateOptions {
         untyped_hold_no_pointers: true,
         ..MigrateOptions::default()
     };
-    let report = store.migrate_pool(POOL, &mut migration(MAP), &options).unwrap();
+    let report = store
+        .migrate_pool(POOL, &mut migration(MAP), &options)
+        .unwrap();
     assert_eq!(report.untyped_objects, 1);
     is_new(&Reader::of(&store)).unwrap();
 }
@@ -389,9 +421,7 @@ fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, 
     explore_with_recovery(
         &trace,
         &plan,
-        |image| {
-            reopened(image)?.close().map_err(|error| error.to_string())
-        },
+        |image| reopened(image)?.close().map_err(|error| error.to_string()),
         |image, point| {
             let store = reopened(image)?;
             let pool = Reader::of(&store);
@@ -411,7 +441,10 @@ fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, 
             let files = std::fs::read_dir(path.join("puddles")).unwrap().count();
             match report.findings.is_empty() && files == puddles {
                 true => Ok(()),
-                false => Err(format!("{files} files of {puddles} puddles, {:?}", report.findings)),
+                false => Err(format!(
+                    "{files} files of {puddles} puddles, {:?}",
+                    report.findings
+                )),
             }
         },
     )

@@ -1,0 +1,129 @@
+//! What has to be done with each object of a type.
+
+use std::sync::Arc;
+
+use super::{MadeBy, Refusal, Rules};
+use crate::types::{Descriptor, PointerAt, Repeats, Step, Type};
+
+/// What has to be done with the objects of a type.
+#[derive(Clone, Debug)]
+pub struct Conversion {
+    pub(super) old: Descriptor,
+    pub(super) new: Descriptor,
+    pub(super) parts: Vec<Part>,
+    pub(super) tail: Option<Tail>,
+    pub(super) rules: Arc<Rules>,
+    /// What stands in the way of any object of the type.
+    pub refusals: Vec<Refusal>,
+    /// Lines of both that pointers lead to.
+    pub(super) targets: Vec<Target>,
+    /// The types that it leads to are parts of a map, which has keys.
+    pub(super) is_map: bool,
+}
+
+/// What a pointer leads to, before and now.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) old: usize,
+    pub(super) new: usize,
+    pub(super) path: String,
+}
+
+/// Where elements begin whose number the object's size says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tail {
+    pub(super) from: u64,
+    pub(super) stride: u64,
+    pub(super) to: u64,
+    pub(super) to_stride: u64,
+}
+
+/// A step. Places count from the beginning of the object, or of the element.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    Copy {
+        from: u64,
+        to: u64,
+        size: u64,
+    },
+    /// A number that gets more bits.
+    Number {
+        from: (u64, u64),
+        to: (u64, u64),
+        is_signed: bool,
+    },
+    Float {
+        from: u64,
+        to: u64,
+    },
+    Bytes {
+        to: u64,
+        bytes: Vec<u8>,
+    },
+    Array {
+        from: u64,
+        stride: u64,
+        to: u64,
+        to_stride: u64,
+        count: Repeats,
+        parts: Vec<Part>,
+    },
+    Variants {
+        from: u64,
+        size: u64,
+        tag: (u64, u64),
+        new_tag: (u64, u64),
+        cases: Vec<(u64, Became)>,
+        /// Nobody finds the pointers of a case that there is not.
+        has_pointers: bool,
+    },
+    Made {
+        by: MadeBy,
+        from: u64,
+        size: u64,
+        to: u64,
+        to_size: u64,
+        pointers: Vec<Step<PointerAt>>,
+        new_pointers: Vec<Step<PointerAt>>,
+        /// What it is made of, where not all bytes are a value of that.
+        checked: Option<Box<Type<usize>>>,
+        path: String,
+    },
+    /// A field that goes, and what pointers it has.
+    Gone {
+        from: u64,
+        pointers: Vec<Step<PointerAt>>,
+        path: String,
+    },
+}
+
+/// What a case has become.
+#[derive(Clone, Debug)]
+pub(super) enum Became {
+    Case(u64, Vec<Part>),
+    /// There is none, which is told where an object has it.
+    Nothing(String),
+}
+
+/// Neighbours that stay neighbours are copied at once.
+pub(super) fn joined(parts: Vec<Part>) -> Vec<Part> {
+    let mut all: Vec<Part> = Vec::new();
+    for part in parts {
+        if let (
+            Some(Part::Copy { from, to, size }),
+            Part::Copy {
+                from: next,
+                to: next_to,
+                size: more,
+            },
+        ) = (all.last_mut(), &part)
+            && *from + *size == *next
+            && *to + *size == *next_to
+        {
+            *size += more;
+            continue;
+        }
+        all.push(part);
+    }
+    all
+}
