@@ -96,12 +96,19 @@ done
 check "compile containers" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" $capi/tests/programs/containers.cpp \
     -o "$work/bin/containers" "${run_path[@]}" "${libs[@]}"
 # Types that change.
-for version in 1 2 3; do
+for version in 1 2 3 4; do
     check "compile tasks $version" gcc -std=c11 -O2 "${warnings[@]}" "${cflags[@]}" -DVERSION=$version examples/c/tasks.c \
         -o "$work/bin/tasks$version" "${run_path[@]}" "${libs[@]}"
 done
 check "versions of tasks" versions_go_on "$work/bin/tasks"
 check "tasks come back" comes_back "$prefix/bin/durum" "$work/tasks.store" tasks
+tasks_are_renewed() {
+    "$work/bin/tasks4" "$work/tasks.store" >"$work/fourth" || return 1
+    printf '%s\n' 'task 4, 20 attempts, until 400, priority 3, after 3' 'task 3, 20 attempts, until 300, priority 2, after 2' \
+        'task 2, 20 attempts, until 200, priority 2' 'task 1, 10 attempts, priority 1' | diff - "$work/fourth" || return 1
+    ! "$work/bin/tasks3" "$work/tasks.store" 2>"$work/refused" && "$prefix/bin/durum" check "$work/tasks.store"
+}
+check "tasks are renewed" tasks_are_renewed
 # Without a handler around its functions the process would end.
 check "compile ending" gcc -std=c11 -O2 "${warnings[@]}" "${cflags[@]}" -D_GNU_SOURCE examples/c/ending.c \
     -o "$work/bin/ending" "${run_path[@]}" "${libs[@]}" -lpthread

@@ -210,6 +210,9 @@
 // A pool cannot be exported or imported so, and the message says why. Nothing was changed.
 #define DURUM_E_SHIPPING 216
 
+// A pool cannot be migrated so, and the message says everything that stands in the way. Nothing was changed.
+#define DURUM_E_MIGRATION 217
+
 // Bad data that has no code of its own.
 #define DURUM_E_DATA 300
 
@@ -441,6 +444,12 @@
 // cannot have the addresses that it had.
 #define DURUM_IMPORT_UNTYPED_HOLD_NO_POINTERS 4
 
+// Nothing is written: what stands in the way is told.
+#define DURUM_MIGRATE_PLAN 1
+
+// Objects without a known type hold no pointers, and stay as they are.
+#define DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS 2
+
 // The transaction is durable when its commit returns.
 #define DURUM_DURABLE 0
 
@@ -562,6 +571,21 @@ typedef struct durum_pool_options {
     // DURUM_POOL_* in any combination.
     uint32_t flags;
 } durum_pool_options;
+
+// What becomes of a type in durum_pool_migrate.
+typedef struct durum_migrated_type {
+    // The type as the pool has it: DURUM_TYPE_OF of a struct that is declared as the earlier version declared it.
+    struct durum_type *was;
+    // What it becomes.
+    struct durum_type *now;
+    // Makes the new value, all of which is zero before, of the old one. Pointers are copied as they are, those that
+    // own something once each; they follow later. It may look at whatever the old value leads to, is asked twice for
+    // each object, and makes the same both times. A result other than 0 refuses the migration. NULL: fields are those
+    // of the same names.
+    int (*make)(const void *was, void *now, void *argument);
+    // What `make` gets besides.
+    void *argument;
+} durum_migrated_type;
 
 // A word that was announced, and what it held. For durum.h itself, as Words is.
 typedef struct durum_word_ {
@@ -852,6 +876,26 @@ int durum_pool_import_into(struct durum_store *store,
                            const char *pool,
                            uint32_t flags,
                            void **root);
+
+// Makes a pool anew in the store directory `store`, which nobody has open: every object becomes what the types of the
+// program say there, which begin with that of the root (`root`), and what `types` say besides (`count` of them), in
+// which a type lies that the root does not lead to, too. Fields are found by their names, or former ones. Pointers of
+// all kinds lead to where things are then. `flags` are DURUM_MIGRATE_* in any combination.
+//
+// The pool is the old one until all of it is there, whatever happens; it is durable on return. It needs room for the
+// pool once more.
+//
+// DURUM_E_MIGRATION something stands in the way, and the message says what; DURUM_E_POOL_MISSING,
+// DURUM_E_STORE_MISSING; DURUM_E_STORE_BUSY, DURUM_E_POOL_BUSY; DURUM_E_STORE_DIRTY a plan of a store that was not
+// closed in order; DURUM_E_DAMAGED an object contradicts its type; DURUM_E_TYPE, DURUM_E_STORAGE_FULL,
+// DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_ADDRESS_CONFLICT, DURUM_E_OPTIONS, DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_pool_migrate(const char *store,
+                       const char *name,
+                       struct durum_type *root,
+                       const struct durum_migrated_type *types,
+                       size_t count,
+                       uint32_t flags);
 
 // Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes
 // without pointers, aligned to 16. The bytes are whatever was there before.

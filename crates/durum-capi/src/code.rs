@@ -100,6 +100,8 @@ pub const DURUM_E_POOL_BUSY: c_int = 214;
 pub const DURUM_E_STORE_SERVED: c_int = 215;
 /// A pool cannot be exported or imported so, and the message says why. Nothing was changed.
 pub const DURUM_E_SHIPPING: c_int = 216;
+/// A pool cannot be migrated so, and the message says everything that stands in the way. Nothing was changed.
+pub const DURUM_E_MIGRATION: c_int = 217;
 
 /// Bad data that has no code of its own.
 pub const DURUM_E_DATA: c_int = 300;
@@ -192,6 +194,7 @@ fn of_store(error: &StoreError) -> c_int {
         | StoreError::PointersLeave { .. }
         | StoreError::ImportRefused { .. }
         | StoreError::LoadRefused { .. } => DURUM_E_SHIPPING,
+        StoreError::MigrationRefused { .. } => DURUM_E_MIGRATION,
         StoreError::AddressesExhausted { .. } => DURUM_E_ADDRESSES_EXHAUSTED,
         StoreError::Format { .. } => match error.kind() {
             ErrorKind::User => DURUM_E_FORMAT,

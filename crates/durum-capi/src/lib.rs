@@ -6,7 +6,7 @@
 //!
 //! No Rust frame is ever jumped over: [`block`] records that a block has failed and tells C where to go on; C jumps.
 //!
-//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`ship`], [`object`] (what exists),
+//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`ship`], [`migrate`], [`object`] (what exists),
 //! [`level`], [`tx`] and [`block`] (transactions), [`shared`] (updates and reads of several threads), [`types`]
 //! (descriptors of C types), [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C),
 //! [`ido`] (heaps of lock-based code).
@@ -24,6 +24,7 @@ pub mod guard;
 pub mod ido;
 pub mod level;
 pub mod log;
+pub mod migrate;
 pub mod nvl;
 pub mod object;
 pub mod pool;

@@ -121,6 +121,11 @@ impl TypeDeclaration {
         unsafe { AtomicPtr::from_ptr(place) }
     }
 
+    /// What it is in no language's own words.
+    pub(crate) fn descriptor(&self) -> Result<Descriptor> {
+        describe(self)
+    }
+
     fn description(&self) -> Result<&'static Description> {
         let known = self.known().load(Ordering::Acquire);
         // SAFETY: null, or leaked below.

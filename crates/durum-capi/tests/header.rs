@@ -4,9 +4,9 @@
 use std::path::Path;
 
 /// The order in which a C programmer meets the declarations.
-const SOURCES: [&str; 13] = [
-    "code", "guard", "types", "store", "pool", "ship", "object", "level", "tx", "shared", "block",
-    "log", "stats",
+const SOURCES: [&str; 14] = [
+    "code", "guard", "types", "store", "pool", "ship", "migrate", "object", "level", "tx",
+    "shared", "block", "log", "stats",
 ];
 
 fn generated(top: &Path) -> String {

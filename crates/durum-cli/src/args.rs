@@ -87,6 +87,15 @@ pub enum Command {
         another machine, or years later. Nobody may write the pool meanwhile."
     )]
     Dump(Dump),
+    /// Make a pool anew under other types, as a map of their fields says
+    #[command(
+        after_help = "Examples:\n  durum migrate /mnt/pmem/store words --map words.map --dry-run\n  \
+        durum migrate /mnt/pmem/store words --map words.map\n\n\
+        Every object becomes what the map says: fields by name, new ones with a default. Pointers of all kinds follow. The pool is the old one until all of it \
+        is there, whatever happens. --dry-run tells how many objects there are of which types, and everything that stands in the way, and writes nothing. \
+        Room is needed for the pool once more, and 16 bytes for each object. docs/how-to/change-types.md tells the map."
+    )]
+    Migrate(Migrate),
     /// Make a pool of lines that `durum dump` wrote
     #[command(
         after_help = "Examples:\n  durum load /mnt/pmem/store < words.jsonl\n  durum load /mnt/pmem/store copy --engine twin < words.jsonl\n  \
@@ -389,6 +398,26 @@ pub struct Load {
     /// Its engine: hybrid, twin or shadow [default: that which it was dumped with]
     #[arg(long, value_name = "ENGINE")]
     pub engine: Option<String>,
+    /// Objects of unknown type hold no pointers
+    #[arg(long)]
+    pub untyped_hold_no_pointers: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Migrate {
+    /// The store
+    pub store: PathBuf,
+    /// The pool
+    pub pool: Option<String>,
+    /// The file that says what becomes of types
+    #[arg(long, value_name = "FILE")]
+    pub map: PathBuf,
+    /// Tell what would be done, and what stands in the way; write nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// Objects of unknown type hold no pointers
     #[arg(long)]
     pub untyped_hold_no_pointers: bool,

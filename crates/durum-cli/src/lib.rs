@@ -77,6 +77,7 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Export(options) => commands::ship::export(options, out),
         Command::Dump(options) => commands::dump::dump(options, out),
         Command::Load(options) => commands::dump::load(options, out),
+        Command::Migrate(options) => commands::migrate::run(options, out),
         Command::Import(options) => commands::ship::import(options, out),
         Command::Rm(options) => commands::rm::run(options, out),
         Command::Chmod(options) => commands::rights::chmod(options, out),

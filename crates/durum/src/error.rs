@@ -32,6 +32,15 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] durum_service::Error),
 
+    /// The store is one that a service serves, which migrates nothing.
+    #[error(
+        "{path}: a service does not migrate pools; end it, and name the directory of its store", path = .path.display()
+    )]
+    NotMigrated {
+        /// How the store was named.
+        path: PathBuf,
+    },
+
     // ---- the caller -------------------------------------------------------------------------
     /// The address lies in no puddle of this store that is open for writing.
     #[error(
@@ -422,6 +431,7 @@ impl Error {
             Error::Store(error) => error.kind(),
             Error::Poisoned { .. } | Error::DamagedHeap { .. } => ErrorKind::Data,
             Error::NothingToOpen { .. }
+            | Error::NotMigrated { .. }
             | Error::RootType { .. }
             | Error::OldRootType { .. }
             | Error::OtherEngine { .. }

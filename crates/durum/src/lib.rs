@@ -74,7 +74,10 @@ mod logs;
 mod mapping;
 mod media;
 mod memory;
+#[doc(hidden)]
+pub mod migration;
 mod observe;
+mod old_memory;
 mod opened;
 mod options;
 mod pages;

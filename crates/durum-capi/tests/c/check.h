@@ -75,6 +75,7 @@ extern const test shared_tests[];
 extern const test block_tests[];
 extern const test local_tests[];
 extern const test type_tests[];
+extern const test migration_tests[];
 extern const test log_tests[];
 extern const test fault_tests[];
 extern const test service_tests[];

@@ -9,6 +9,7 @@ pub(crate) mod dump;
 pub(crate) mod gc;
 pub(crate) mod init;
 pub(crate) mod ls;
+pub(crate) mod migrate;
 pub(crate) mod recover;
 pub(crate) mod rights;
 pub(crate) mod rm;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::parts::{Became, Conversion, Part, Tail, Target, joined};
-use super::values::{all_are_values, default_of, holds_pointers, is_zero_at_first, widened};
+use super::values::{
+    all_are_values, default_of, holds_pointers, is_zero_at_first, place_of, widened,
+};
 use super::{MadeBy, Refusal, Rule, Rules, Source};
 use crate::types::{
     Case, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type,
@@ -76,7 +78,7 @@ pub(super) fn conversion(
             is_in_array: false,
         },
     );
-    let title = old.title().to_owned();
+    let title = old.called();
     compiler.part(
         (old.root(), 0, &[]),
         (new.root(), 0, &[]),
@@ -227,6 +229,31 @@ impl<'c> Compiler<'c> {
             let why = "a function makes no type with a tail".to_owned();
             return self.refuse(path, why);
         }
+        let expected = self
+            .rules
+            .of(old.0)
+            .and_then(|rule| rule.made_of.as_deref());
+        if let Some((takes, makes)) = expected {
+            for (ty, of, wanted, what) in [
+                (
+                    old.0,
+                    self.old,
+                    takes,
+                    "takes another type than the pool has",
+                ),
+                (
+                    new.0,
+                    self.new,
+                    makes,
+                    "makes another type than the one that is wanted there",
+                ),
+            ] {
+                if !is_same((of, ty), (wanted, wanted.root())) {
+                    let why = format!("its function {what}, of the name {}", wanted.called());
+                    return self.refuse(path, why);
+                }
+            }
+        }
         let (Ok(pointers), Ok(new_pointers)) = (compile(old.0), compile(new.0)) else {
             return;
         };
@@ -367,7 +394,7 @@ impl<'c> Compiler<'c> {
         };
         let other = became(&key.name, rule, &is.fields);
         if pair("value").or(pair("second")).is_some()
-            && other.is_some_and(|other| !self.is_same(&key.ty, &other.ty))
+            && other.is_some_and(|other| !is_same((self.old, &key.ty), (self.new, &other.ty)))
         {
             let why =
                 "the keys of a map change: it finds them no more; the program has to build it anew";
@@ -442,10 +469,9 @@ impl<'c> Compiler<'c> {
         path: &str,
         parts: &mut Vec<Part>,
     ) {
-        let layout = field.ty.layout();
-        if layout.is_ok_and(|layout| layout.size == bytes.len() as u64 && !layout.has_tail) {
+        if let Some(at) = place_of(&field.ty, bytes.len() as u64) {
             let bytes = bytes.to_vec();
-            return parts.push(Part::Bytes { to, bytes });
+            return parts.push(Part::Bytes { to: to + at, bytes });
         }
         self.refuse(path, format!("its default has {} bytes", bytes.len()));
     }
@@ -500,13 +526,15 @@ impl<'c> Compiler<'c> {
             has_pointers,
         });
     }
+}
 
-    /// Whether values of the one are values of the other, and pointers lead to the same types.
-    fn is_same(&self, old: &Type<usize>, new: &Type<usize>) -> bool {
-        let id = |of: &Descriptor, line: usize| of.target(line).map(|target| target.id());
-        let with_ids = |of: &Descriptor, ty: &Type<usize>| {
-            ty.map_targets(&mut |line: &usize| id(of, *line)).ok()
-        };
-        with_ids(self.old, old) == with_ids(self.new, new)
-    }
+/// Whether types are the same, also those that pointers lead to.
+fn is_same(
+    (of, ty): (&Descriptor, &Type<usize>),
+    (other, is): (&Descriptor, &Type<usize>),
+) -> bool {
+    let id = |of: &Descriptor, line: usize| of.target(line).map(|target| target.id());
+    let with_ids =
+        |of: &Descriptor, ty: &Type<usize>| ty.map_targets(&mut |line: &usize| id(of, *line)).ok();
+    with_ids(of, ty) == with_ids(other, is)
 }

@@ -38,7 +38,7 @@ impl Conversion {
             conversion: self,
             wanted,
             bytes,
-            path: self.old.title().to_owned(),
+            path: self.old.called(),
         };
         let found = follow.part((self.old.root(), begin), self.new.root(), offset - begin);
         match found {

@@ -19,6 +19,8 @@ mod values;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::types::Descriptor;
+
 pub use convert::{Program, Wrong};
 pub use follow::Gone;
 pub use pairs::Pairs;
@@ -40,6 +42,8 @@ pub struct Rule {
     pub forget: BTreeSet<String>,
     /// A function of the program makes it.
     pub made_by: Option<MadeBy>,
+    /// What that function takes and what it makes, where it is of no use for others of the same names.
+    pub made_of: Option<Box<(Descriptor, Descriptor)>>,
     /// The fields that it has now, where nobody else says so.
     pub layout: Option<NewLayout>,
 }

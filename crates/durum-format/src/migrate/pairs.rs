@@ -69,7 +69,7 @@ impl Pairs {
                 names.is_some_and(|(is, was)| renames.can_be(was, is, formers))
             };
             let new = others.iter().find(is_it).unwrap_or(old);
-            let title = old.title().to_owned();
+            let title = old.called();
             finding.pair(old, new, &title, false);
             finding.follow(&renames);
         }

@@ -64,3 +64,21 @@ pub(super) fn default_of(ty: &Type<usize>, json: &str) -> Result<Vec<u8>, String
 pub(super) fn is_strong(pointer: &PointerAt) -> bool {
     pointer.strength == Strength::Strong
 }
+
+/// Where in a type, without a tail, a value of so many bytes has its place: in a cell behind what is volatile.
+pub(super) fn place_of(ty: &Type<usize>, size: u64) -> Option<u64> {
+    let layout = ty.layout().ok()?;
+    if layout.size == size && !layout.has_tail {
+        return Some(0);
+    }
+    let Type::Struct(it) = ty else {
+        return None;
+    };
+    let mut fields = it.fields.iter();
+    let is_said = |field: &&Field<usize>| !matches!(field.ty, Type::Volatile { .. });
+    let only = fields.find(is_said)?;
+    match fields.find(is_said) {
+        None => Some(only.offset + place_of(&only.ty, size)?),
+        Some(_) => None,
+    }
+}

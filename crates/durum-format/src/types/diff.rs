@@ -353,6 +353,11 @@ impl Descriptor {
     }
 
     /// A type in a few words; what it has in it is not told.
+    /// What to call the type, in a few words where it has no name.
+    pub fn called(&self) -> String {
+        self.short(self.root())
+    }
+
     pub(crate) fn short(&self, ty: &Type<usize>) -> String {
         match ty {
             Type::Primitive(primitive) => primitive.name().to_owned(),

@@ -221,7 +221,7 @@ impl Leads {
         let Some(found) = old.numbers.object(address) else {
             return match old.has(address) {
                 true => Lead::Refused(Refusal::new(
-                    new.title(),
+                    new.called(),
                     "a pointer of it leads to no object of the pool",
                 )),
                 false => Lead::Elsewhere,
@@ -239,7 +239,17 @@ impl Leads {
         let wanted = pointer.target.map(|line| (new, line));
         let follow = || {
             let mut bytes = || object_at(old, address - found.offset).unwrap_or_default();
-            conversion.follow(found.offset, wanted, &mut bytes)
+            let followed = conversion.follow(found.offset, wanted, &mut bytes)?;
+            let leads_to = wanted.and_then(|(new, line)| new.target(line).ok());
+            let is_another = |is: Descriptor| is.id() != conversion.new_type().id();
+            // What a function has made of a pointer is its own affair where types do not tell.
+            match old.pointers_are_typed && leads_to.is_some_and(is_another) {
+                true => Err(Gone {
+                    path: conversion.new_type().called(),
+                    why: "a pointer leads to it whose type says something else",
+                }),
+                false => Ok(followed),
+            }
         };
         let followed = match found.offset {
             0 => self
@@ -256,7 +266,7 @@ impl Leads {
                 tag,
             },
             Err(gone) => {
-                let why = format!("{} (that of a {})", gone.why, new.title());
+                let why = format!("{} (that of a {})", gone.why, new.called());
                 Lead::Refused(Refusal::new(gone.path, why))
             }
         }
@@ -390,10 +400,11 @@ pub(super) fn pointers(
     Ok(found)
 }
 
-fn title(ty: &OldType) -> &str {
+fn title(ty: &OldType) -> String {
+    let unknown = || "objects of unknown type".to_owned();
     ty.descriptor
         .as_ref()
-        .map_or("objects of unknown type", Descriptor::title)
+        .map_or_else(unknown, Descriptor::called)
 }
 
 /// What stands in the way whatever the objects hold.
@@ -407,7 +418,7 @@ fn of_types(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) {
                 .iter()
                 .for_each(|refusal| refusals.of_types(refusal.clone())),
             (Some(descriptor), None) => refusals.of_types(Refusal::new(
-                descriptor.title(),
+                descriptor.called(),
                 "nobody says what becomes of it",
             )),
             (None, _) if options.untyped_hold_no_pointers => {}
@@ -479,7 +490,7 @@ fn of_others(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) -
                             })
                             .is_err();
                     if leads_here {
-                        let path = format!("{name}, {}", descriptor.title());
+                        let path = format!("{name}, {}", descriptor.called());
                         let why = "a pointer of it leads into the pool";
                         refusals.of_object(Refusal::new(path, why));
                     }
@@ -499,8 +510,8 @@ fn told(old: &Old<'_>, sizes: &[u64]) -> MigrateReport {
         };
         let new = old.pairs.of(ty.id).map_or(descriptor, Conversion::new_type);
         types.push(MigratedType {
-            name: descriptor.title().to_owned(),
-            now: new.title().to_owned(),
+            name: descriptor.called(),
+            now: new.called(),
             id: ty.id,
             new_id: new.id(),
             objects: ty.objects,

@@ -61,6 +61,8 @@ pub struct NewTypes {
     pub root: Descriptor,
     /// Those that the root does not lead to.
     pub others: Vec<Descriptor>,
+    /// Pointers lead to nothing but what their types say.
+    pub pointers_are_typed: bool,
 }
 
 /// A puddle of the pool as it is.

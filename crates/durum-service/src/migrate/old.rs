@@ -30,6 +30,8 @@ pub(super) struct Old<'o> {
     pub(super) types: Vec<OldType>,
     by_id: BTreeMap<u64, u32>,
     pub(super) pairs: Pairs,
+    /// Pointers of new objects lead to nothing but what their types say.
+    pub(super) pointers_are_typed: bool,
 }
 
 /// A type of the pool's objects.
@@ -82,6 +84,10 @@ impl<'o> Old<'o> {
             types: vec![nothing],
             by_id: BTreeMap::from([(UNTYPED, 0)]),
             pairs: Pairs::default(),
+            pointers_are_typed: migration
+                .types
+                .as_ref()
+                .is_some_and(|it| it.pointers_are_typed),
         };
         let mut root = None;
         for view in &views {

@@ -11,7 +11,7 @@ macro_rules! cell {
                 Self::with(value)
             }
 
-            fn with(value: T) -> Self {
+            pub(super) fn with(value: T) -> Self {
                 const { $check };
                 Self {
                     $($word: Default::default(),)?

@@ -16,7 +16,8 @@
 //! - a transaction and the handles that it has: `drop_glue`, `counts`, `typed_tx`, `journal`;
 //! - what a program begins with: `values`, `reserved`, `open_options`, `open`, `pool_type`;
 //! - pointers (`pbox`, `counted`) and cells (`later`, `pcell`, `prefcell`, `pmutex`, `log_free`), then the collections,
-//!   and pointers to other pools (`exports`).
+//!   and pointers to other pools (`exports`);
+//! - pools that are made anew under other types: `migrating`, `migration`.
 
 mod as_target;
 mod binding;
@@ -36,6 +37,8 @@ mod later;
 mod layout;
 mod lock_word;
 mod log_free;
+mod migrating;
+mod migration;
 mod not_send;
 mod open;
 mod open_options;
@@ -62,10 +65,13 @@ pub use collections::{IterMut, PBTreeMap, PHashMap, PString, PVec, btree_map, ha
 pub use counted::{Counted, Counting, Local, PWeak, Parc, Prc, Shared, VWeak};
 pub(crate) use counts::Tally;
 pub use derives::{PClone, PSafe, Parts, Root};
+pub use durum_service::{MigrateReport, MigratedType, RefusalCount};
 pub use exports::{Exports, Pptr};
 pub use journal::Journal;
 pub use later::{Later, Parts};
 pub use log_free::LogFree;
+pub use migrating::{CarryTo, CellOf, Migrating};
+pub use migration::{Migrate, Migration, Number};
 pub use open::RootGuard;
 pub use open_options::{Flags, OpenOptions};
 pub use pbox::Pbox;

@@ -29,11 +29,11 @@ use crate::error::{Error, Result};
 use crate::opened::{Store, next_key};
 
 /// The pool in a store of one.
-const POOL: &str = "pool";
+pub(super) const POOL: &str = "pool";
 
 /// The root object.
 #[repr(C)]
-struct RootObject<T> {
+pub(super) struct RootObject<T> {
     header: RootHeader,
     value: T,
 }

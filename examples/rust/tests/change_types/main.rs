@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each version is shown as a whole")]
 
 mod first;
+mod fourth;
 mod second;
 mod third;
 
@@ -67,7 +68,28 @@ fn each_version_goes_on_with_what_the_one_before_has_stored() -> durum::Result<(
     let jobs = queue.jobs.borrow();
     let after = jobs[2].after.as_ref().map(|job| job.name.as_str());
     assert_eq!((after, jobs[0].after.is_none()), (Some("read"), true));
-    Ok(())
+    drop(jobs);
+    queue.close()?;
+    {
+        let queue = fourth::open(&path)?;
+        let jobs = queue.jobs.borrow();
+        let told = jobs
+            .iter()
+            .map(|job| (&*job.name, job.priority.get(), job.deadline.get()));
+        let told: Vec<_> = told.collect();
+        assert_eq!(told, [("write", 5, 0), ("read", 9, 80), ("rest", 5, 90)]);
+        let state = jobs[0].state.borrow();
+        assert!(matches!(*state, fourth::State::Done { at: 70, tries: 0 }));
+        let after = jobs[2].after.as_ref();
+        assert!(after.is_some_and(|after| after.as_ptr() == jobs[1].as_ptr()));
+        assert!(!queue.closed.get());
+    }
+    let report = durum_service::check(&path, &Default::default());
+    assert_eq!(report.map(|report| report.findings).unwrap_or_default(), []);
+    let gone = third::P::open::<third::Queue>(&path, Flags::OPEN);
+    assert!(matches!(gone, Err(Error::RootType { .. })));
+    // It is what it is: nothing is made anew a second time.
+    fourth::open(&path)?.close()
 }
 
 /// The page shows the code above, and what a program of the first version is told.
@@ -75,10 +97,10 @@ fn each_version_goes_on_with_what_the_one_before_has_stored() -> durum::Result<(
 fn the_page_shows_code_of_the_versions() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(top.join("../../docs/how-to/change-types.md")).unwrap();
-    let versions = ["first", "second", "third"]
+    let versions = ["first", "second", "third", "fourth"]
         .map(|name| fs::read_to_string(top.join(format!("tests/change_types/{name}.rs"))).unwrap());
     let blocks: Vec<_> = page.split("```rust\n").skip(1).collect();
-    assert_eq!(blocks.len(), 3);
+    assert_eq!(blocks.len(), 4);
     for (block, version) in blocks.iter().zip(&versions) {
         let code = block.split("```").next().unwrap();
         assert!(version.contains(code), "{code}");

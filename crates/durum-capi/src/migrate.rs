@@ -1,0 +1,152 @@
+//! Pools that are made anew under other types.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_void};
+
+use client::migration::{ByProgram, Make, MigrateOptions, NewTypes};
+use durum_format::migrate::{MadeBy, Rule, Rules};
+
+use crate::guard::{Failure, Result, status, string};
+use crate::store::path;
+use crate::types::TypeDeclaration;
+
+/// Nothing is written: what stands in the way is told.
+pub const DURUM_MIGRATE_PLAN: u32 = 1;
+/// Objects without a known type hold no pointers, and stay as they are.
+pub const DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS: u32 = 2;
+
+/// What becomes of a type in durum_pool_migrate.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct MigratedType {
+    /// The type as the pool has it: DURUM_TYPE_OF of a struct that is declared as the earlier version declared it.
+    pub was: *mut TypeDeclaration,
+    /// What it becomes.
+    pub now: *mut TypeDeclaration,
+    /// Makes the new value, all of which is zero before, of the old one. Pointers are copied as they are, those that
+    /// own something once each; they follow later. It may look at whatever the old value leads to, is asked twice for
+    /// each object, and makes the same both times. A result other than 0 refuses the migration. NULL: fields are those
+    /// of the same names.
+    pub make: Option<
+        unsafe extern "C" fn(was: *const c_void, now: *mut c_void, argument: *mut c_void) -> c_int,
+    >,
+    /// What `make` gets besides.
+    pub argument: *mut c_void,
+}
+
+/// Makes a pool anew in the store directory `store`, which nobody has open: every object becomes what the types of the
+/// program say there, which begin with that of the root (`root`), and what `types` say besides (`count` of them), in
+/// which a type lies that the root does not lead to, too. Fields are found by their names, or former ones. Pointers of
+/// all kinds lead to where things are then. `flags` are DURUM_MIGRATE_* in any combination.
+///
+/// The pool is the old one until all of it is there, whatever happens; it is durable on return. It needs room for the
+/// pool once more.
+///
+/// DURUM_E_MIGRATION something stands in the way, and the message says what; DURUM_E_POOL_MISSING,
+/// DURUM_E_STORE_MISSING; DURUM_E_STORE_BUSY, DURUM_E_POOL_BUSY; DURUM_E_STORE_DIRTY a plan of a store that was not
+/// closed in order; DURUM_E_DAMAGED an object contradicts its type; DURUM_E_TYPE, DURUM_E_STORAGE_FULL,
+/// DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_ADDRESS_CONFLICT, DURUM_E_OPTIONS, DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_migrate(
+    store: *const c_char,
+    name: *const c_char,
+    root: *mut TypeDeclaration,
+    types: *const MigratedType,
+    count: usize,
+    flags: u32,
+) -> c_int {
+    status(|| {
+        if flags & !(DURUM_MIGRATE_PLAN | DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS) != 0 {
+            return Err(Failure::argument("the flags are not DURUM_MIGRATE_*"));
+        }
+        let said = match (types.is_null(), count) {
+            (_, 0) => &[],
+            (true, _) => return Err(Failure::argument("the types are NULL")),
+            // SAFETY: the caller has `count` of them there.
+            (false, _) => unsafe { std::slice::from_raw_parts(types, count) },
+        };
+        // SAFETY: strings and declarations as the conventions say.
+        let (store, name, root) = unsafe {
+            (
+                path(store)?,
+                string(name, "the pool's name")?,
+                declared(root, "the root's type")?.descriptor()?,
+            )
+        };
+        let mut by = ByProgram {
+            rules: Rules(BTreeMap::new()),
+            types: NewTypes {
+                root,
+                others: Vec::new(),
+                pointers_are_typed: false,
+            },
+            functions: Vec::new(),
+            options: MigrateOptions {
+                untyped_hold_no_pointers: flags & DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS != 0,
+                ..MigrateOptions::default()
+            },
+        };
+        for said in said {
+            // SAFETY: as above.
+            unsafe { add(&mut by, said)? };
+        }
+        by.run(store, name, flags & DURUM_MIGRATE_PLAN != 0)?;
+        Ok(())
+    })
+}
+
+/// # Safety
+/// A declaration, or NULL.
+unsafe fn declared<'a>(ty: *mut TypeDeclaration, what: &str) -> Result<&'a TypeDeclaration> {
+    // SAFETY: as the caller promises.
+    unsafe { ty.as_ref() }.ok_or_else(|| Failure::argument(format!("{what} is NULL")))
+}
+
+/// # Safety
+/// Declarations as the conventions say.
+unsafe fn add(by: &mut ByProgram<'_>, said: &MigratedType) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (was, now) = unsafe {
+        (
+            declared(said.was, "a type that was")?.descriptor()?,
+            declared(said.now, "a type that is now")?.descriptor()?,
+        )
+    };
+    let rule: &mut Rule = by
+        .rules
+        .0
+        .entry(was.name().unwrap_or_default().to_owned())
+        .or_default();
+    rule.now = now.name().map(str::to_owned);
+    by.types.others.push(now.clone());
+    let Some(make) = said.make else {
+        return Ok(());
+    };
+    let argument = said.argument.expose_provenance();
+    rule.made_by = Some(MadeBy {
+        function: by.functions.len(),
+        // What C keeps in an array of structs may be zero.
+        zero_is_value: true,
+    });
+    rule.made_of = Some(Box::new((was, now)));
+    let make: Make<'_> = Box::new(move |was, new| {
+        let was = std::ptr::with_exposed_provenance::<c_void>(was);
+        let argument = std::ptr::with_exposed_provenance_mut::<c_void>(argument);
+        // What the function stores to is aligned as its type is.
+        let mut place = vec![0_u128; new.len().div_ceil(16)];
+        // SAFETY: the old value is mapped, and of the type that the function takes; there is room for the new one.
+        let result = unsafe { make(was, place.as_mut_ptr().cast(), argument) };
+        if result != 0 {
+            return Err(format!("its function gave {result}"));
+        }
+        for (bytes, word) in new.chunks_mut(16).zip(&place) {
+            let word = word.to_ne_bytes();
+            let part = word.get(..bytes.len()).unwrap_or_default();
+            bytes.copy_from_slice(part);
+        }
+        Ok(())
+    });
+    by.functions.push(make);
+    Ok(())
+}

@@ -1,0 +1,128 @@
+/* Pools that are made anew under other types. */
+#include "check.h"
+
+typedef struct old_item {
+    uint64_t number;
+    struct old_item *next;
+    uint16_t weight;
+} old_item;
+DURUM_TYPE_AS(old_item, "item", DURUM_FIELD(number), DURUM_PTR(next), DURUM_FIELD(weight))
+
+typedef struct item {
+    struct item *next;
+    uint32_t weight;
+    uint32_t parity;
+    uint64_t number;
+} item;
+DURUM_TYPE(item, DURUM_PTR(next), DURUM_FIELD(weight), DURUM_FIELD(parity), DURUM_FIELD(number))
+
+typedef struct old_list {
+    old_item *first;
+    uint16_t *weight; /* in the last item */
+} old_list;
+DURUM_TYPE_AS(old_list, "list", DURUM_PTR_TO(first, old_item), DURUM_PTR(weight))
+
+typedef struct list {
+    uint32_t version;
+    item *first;
+    uint32_t *weight;
+} list;
+DURUM_TYPE(list, DURUM_FIELD(version), DURUM_PTR_TO(first, item), DURUM_PTR(weight))
+
+static int made_list(const void *was, void *now, void *argument) {
+    const old_list *old = was;
+    list *made = now;
+    CHECK(made->version == 0 && made->first == NULL);
+    made->version = *(uint32_t *)argument;
+    made->first = (item *)old->first;
+    made->weight = (uint32_t *)old->weight;
+    return 0;
+}
+
+static int forgetful(const void *was, void *now, void *argument) {
+    (void)was, (void)now, (void)argument;
+    return 0;
+}
+
+static int refusing(const void *was, void *now, void *argument) {
+    (void)was, (void)now, (void)argument;
+    return 7;
+}
+
+static int made_item(const void *was, void *now, void *argument) {
+    const old_item *old = was;
+    item *made = now;
+    (void)argument;
+    made->number = old->number;
+    made->weight = old->weight;
+    /* What it leads to is there to be looked at. */
+    made->parity = old->next == NULL ? 2 : old->next->number % 2;
+    made->next = (item *)old->next;
+    return 0;
+}
+
+static void a_pool_is_made_anew_by_functions(void) {
+    if (is_served())
+        return;
+    const char *path = store_path();
+    fixture f = fixture_new();
+    DURUM_TX_BEGIN(f.pool) {
+        old_list *all = DURUM_ROOT(f.pool, old_list);
+        DURUM_TX_ADD(all);
+        for (int i = 3; i > 0; i--) {
+            old_item *made = DURUM_TX_NEW(f.pool, old_item);
+            made->number = i;
+            made->weight = 10 * i;
+            made->next = all->first;
+            if (i == 3)
+                all->weight = &made->weight;
+            all->first = made;
+        }
+    }
+    DURUM_TX_END
+    durum_type *root = DURUM_TYPE_OF(list);
+    uint32_t version = 2;
+    durum_migrated_type types[] = {
+        {DURUM_TYPE_OF(old_list), DURUM_TYPE_OF(list), made_list, &version},
+        {DURUM_TYPE_OF(old_item), DURUM_TYPE_OF(item), made_item, NULL},
+    };
+    CHECK_CODE(durum_pool_migrate(path, "pool", root, types, 2, 0), DURUM_E_STORE_BUSY);
+    fixture_close(&f);
+
+    CHECK_CODE(durum_pool_migrate(path, "pool", NULL, types, 2, 0), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_migrate(path, "pool", root, NULL, 2, 0), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_migrate(path, "pool", root, types, 2, 64), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_migrate(path, "none", root, types, 2, 0), DURUM_E_POOL_MISSING);
+    CHECK_CODE(durum_pool_migrate(path, "pool", root, NULL, 0, 0), DURUM_E_MIGRATION);
+    CHECK(strstr(durum_errormsg(), "list.version: it is new, and has no default") != NULL);
+    types[1].make = forgetful;
+    CHECK_CODE(durum_pool_migrate(path, "pool", root, types, 2, DURUM_MIGRATE_PLAN),
+               DURUM_E_MIGRATION);
+    CHECK(strstr(durum_errormsg(), "item: its function forgets a pointer") != NULL);
+    types[1].make = refusing;
+    CHECK_CODE(durum_pool_migrate(path, "pool", root, types, 2, 0), DURUM_E_MIGRATION);
+    CHECK(strstr(durum_errormsg(), "item: its function gave 7 (3 objects)") != NULL);
+    types[1].make = made_item;
+    CHECK_CODE(durum_pool_migrate(path, "pool", root, types, 2, DURUM_MIGRATE_PLAN), DURUM_OK);
+    CHECK_CODE(durum_pool_migrate(path, "pool", root, types, 2, 0), DURUM_OK);
+
+    f.store = durum_store_open(path, NULL);
+    f.pool = durum_pool_open(f.store, "pool", NULL);
+    CHECK_NULL(DURUM_ROOT(f.pool, old_list), DURUM_E_ROOT_TYPE);
+    list *all = DURUM_ROOT(f.pool, list);
+    CHECK(all != NULL && all->version == 2);
+    uint64_t number = 0;
+    for (const item *it = all->first; it != NULL; it = it->next) {
+        number++;
+        CHECK(it->number == number && it->weight == 10 * number);
+        CHECK(it->parity == (it->next == NULL ? 2 : (number + 1) % 2));
+        CHECK(it->next != NULL || all->weight == &it->weight);
+    }
+    CHECK(number == 3);
+    fixture_close(&f);
+}
+
+const test migration_tests[] = {
+    {"a_pool_is_made_anew_by_functions", a_pool_is_made_anew_by_functions},
+    {NULL, NULL},
+};

@@ -1,0 +1,98 @@
+//! `durum migrate` makes a pool anew as a map says, and tells before what it would do and what stands in the way.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use support::*;
+
+/// A pool type has one pool at a time.
+static MAKING: Mutex<()> = Mutex::new(());
+
+fn make_jobs(store: &Path) {
+    let _one = MAKING.lock().unwrap();
+    support::jobs::make_jobs(store);
+}
+
+#[test]
+fn a_pool_has_other_types_and_says_the_same() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    make_jobs(&store);
+    let map = directory.path().join("jobs.map");
+    fs::write(
+        &map,
+        r#"{"durum-map": 1, "types": {"Worker": {"now": "Person", "fields": [
+            {"name": "age", "type": "u32", "default": 36}, "name", "boss"]}}}"#,
+    )
+    .unwrap();
+    let shown = || {
+        let path = "root.tasks[2203].worker";
+        succeeds(&["inspect", text(&store), "pool", "--path", path]).out
+    };
+    assert!(shown().contains("Bob"), "{}", shown());
+    let before = contents(&store);
+    let arguments = ["migrate", text(&store), "pool", "--map", text(&map)];
+    let with = |more: &[&'static str]| [&arguments[..], more].concat();
+    let planned = succeeds(&with(&["--dry-run"])).out;
+    assert!(
+        planned.contains("counted Worker: 2 objects of 56 bytes, now counted Person of 64"),
+        "{planned}"
+    );
+    assert!(planned.contains("would be migrated"), "{planned}");
+    assert_eq!(contents(&store), before, "a dry run writes nothing");
+
+    let told = succeeds(&with(&["--json"])).json();
+    assert_eq!(told["dry_run"], false);
+    assert_eq!(told["refusals"].as_array().unwrap().len(), 0);
+    let now = shown();
+    assert!(now.contains("Bob") && now.contains("age: 36"), "{now}");
+    let checked = succeeds(&["check", text(&store), "--json"]).json();
+    assert_eq!(
+        checked["findings"].as_array().unwrap().len(),
+        0,
+        "{checked:#}"
+    );
+}
+
+#[test]
+fn what_stands_in_the_way_is_told_with_exit_code_2() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    make_jobs(&store);
+    let map = directory.path().join("jobs.map");
+    let arguments = [
+        "migrate",
+        text(&store),
+        "pool",
+        "--map",
+        text(&map),
+        "--dry-run",
+    ];
+    let refused = |said: &str, what: &[&str]| {
+        fs::write(&map, said).unwrap();
+        let run = durum(&arguments);
+        assert_eq!(run.code, 2, "{}{}", run.out, run.err);
+        let told = format!("{}{}", run.out, run.err);
+        what.iter()
+            .for_each(|what| assert!(told.contains(what), "{what}: {told}"));
+    };
+    refused("{", &["jobs.map: EOF"]);
+    refused(
+        r#"{"durum-map": 1, "types": {"Worker": {"fields": ["boss", {"name": "age", "type": "u32"}]}, "Boss": {}}}"#,
+        &[
+            "counted Worker.value.age: it is new, and has no default",
+            "Boss: no object of the pool has such a type",
+            "2 things in the way",
+        ],
+    );
+    refused(
+        r#"{"durum-map": 1, "types": {"Worker": {"fields": ["boss"]}}}"#,
+        &[
+            "counted Worker.value.name: it goes, and has pointers",
+            "(2 objects)",
+        ],
+    );
+}

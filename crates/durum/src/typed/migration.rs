@@ -1,0 +1,318 @@
+//! Pools whose types have changed, made anew by the program that has the new ones.
+
+use std::any::Any;
+use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+
+use durum_format::migrate::{MadeBy, Rule, Rules, Source};
+use durum_protocol::Address;
+use durum_service::{MigrateOptions, MigrateReport, NewTypes};
+
+use super::migrating::{Migrating, descriptor_of, unmarked};
+use super::open::{POOL, RootObject};
+use super::pool_type::PoolType;
+use super::psafe::{PSafe, name_of};
+use super::values::Root;
+use crate::error::{Error, Result};
+use crate::migration::{self, ByProgram};
+
+/// A function for the values of one type: the old one's address, the new one's bytes.
+type Make<P> = Box<dyn Fn(usize, &mut [u8], &Migrating<P>) -> Result<(), String>>;
+
+/// What becomes of the types of a pool that the program has changed ([`Migrate::migrate`]).
+///
+/// Fields of the same name, or of a former one (`#[durum(was = "...")]`), stay what they are, and so do whole types; so
+/// only what is new need be said: a default, or a function that makes the new value of the old one.
+pub struct Migration<P> {
+    rules: Rules,
+    functions: Vec<Make<P>>,
+    options: MigrateOptions,
+    pool: String,
+    _pool: PhantomData<P>,
+}
+
+impl<P> fmt::Debug for Migration<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Migration")
+            .field("rules", &self.rules)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: PoolType> Default for Migration<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: PoolType> Migration<P> {
+    /// Nothing is said yet.
+    pub fn new() -> Self {
+        Self {
+            rules: Rules::default(),
+            functions: Vec::new(),
+            options: MigrateOptions::default(),
+            pool: POOL.to_owned(),
+            _pool: PhantomData,
+        }
+    }
+
+    fn rule(&mut self, name: &str) -> &mut Rule {
+        self.rules.0.entry(name.to_owned()).or_default()
+    }
+
+    /// Every `Old`, wherever it lies, becomes the `New` that `make` gives. `Old` is the type as the earlier version of
+    /// the program had it, under a pool type of its own.
+    ///
+    /// It is asked twice for each value, and gives the same both times. It may look at whatever the old value leads to.
+    /// What it carries over ([`Migrating::carry`]) it neither follows nor drops: that ends the program, and the pool is
+    /// the old one. So it does not panic, either.
+    #[must_use]
+    pub fn object<Old: PSafe, New: PSafe>(
+        mut self,
+        make: impl Fn(&Old, &Migrating<P>) -> New + 'static,
+    ) -> Self {
+        const { New::POOL.assert_fits(P::ID) };
+        let function = self.functions.len();
+        self.functions.push(Box::new(move |old, new, j| {
+            // SAFETY: the old pool is mapped where it was, and the value there is an `Old`: its type is the one that the
+            // rule asks for. Nobody else has it.
+            let old = unsafe { &*ptr::with_exposed_provenance::<Old>(old) };
+            // What is carried over is the pool's: it is not dropped here.
+            let made = catch_unwind(AssertUnwindSafe(|| ManuallyDrop::new(make(old, j))));
+            let made = made.map_err(|panic| format!("its function panicked: {}", said(&*panic)))?;
+            put::<New, P>(&made, new, j)
+        }));
+        let rule = self.rule(&name_of::<Old>());
+        rule.now = Some(name_of::<New>());
+        rule.made_by = Some(MadeBy {
+            function,
+            zero_is_value: Old::ZERO_IS_VALUE,
+        });
+        rule.made_of = Some(Box::new((descriptor_of::<Old>(), descriptor_of::<New>())));
+        self
+    }
+
+    /// A field that was not there has this value in each object that was, or in its cell. `ty` is the name of the type
+    /// as the pool has it.
+    #[must_use]
+    pub fn default_of(mut self, ty: &str, field: &str, value: impl Number) -> Self {
+        let bytes = value.bytes();
+        let fields = &mut self.rule(ty).fields;
+        fields.insert(field.to_owned(), Source::Bytes(bytes));
+        self
+    }
+
+    /// A field goes though it holds pointers: what they lead to is reached otherwise, or lost. `ty` is the name of the
+    /// type as the pool has it, and `field` that of the old field.
+    #[must_use]
+    pub fn forget(mut self, ty: &str, field: &str) -> Self {
+        self.rule(ty).forget.insert(field.to_owned());
+        self
+    }
+
+    /// The name of the pool in its store, if it is one of several ([`PoolType::open_in`]).
+    #[must_use]
+    pub fn pool(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.pool);
+        self
+    }
+
+    /// Objects of unknown type hold no pointers. Without it a pool with some is refused.
+    #[must_use]
+    pub fn untyped_hold_no_pointers(mut self) -> Self {
+        self.options.untyped_hold_no_pointers = true;
+        self
+    }
+
+    /// Called as it goes on, with [`Stage::Migrate`](crate::Stage::Migrate).
+    #[must_use]
+    pub fn progress(mut self, tell: impl Fn(crate::Progress) + Send + Sync + 'static) -> Self {
+        self.options.progress = Some(Arc::new(tell));
+        self
+    }
+
+    /// As [`Migrate::migrate`], or without doing it.
+    fn run<T: Root<P>>(&self, path: &Path, is_plan: bool) -> Result<MigrateReport> {
+        if Address::split_pool(path).is_some() {
+            return Err(Error::NotMigrated { path: path.into() });
+        }
+        let j = Migrating::new();
+        let j = &j;
+        let functions = self.functions.iter();
+        let by = ByProgram {
+            rules: self.rules.clone(),
+            types: NewTypes {
+                root: descriptor_of::<RootObject<T>>(),
+                others: Vec::new(),
+                pointers_are_typed: true,
+            },
+            functions: functions
+                .map(|make| -> migration::Make<'_> { Box::new(move |old, new| make(old, new, j)) })
+                .collect(),
+            options: self.options.clone(),
+        };
+        by.run(path, &self.pool, is_plan)
+    }
+}
+
+/// Makes pools anew whose types have changed.
+pub trait Migrate: PoolType {
+    /// Makes the pool in the store directory `path` anew, whose root is to be a `T` then: every object becomes what the
+    /// types of the program say there, by names of fields, and what the migration says besides. Whole or not at all, and
+    /// durable on return. Nobody has the store open.
+    ///
+    /// ```
+    /// use durum::typed::*;
+    ///
+    /// mod one {
+    ///     use durum::typed::*;
+    ///     durum::pool!(pub P);
+    ///
+    ///     #[derive(PSafe)]
+    ///     #[repr(C)]
+    ///     pub struct Task {
+    ///         pub tries: u32,
+    ///         pub next: Option<Parc<Task, P>>,
+    ///     }
+    ///     pub type Entry = PMutex<Option<Parc<Task, P>>, P>;
+    /// }
+    /// durum::pool!(P);
+    ///
+    /// #[derive(PSafe)]
+    /// #[repr(C)]
+    /// struct Task {
+    ///     next: Option<Parc<Task, P>>,
+    ///     failed: PCell<bool, P>,
+    /// }
+    /// type Entry = PMutex<Option<Parc<Task, P>>, P>;
+    ///
+    /// # let directory = tempfile::tempdir_in("/dev/shm")?;
+    /// # let path = directory.path().join("store");
+    /// # {
+    /// #     let root = one::P::open::<one::Entry>(&path, Flags::CREATE)?;
+    /// #     one::P::transaction(|j| {
+    /// #         let task = one::Task { tries: 4, next: None };
+    /// #         *root.lock(j) = Some(Parc::new(task, j));
+    /// #     })?;
+    /// # }
+    /// let migration = Migration::new().object(|old: &one::Task, j| Task {
+    ///     next: j.carry(&old.next),
+    ///     failed: j.cell(old.tries > 3),
+    /// });
+    /// let plan = P::plan_migration::<Entry>(&path, &migration)?;
+    /// assert!(plan.refusals.is_empty());
+    /// P::migrate::<Entry>(&path, migration)?;
+    /// let root = P::open::<Entry>(&path, 0)?;
+    /// P::transaction(|j| assert!(root.lock(j).as_ref().is_some_and(|task| task.failed.get())))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotMigrated` for the store of a service; `MigrationRefused` of the store with everything that stands in the way;
+    /// those of [`Embedded::migrate_pool`](durum_service::Embedded::migrate_pool). The pool is what it was.
+    fn migrate<T: Root<Self>>(
+        path: impl AsRef<Path>,
+        migration: impl Borrow<Migration<Self>>,
+    ) -> Result<MigrateReport> {
+        const { T::POOL.assert_fits(Self::ID) };
+        migration.borrow().run::<T>(path.as_ref(), false)
+    }
+
+    /// Tells what [`Migrate::migrate`] would do, and everything that stands in its way. Writes nothing.
+    ///
+    /// # Errors
+    /// As for that, but for `MigrationRefused`; `StoreDirty` of the store where there are functions, which look at what
+    /// recovery has not been to.
+    fn plan_migration<T: Root<Self>>(
+        path: impl AsRef<Path>,
+        migration: impl Borrow<Migration<Self>>,
+    ) -> Result<MigrateReport> {
+        const { T::POOL.assert_fits(Self::ID) };
+        migration.borrow().run::<T>(path.as_ref(), true)
+    }
+}
+
+impl<P: PoolType> Migrate for P {}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("nothing")
+}
+
+/// Puts a value in its place, and has its pointers be those of the old one again.
+fn put<New: PSafe, P: PoolType>(
+    made: &New,
+    new: &mut [u8],
+    j: &Migrating<P>,
+) -> Result<(), String> {
+    assert_eq!(
+        new.len(),
+        size_of::<New>(),
+        "the descriptor's size is the compiler's"
+    );
+    // SAFETY: as many bytes.
+    unsafe {
+        let from = ptr::from_ref(made).cast::<u8>();
+        ptr::copy_nonoverlapping(from, new.as_mut_ptr(), new.len());
+    }
+    let layout = j.layout_of::<New>();
+    let mut places = Vec::new();
+    let fits = layout.visit_pointers(new, |pointer| places.push(pointer.offset as usize));
+    fits.map_err(|error| error.to_string())?;
+    for at in places {
+        let Some(place) = new
+            .get_mut(at..)
+            .and_then(|rest| rest.first_chunk_mut::<8>())
+        else {
+            continue;
+        };
+        match u64::from_le_bytes(*place) {
+            0 => {}
+            word => match unmarked(word) {
+                Some(word) => *place = word.to_le_bytes(),
+                None => return Err("its function makes a pointer that was not carried over".into()),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// A number, as a default of a field ([`Migration::default_of`]).
+pub trait Number: Copy {
+    #[doc(hidden)]
+    fn bytes(self) -> Vec<u8>;
+}
+
+macro_rules! numbers {
+    ($($type:ty),*) => { $(
+        impl Number for $type {
+            fn bytes(self) -> Vec<u8> {
+                self.to_le_bytes().to_vec()
+            }
+        }
+    )* };
+}
+
+numbers! { u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64 }
+
+impl Number for bool {
+    fn bytes(self) -> Vec<u8> {
+        vec![self.into()]
+    }
+}
+
+impl Number for char {
+    fn bytes(self) -> Vec<u8> {
+        u32::from(self).to_le_bytes().to_vec()
+    }
+}
