@@ -62,8 +62,8 @@ DURUM_TYPE_AS(old_task, "job", DURUM_TYPE_WAS("task"), DURUM_FIELD(number), DURU
               DURUM_IN_RESERVED(deadline), DURUM_PTR(after), DURUM_IN_RESERVED(after))
 
 static int renewed(const void *was, void *now, void *argument) {
-    const old_task *old = was;
-    task *made = now; /* zeroed */
+    const old_task *old = (const old_task *)was;
+    task *made = (task *)now; /* zeroed */
     (void)argument;
     made->number = old->number;
     made->attempts = (uint32_t)old->attempts;

@@ -6,9 +6,9 @@
 //!
 //! No Rust frame is ever jumped over: [`block`] records that a block has failed and tells C where to go on; C jumps.
 //!
-//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`ship`], [`migrate`], [`object`] (what exists),
-//! [`level`], [`tx`] and [`block`] (transactions), [`shared`] (updates and reads of several threads), [`types`]
-//! (descriptors of C types), [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C),
+//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`ship`], [`migrate`], [`object`] (what
+//! exists), [`level`], [`tx`] and [`block`] (transactions), [`shared`] (updates and reads of several threads),
+//! [`types`] (descriptors of C types), [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C),
 //! [`ido`] (heaps of lock-based code).
 
 #![warn(clippy::unwrap_used)]

@@ -91,8 +91,10 @@ pub unsafe extern "C" fn durum_pool_migrate(
             // SAFETY: as above.
             unsafe { add(&mut by, said)? };
         }
-        by.run(store, name, flags & DURUM_MIGRATE_PLAN != 0)?;
-        Ok(())
+        let report = by.run(store, name, flags & DURUM_MIGRATE_PLAN != 0)?;
+        Ok(report
+            .ensure_possible(store)
+            .map_err(client::Error::Store)?)
     })
 }
 

@@ -177,7 +177,7 @@ pub enum Error {
     },
     /// The pool's root is of another type.
     #[error(
-        "pool \"{pool}\": its root is of type {found}, not {expected}{}{}; give its types what they may become (new cases, fields in reserved bytes, former names: docs/how-to/change-types.md), open it with the program that made it, or use another pool",
+        "pool \"{pool}\": its root is of type {found}, not {expected}{}{}; give its types what they may become (new cases, fields in reserved bytes, former names), or have the program migrate it (both: docs/how-to/change-types.md); else open it with the program that made it, or use another pool",
         differing(changes), in_the_way(obstacle.as_deref())
     )]
     RootType {

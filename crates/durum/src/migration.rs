@@ -1,4 +1,5 @@
-//! Pools whose types have changed, made anew by programs in any language: what the typed interface and C have in common.
+//! Pools whose types have changed, made anew by programs in any language: what the typed interface and C have in
+//! common.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -30,8 +30,8 @@ typedef struct list {
 DURUM_TYPE(list, DURUM_FIELD(version), DURUM_PTR_TO(first, item), DURUM_PTR(weight))
 
 static int made_list(const void *was, void *now, void *argument) {
-    const old_list *old = was;
-    list *made = now;
+    const old_list *old = (const old_list *)was;
+    list *made = (list *)now;
     CHECK(made->version == 0 && made->first == NULL);
     made->version = *(uint32_t *)argument;
     made->first = (item *)old->first;
@@ -50,8 +50,8 @@ static int refusing(const void *was, void *now, void *argument) {
 }
 
 static int made_item(const void *was, void *now, void *argument) {
-    const old_item *old = was;
-    item *made = now;
+    const old_item *old = (const old_item *)was;
+    item *made = (item *)now;
     (void)argument;
     made->number = old->number;
     made->weight = old->weight;

@@ -1,7 +1,8 @@
 //! Goes over all objects before anything is written: what stands in the way, where each object goes, and how many
 //! pointers lead to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::Cell;
+use std::collections::HashMap;
 
 use durum_format::UNIT;
 use durum_format::extent::{self, element_size};
@@ -9,6 +10,7 @@ use durum_format::migrate::{Conversion, Gone, Program, Refusal, Wrong};
 use durum_format::types::{Descriptor, PointerAt, Strength};
 
 use super::old::{Old, OldType};
+use super::others::of_others;
 use super::program::Asking;
 use super::table::{Place, Table};
 use super::{MigrateOptions, MigrateReport, MigratedType, Migration, OldPuddle, Refusals};
@@ -41,6 +43,8 @@ pub(super) struct Visit<'v> {
     pub(super) index: u64,
     pub(super) ty: &'v OldType,
     pub(super) conversion: Option<&'v Conversion>,
+    /// What the new one is, beyond what its fields say.
+    pub(super) new_role: Role,
     pub(super) object: &'v extent::Object,
     /// Its bytes by its type.
     pub(super) bytes: &'v [u8],
@@ -81,6 +85,7 @@ pub(super) fn go_over(
             let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
             let (ty, conversion) = old.of_extent(&extent);
             let aligned = |of: Option<&Descriptor>| of.map_or(1, |it| it.layout().align);
+            let new_role = conversion.map_or(Role::Plain, |it| Role::of(it.new_type()));
             let align = align_of(&extent, aligned(ty.descriptor.as_ref()));
             let is_root = view.header().is_root && extent.granule() == 0;
             for object in extent.objects() {
@@ -95,6 +100,7 @@ pub(super) fn go_over(
                     index,
                     ty,
                     conversion,
+                    new_role,
                     object: &object,
                     bytes,
                     wanted,
@@ -197,8 +203,15 @@ impl Places {
 #[derive(Default)]
 pub(super) struct Leads {
     /// By the type whose pointer it is, the type that it is to lead to, and that of the object there.
-    starts: HashMap<(u64, Option<usize>, u32), std::result::Result<u64, Gone>>,
+    starts: HashMap<Start, std::result::Result<u64, Gone>>,
+    /// Those that led somewhere, which most pointers do as others before them.
+    recent: Vec<Option<(Start, u64)>>,
 }
+
+type Start = (u64, Option<usize>, u32);
+
+/// So many are found at once.
+const RECENT: usize = 64;
 
 /// What a pointer in a new object, which is the old one yet, leads to.
 pub(super) enum Lead {
@@ -228,6 +241,15 @@ impl Leads {
             };
         };
         let tag = found.tag;
+        let start: Start = (new.id(), pointer.target, tag);
+        let slot = (start.0 as usize ^ start.1.unwrap_or(RECENT) ^ tag as usize) % RECENT;
+        if found.offset == 0
+            && let Some(Some((known, offset))) = self.recent.get(slot)
+            && *known == start
+        {
+            let (index, offset) = (found.index, *offset);
+            return Lead::Object { index, offset, tag };
+        }
         let Some(ty) = old.types.get(tag as usize) else {
             return Lead::Elsewhere;
         };
@@ -237,8 +259,12 @@ impl Leads {
             return Lead::Object { index, offset, tag };
         };
         let wanted = pointer.target.map(|line| (new, line));
+        let asks = Cell::new(false);
         let follow = || {
-            let mut bytes = || object_at(old, address - found.offset).unwrap_or_default();
+            let mut bytes = || {
+                asks.set(true);
+                object_at(old, address - found.offset).unwrap_or_default()
+            };
             let followed = conversion.follow(found.offset, wanted, &mut bytes)?;
             let leads_to = wanted.and_then(|(new, line)| new.target(line).ok());
             let is_another = |is: Descriptor| is.id() != conversion.new_type().id();
@@ -251,20 +277,24 @@ impl Leads {
                 false => Ok(followed),
             }
         };
-        let followed = match found.offset {
-            0 => self
-                .starts
-                .entry((new.id(), pointer.target, tag))
-                .or_insert_with(follow)
-                .clone(),
-            _ => follow(),
+        let followed = match self.starts.get(&start).filter(|_| found.offset == 0) {
+            Some(known) => known.clone(),
+            None => follow(),
         };
+        // What depends on the object is another one's affair no more.
+        let is_the_types = found.offset == 0 && !asks.get();
+        if is_the_types && !self.starts.contains_key(&start) {
+            self.starts.insert(start, followed.clone());
+        }
         match followed {
-            Ok(offset) => Lead::Object {
-                index: found.index,
-                offset,
-                tag,
-            },
+            Ok(offset) => {
+                if is_the_types {
+                    self.recent.resize(RECENT, None);
+                    self.recent[slot] = Some((start, offset));
+                }
+                let index = found.index;
+                Lead::Object { index, offset, tag }
+            }
             Err(gone) => {
                 let why = format!("{} (that of a {})", gone.why, new.called());
                 Lead::Refused(Refusal::new(gone.path, why))
@@ -301,7 +331,7 @@ pub(super) fn check(
     begin(old, migration)?;
     let mut asking = Asking::of(migration, Some(refusals));
     let (mut places, mut leads) = (Places::default(), Leads::default());
-    let mut new = Vec::new();
+    let (mut new, mut found) = (Vec::new(), Vec::new());
     go_over(old, options, 0, |visit| {
         let place = places.place(&visit.wanted, |_, _| Ok(()))?;
         match (place, &mut table) {
@@ -324,8 +354,9 @@ pub(super) fn check(
         conversion
             .convert(visit.bytes, &mut new, &mut asking)
             .map_err(|wrong| visit.damaged(&wrong))?;
-        for (pointer, address) in pointers(conversion.new_type(), &new, visit)? {
-            match leads.of(old, conversion.new_type(), &pointer, address) {
+        pointers(conversion.new_type(), &new, visit, &mut found)?;
+        for (pointer, address) in &found {
+            match leads.of(old, conversion.new_type(), pointer, *address) {
                 Lead::Object {
                     index,
                     offset: 0,
@@ -370,12 +401,13 @@ pub(super) fn pointers(
     new: &Descriptor,
     bytes: &[u8],
     visit: &Visit<'_>,
-) -> Result<Vec<(PointerAt, u64)>> {
-    let mut found = Vec::new();
+    found: &mut Vec<(PointerAt, u64)>,
+) -> Result<()> {
+    found.clear();
     if !new.has_pointers() {
-        return Ok(found);
+        return Ok(());
     }
-    let role = Role::of(new);
+    let role = visit.new_role;
     let walked = new.visit_pointers(bytes, |pointer| {
         let at = pointer.offset as usize;
         let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
@@ -396,8 +428,7 @@ pub(super) fn pointers(
             at: 0,
             what: format!("its new value: {error}"),
         })
-    })?;
-    Ok(found)
+    })
 }
 
 fn title(ty: &OldType) -> String {
@@ -431,74 +462,6 @@ fn of_types(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) {
             )),
         }
     }
-}
-
-/// Pointers of other pools that lead into this one: nobody would have them follow.
-fn of_others(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) -> Result<()> {
-    let reader = old.reader;
-    let contents = reader.contents();
-    for (pool, record) in contents.pools.iter().filter(|(pool, _)| **pool != old.pool) {
-        let name = format!("pool \"{}\"", record.name);
-        if contents.quarantine_of(*pool).is_some() {
-            let why = "it is in quarantine, so nobody knows whether pointers of it lead here";
-            refusals.of_types(Refusal::new(name, why));
-            continue;
-        }
-        let meanings = reader.meanings_of(*pool);
-        let mut types: BTreeMap<u64, Option<Descriptor>> = BTreeMap::new();
-        for (uuid, _) in contents.puddles_of(*pool) {
-            let view = reader.puddle_unguarded(uuid)?;
-            let mut window = Window::of(&view);
-            for extent in extent::extents(&view, view.header()) {
-                let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
-                if extent.allocated() == 0 {
-                    continue;
-                }
-                let id = meanings.of(extent.type_id());
-                if !types.contains_key(&id) {
-                    let text = match id {
-                        extent::UNTYPED => None,
-                        id => reader.type_text(id)?,
-                    };
-                    let descriptor = text.map(|text| Descriptor::parse(&text));
-                    types.insert(id, descriptor.and_then(std::result::Result::ok));
-                }
-                let Some(Some(descriptor)) = types.get(&id) else {
-                    if !options.untyped_hold_no_pointers {
-                        let why = "it has objects of unknown type, and nobody knows whether they hold pointers that lead here; say that they hold none, if so";
-                        refusals.of_types(Refusal::new(&name, why));
-                    }
-                    continue;
-                };
-                if !descriptor.has_pointers() {
-                    continue;
-                }
-                let role = Role::of(descriptor);
-                for object in extent.objects() {
-                    let bytes = window.bytes(object.offset, object.size)?;
-                    let is_husk =
-                        role == Role::Counted && Tally::read(bytes).is_some_and(|it| it.is_husk());
-                    let mut leads_here = false;
-                    // What does not fit its type holds no pointers that anybody follows.
-                    let _ = is_husk
-                        || descriptor
-                            .visit_pointers(bytes, |pointer| {
-                                let at = pointer.offset as usize;
-                                let word = bytes.get(at..).and_then(|it| it.first_chunk::<8>());
-                                let address = word.map_or(0, |word| u64::from_le_bytes(*word));
-                                leads_here |= old.has(address);
-                            })
-                            .is_err();
-                    if leads_here {
-                        let path = format!("{name}, {}", descriptor.called());
-                        let why = "a pointer of it leads into the pool";
-                        refusals.of_object(Refusal::new(path, why));
-                    }
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 fn told(old: &Old<'_>, sizes: &[u64]) -> MigrateReport {

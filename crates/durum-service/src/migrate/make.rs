@@ -2,6 +2,7 @@
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleHeader;
+use durum_format::types::PointerAt;
 use durum_persist::Site;
 
 use super::check::{Lead, Leads, Places, Visit, begin, go_over, pointers};
@@ -41,6 +42,7 @@ impl Making<'_> {
         begin(old, migration)?;
         let mut asking = Asking::of(migration, None);
         let (mut places, mut leads) = (Places::default(), Leads::default());
+        let mut found = Vec::new();
         let mut write = |puddle: usize, image: Image| self.write(puddle, &image, &mut written);
         let changed = || Error::MigrationRefused {
             store: self.store.to_owned(),
@@ -59,7 +61,13 @@ impl Making<'_> {
             let Some(new) = image.bytes.get_mut(range) else {
                 return Err(changed());
             };
-            self.object(old, visit, new, (&mut asking, &mut leads), table)?;
+            self.object(
+                old,
+                visit,
+                new,
+                (&mut asking, &mut leads, &mut found),
+                table,
+            )?;
             match asking.failed.take() {
                 Some(_) => Err(changed()),
                 None => Ok(()),
@@ -75,7 +83,7 @@ impl Making<'_> {
         old: &Old<'_>,
         visit: &Visit<'_>,
         new: &mut [u8],
-        (asking, leads): (&mut Asking<'_, '_>, &mut Leads),
+        (asking, leads, found): (&mut Asking<'_, '_>, &mut Leads, &mut Vec<(PointerAt, u64)>),
         table: &mut Table,
     ) -> Result<()> {
         let Some(conversion) = visit.conversion else {
@@ -88,23 +96,24 @@ impl Making<'_> {
             conversion
                 .convert(visit.bytes, new, asking)
                 .map_err(|wrong| visit.damaged(&wrong))?;
-            for (pointer, address) in pointers(conversion.new_type(), new, visit)? {
-                let to = match leads.of(old, conversion.new_type(), &pointer, address) {
+            pointers(conversion.new_type(), new, visit, found)?;
+            for (pointer, address) in found.iter() {
+                let to = match leads.of(old, conversion.new_type(), pointer, *address) {
                     Lead::Object { index, offset, .. } => {
                         let place = table.place(index);
                         let header = self.headers.get(place.puddle as usize);
                         header.map_or(0, |header| header.address + place.offset + offset)
                     }
-                    Lead::Elsewhere => address,
+                    Lead::Elsewhere => *address,
                     Lead::Refused(refusal) => {
                         asking.failed = Some(refusal);
-                        address
+                        *address
                     }
                 };
                 put(new, pointer.offset, to);
             }
         }
-        if Role::of(conversion.new_type()) == Role::Counted {
+        if visit.new_role == Role::Counted {
             let (strong, weak) = table.counts(visit.index);
             // One that nothing leads to is a leak, and none whose value is gone.
             let strong = if is_husk { 0 } else { strong.max(1) };

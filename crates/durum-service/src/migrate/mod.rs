@@ -7,6 +7,7 @@
 mod check;
 mod make;
 mod old;
+mod others;
 mod program;
 mod table;
 
@@ -213,7 +214,7 @@ impl MigrateReport {
     ///
     /// # Errors
     /// `MigrationRefused`.
-    fn ensure_possible(&self, store: &Path) -> Result<()> {
+    pub fn ensure_possible(&self, store: &Path) -> Result<()> {
         if self.refusals.is_empty() {
             return Ok(());
         }

@@ -387,6 +387,37 @@ fn pointers_of_other_pools_and_objects_of_unknown_type_are_told_by_name() {
     is_new(&Reader::of(&store)).unwrap();
 }
 
+/// What is counted is what leads there then, whatever was counted before.
+#[test]
+fn counts_are_those_of_the_pointers_that_are_there() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    make(&store, EngineKind::Shadow);
+    let pool = Reader::of(&store);
+    // One that was counted wrongly: a program has died before it could count, say.
+    let first = pool.at(pool.root()).unwrap();
+    let kept = pool.at(first + 24).unwrap();
+    let puddle = &pool.0[0];
+    put(puddle, kept - puddle.address, &words(&[9, 9]));
+    drop(pool);
+    for pool in store.pools().unwrap() {
+        store.close_pool(pool.uuid).unwrap();
+    }
+    // The weak pointers go, which keep nothing.
+    let text =
+        r#"{"durum-map": 1, "types": {"Node": {"fields": ["value", "at", "next", "kept"]}}}"#;
+    migrate(&store, text).unwrap();
+    let pool = Reader::of(&store);
+    let mut node = pool.at(pool.root()).unwrap();
+    for _ in 0..NODES {
+        let kept = pool.at(node + 24).unwrap();
+        let counts = (pool.at(kept).unwrap(), pool.at(kept + 8).unwrap());
+        assert_eq!(counts, (2, 0));
+        node = pool.at(node + 16).unwrap();
+    }
+}
+
 fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, Failure> {
     let directory = scratch();
     let path = directory.path().join("store");
@@ -451,7 +482,7 @@ fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, 
 }
 
 #[test]
-fn a_crash_leaves_the_old_pool_or_the_new_one() {
+fn power_cuts_leave_the_old_pool_or_the_new_one() {
     for (engine, seed) in ENGINES.into_iter().zip(1..) {
         let report = crashes(engine, None, seed).unwrap();
         assert!(report.images > 30, "{report:?}");

@@ -82,8 +82,8 @@ impl<P: PoolType> Migration<P> {
         const { New::POOL.assert_fits(P::ID) };
         let function = self.functions.len();
         self.functions.push(Box::new(move |old, new, j| {
-            // SAFETY: the old pool is mapped where it was, and the value there is an `Old`: its type is the one that the
-            // rule asks for. Nobody else has it.
+            // SAFETY: the old pool is mapped where it was, and the value there is an `Old`: its type is the one that
+            // the rule asks for. Nobody else has it.
             let old = unsafe { &*ptr::with_exposed_provenance::<Old>(old) };
             // What is carried over is the pool's: it is not dropped here.
             let made = catch_unwind(AssertUnwindSafe(|| ManuallyDrop::new(make(old, j))));
@@ -166,8 +166,8 @@ impl<P: PoolType> Migration<P> {
 /// Makes pools anew whose types have changed.
 pub trait Migrate: PoolType {
     /// Makes the pool in the store directory `path` anew, whose root is to be a `T` then: every object becomes what the
-    /// types of the program say there, by names of fields, and what the migration says besides. Whole or not at all, and
-    /// durable on return. Nobody has the store open.
+    /// types of the program say there, by names of fields, and what the migration says besides. Whole or not at all,
+    /// and durable on return. Nobody has the store open.
     ///
     /// ```
     /// use durum::typed::*;
@@ -216,8 +216,8 @@ pub trait Migrate: PoolType {
     /// ```
     ///
     /// # Errors
-    /// `NotMigrated` for the store of a service; `MigrationRefused` of the store with everything that stands in the way;
-    /// those of [`Embedded::migrate_pool`](durum_service::Embedded::migrate_pool). The pool is what it was.
+    /// `NotMigrated` for the store of a service; `MigrationRefused` of the store with everything that stands in the
+    /// way; those of [`Embedded::migrate_pool`](durum_service::Embedded::migrate_pool). The pool is what it was.
     fn migrate<T: Root<Self>>(
         path: impl AsRef<Path>,
         migration: impl Borrow<Migration<Self>>,

@@ -1,4 +1,5 @@
-//! The fourth version: a job has a priority in front, and who is done says how often he has tried. Its pool is made anew.
+//! The fourth version: a job has a priority in front, and who is done says how often he has tried. Its pool is made
+//! anew.
 
 use durum::Error;
 use durum::typed::*;
