@@ -45,7 +45,7 @@ pub(crate) struct Found {
 }
 
 impl Numbers {
-    /// Extents of this puddle come next.
+    /// Extents of this puddle come next: those of the root puddle first, of others in the order of their addresses.
     pub(crate) fn begin(&mut self, puddle: &PuddleHeader) {
         let first = self.extents.len();
         self.puddles.push((puddle.address, puddle.end(), first));
@@ -101,11 +101,26 @@ impl Numbers {
         }
     }
 
+    /// Whether an address is one of the puddles'.
+    pub(crate) fn has(&self, address: u64) -> bool {
+        self.puddle(address).is_some()
+    }
+
+    /// The puddle that an address is in. The first one is that of the root, others come in order.
+    fn puddle(&self, address: u64) -> Option<usize> {
+        let has = |at: &usize| {
+            let puddle = self.puddles.get(*at);
+            puddle.is_some_and(|(start, end, _)| (*start..*end).contains(&address))
+        };
+        let others = self.puddles.get(1..).unwrap_or_default();
+        let behind = others.partition_point(|(start, ..)| *start <= address);
+        [0, behind].into_iter().find(has)
+    }
+
     /// The object that an address leads to, or into.
     pub(crate) fn object(&self, address: u64) -> Option<Found> {
-        let mut puddles = self.puddles.iter().enumerate();
-        let (at, (_, _, first)) =
-            puddles.find(|(_, (start, end, _))| (*start..*end).contains(&address))?;
+        let at = self.puddle(address)?;
+        let (_, _, first) = self.puddles.get(at)?;
         let end = self
             .puddles
             .get(at + 1)

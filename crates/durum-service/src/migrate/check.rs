@@ -27,6 +27,9 @@ const TELL_EACH: u64 = 1 << 16;
 /// How types are aligned at most that may lie among others of their size.
 const SLAB_ALIGN_MAX: u64 = 64;
 
+/// How names of types begin that NVL-C has made.
+const NVL_PREFIX: &str = "nvl ";
+
 const CURE: &str = "`durum check` looks at everything";
 
 /// What was found.
@@ -443,6 +446,11 @@ fn of_types(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) {
     let pairs = old.pairs.refusals.iter();
     pairs.for_each(|refusal| refusals.of_types(refusal.clone()));
     for ty in old.types.iter().filter(|ty| ty.objects > 0) {
+        if title(ty).starts_with(NVL_PREFIX) {
+            let why =
+                "heaps of NVL-C, whose objects say more than their types do, are not migrated";
+            refusals.of_types(Refusal::new(title(ty), why));
+        }
         match (&ty.descriptor, old.pairs.of(ty.id)) {
             (Some(_), Some(conversion)) => conversion
                 .refusals

@@ -242,6 +242,13 @@ pub fn plan_migration(
     migration: &mut Migration<'_>,
     options: &MigrateOptions,
 ) -> Result<MigrateReport> {
+    if reader.is_served() {
+        let reason =
+            "a service does not migrate pools; end it, and name the directory of its store";
+        return Err(Error::Options {
+            reason: reason.to_owned(),
+        });
+    }
     let _lock = liveness::share(reader.path())?;
     let old = Old::of(reader, pool, migration)?;
     let checked = check(&old, migration, options, None)?;

@@ -171,8 +171,7 @@ impl<'o> Old<'o> {
 
     /// Whether an address is one of the pool's puddles'.
     pub(super) fn has(&self, address: u64) -> bool {
-        let mut views = self.views.iter();
-        views.any(|view| (view.header().address..view.header().end()).contains(&address))
+        self.numbers.has(address)
     }
 
     /// The bytes of an object by its type: where it lies among others of one size, it may have more.
