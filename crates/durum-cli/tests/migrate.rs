@@ -38,7 +38,7 @@ fn a_pool_has_other_types_and_says_the_same() {
     let with = |more: &[&'static str]| [&arguments[..], more].concat();
     let planned = succeeds(&with(&["--dry-run"])).out;
     assert!(
-        planned.contains("counted Worker: 2 objects of 56 bytes, now counted Person of 64"),
+        planned.contains("counted Worker: 2 objects of 48 bytes, now counted Person of 56"),
         "{planned}"
     );
     assert!(planned.contains("would be migrated"), "{planned}");
