@@ -8,31 +8,41 @@
 //! and a thread that gives its turn up need not wake it. The others sleep until they are next.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 use crate::primitive::{
     AtomicBool, AtomicUsize, Mutex, Ordering, Thread, current, limit, locked, order, park, relax,
-    this_thread,
+    this_thread, yield_now,
 };
 
 /// Turns that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside
 /// those that came before it.
 pub(super) const PASSES_MAX: usize = limit(128, 1);
-/// How often who is next looks whether it was handed the turn, before it sleeps: for longer than [`PASSES_MAX`] turns
-/// of a thread that keeps taking them.
-const LOOKS: usize = limit(4096, 1);
-/// Looks for each of whether the turn is nobody's. That one takes the lock's line from the thread which has it.
-const LOOKS_FOR_ONE: usize = limit(64, 1);
+/// Microseconds that who is next looks on before it sleeps: for longer than [`PASSES_MAX`] small turns take.
+const LOOKING: u64 = limit(200, 0) as u64;
+/// Microseconds between two of its tries to take a turn that is nobody's, at most; the first tries come sooner. Each
+/// takes the lock's line from the thread that has the turn. And where that thread was about to take the next one, all
+/// that it has in its caches goes to another processor.
+const TRYING: u64 = 64;
+/// Looks at whether it was handed the turn, before it lets others run on its processor: whose turn it is may wait for
+/// that. How many processors there are says nothing, where threads are bound to some of them.
+const LOOKS: usize = limit(128, 1);
 
-/// [`LOOKS`], where whose turn it is runs on another processor meanwhile.
-fn looks() -> usize {
-    static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-    match PROCESSORS.get_or_init(processors) {
-        1 => 0,
-        _ => LOOKS,
+/// The time that who is next has looked on for.
+struct Watch {
+    since: Instant,
+    /// When it tries again.
+    next: Duration,
+}
+
+impl Watch {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            next: Duration::ZERO,
+        }
     }
 }
 
@@ -75,6 +85,7 @@ impl FairLock {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let thread = current();
         queue.push_back(Waiter { number, thread });
+        let mut watch = Watch::new();
         // It was handed over; or it is nobody's, and this thread is the next.
         while !self.is_mine() {
             let is_next = queue.front().is_some_and(|first| first.number == number);
@@ -84,7 +95,7 @@ impl FairLock {
             }
             drop(queue);
             match is_next {
-                true => self.look_on_or_sleep(),
+                true => self.look_on_or_sleep(&mut watch),
                 // Woken when it is the next.
                 false => park(),
             }
@@ -101,13 +112,25 @@ impl FairLock {
     }
 
     /// For who is next: returns when there is something to try, or for no reason.
-    fn look_on_or_sleep(&self) {
-        for look in 0..looks() {
-            let is_handed = self.handed.load(Ordering::Relaxed) == this_thread();
-            if is_handed || (look % LOOKS_FOR_ONE == 0 && self.is_there_to_take()) {
-                return;
+    fn look_on_or_sleep(&self, watch: &mut Watch) {
+        loop {
+            for _ in 0..LOOKS {
+                if self.handed.load(Ordering::Relaxed) == this_thread() {
+                    return;
+                }
+                relax();
             }
-            relax();
+            yield_now();
+            let waited = watch.since.elapsed();
+            if waited >= watch.next {
+                watch.next = waited + waited.min(Duration::from_micros(TRYING));
+                if self.is_there_to_take() {
+                    return;
+                }
+            }
+            if waited >= Duration::from_micros(LOOKING) {
+                break;
+            }
         }
         // ORDER (of threads): told before the holder is asked, who gives up before he asks for this. So one of the two
         // sees the other.
@@ -117,6 +140,7 @@ impl FairLock {
             park();
         }
         self.next_sleeps.store(false, Ordering::Relaxed);
+        *watch = Watch::new();
     }
 
     /// Whether the turn is nobody's, or was handed to this thread.
