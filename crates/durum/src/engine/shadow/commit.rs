@@ -67,6 +67,7 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
     else {
         return Err(Error::NoTransaction.into());
     };
+    shared.stamps.fetch();
     let store = &tx.pools[0].store;
     if let Some(section) = section
         && let Err(error) = section.push_changes(shared, store, &tx.announced, &mut writer.record)
@@ -202,10 +203,11 @@ fn write_alone(
         lane.batch_is_home(&checkpoint, stamp);
         shared.lanes.advance_home(lane, &shared.stamps);
     }
-    checkpoint.pending.push(&mut writer.record, stamp, address);
     if alone.is_none() && !recorder::leaves_out(APPLY) {
         // ORDER (of threads): before the caller lets go of its locks.
-        checkpoint.apply_among_others(&shared.stamps);
+        checkpoint.apply_one_among_others(&shared.stamps, &mut writer.record, stamp, address);
+    } else {
+        checkpoint.pending.push(&mut writer.record, stamp, address);
     }
     drop(checkpoint);
     drop(alone);

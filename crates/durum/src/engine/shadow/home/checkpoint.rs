@@ -260,10 +260,45 @@ impl Checkpoint {
         self.apply_and_settle(|this| this.fill(stamps) >= stamps.batch_max());
     }
 
+    /// The same for one record, which lies at `address` in the log. Where nothing waits before it, it need not wait
+    /// either.
+    #[inline(always)]
+    pub(crate) fn apply_one_among_others(
+        &mut self,
+        stamps: &Stamps,
+        record: &mut Vec<u64>,
+        stamp: u64,
+        address: usize,
+    ) {
+        if !self.pending.is_empty() {
+            self.pending.push(record, stamp, address);
+            return self.apply_among_others(stamps);
+        }
+        debug_assert!(self.in_flight.is_none());
+        let _guard = Guard::new();
+        let bytes = record.len() * 8;
+        let (entries, in_log) = (&record[HEADER_WORDS..], address + HEADER_WORDS * 8);
+        let is_full = |this: &Self| this.fill(stamps) >= stamps.batch_max();
+        self.settled(|this| {
+            if this.stopped {
+                return;
+            }
+            this.turn(&is_full);
+            this.by_wide(|this, wide| this.bring(entries, in_log, wide, false));
+            this.were_applied(Span::of(stamp), bytes);
+        });
+    }
+
     #[inline(always)]
     fn apply_and_settle(&mut self, is_full: impl Fn(&Self) -> bool) {
+        self.settled(|this| this.apply_by(is_full, false));
+    }
+
+    /// Applies something while others commit. What went home by non-temporal stores is durable then.
+    #[inline(always)]
+    fn settled(&mut self, apply: impl FnOnce(&mut Self)) {
         let streamed = self.home.streamed();
-        self.apply_by(is_full, false);
+        apply(self);
         self.home.write_waiting();
         if self.home.streamed() != streamed {
             // ORDER: durable before another thread finds these records home. No batch names these places, and its fence
@@ -332,9 +367,28 @@ impl Checkpoint {
     fn apply_by(&mut self, is_full: impl Fn(&Self) -> bool, is_alone: bool) {
         // ORDER: a record is durable before home has what it says.
         self.land();
+        self.by_wide(|this, wide| this.apply_with(is_full, wide, is_alone));
+    }
+
+    /// Applies something by whole lines, where that is possible.
+    #[inline(always)]
+    fn by_wide(&mut self, apply: impl FnOnce(&mut Self, Option<Wide>)) {
         match Wide::find().filter(|_| !line::is_recorded()) {
-            Some(wide) => wide.run(|| self.apply_with(is_full, Some(wide), is_alone)),
-            None => self.apply_with(is_full, None, is_alone),
+            Some(wide) => wide.run(|| apply(self, Some(wide))),
+            None => apply(self, None),
+        }
+    }
+
+    /// Makes the changes of entries, which lie in the log as well.
+    #[inline(always)]
+    fn bring(&mut self, entries: &[u64], in_log: usize, wide: Option<Wide>, is_alone: bool) {
+        if !self.skips_home {
+            let records = Records {
+                entries,
+                in_log,
+                is_alone,
+            };
+            self.home.apply(records, wide);
         }
     }
 
@@ -367,17 +421,9 @@ impl Checkpoint {
             }
             // SAFETY: a record that is not home, so its segment is not written again.
             let entries = unsafe { entries_at(address) };
-            if !self.skips_home {
-                let records = Records {
-                    entries,
-                    in_log: entries.as_ptr().expose_provenance(),
-                    is_alone,
-                };
-                self.home.apply(records, wide);
-            }
-            let mut span = Span::default();
-            span.add(stamp);
-            self.were_applied(span, (HEADER_WORDS + entries.len()) * 8);
+            let in_log = entries.as_ptr().expose_provenance();
+            self.bring(entries, in_log, wide, is_alone);
+            self.were_applied(Span::of(stamp), (HEADER_WORDS + entries.len()) * 8);
             self.pending.logged.pop_front();
         }
     }

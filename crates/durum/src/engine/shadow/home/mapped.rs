@@ -104,10 +104,16 @@ impl Mapped {
     }
 
     /// Durable with the caller's fence.
+    #[inline(always)]
     pub(super) fn write_waiting(&mut self) {
         if !self.waiting.is_empty() {
-            self.streamed += self.waiting.write_all(self.offset);
+            self.write_all_waiting();
         }
+    }
+
+    #[cold]
+    fn write_all_waiting(&mut self) {
+        self.streamed += self.waiting.write_all(self.offset);
     }
 
     pub(super) fn note_all(&self) {

@@ -23,6 +23,15 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// One record.
+    #[inline(always)]
+    pub(crate) fn of(stamp: u64) -> Self {
+        Self {
+            first: stamp,
+            last: stamp,
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn add(&mut self, stamp: u64) {
         if self.first == 0 {
@@ -101,6 +110,11 @@ impl Pending {
     /// The same for a record that is to be read from the log.
     pub(crate) fn push_logged(&mut self, stamp: u64, address: usize) {
         self.logged.push_back((stamp, address));
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.span.is_empty() && self.logged.is_empty()
     }
 
     /// The entries of those that are kept here.

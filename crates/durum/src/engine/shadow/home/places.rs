@@ -107,6 +107,7 @@ impl Home {
     }
 
     /// Writes what waits, so that home holds everything that was applied.
+    #[inline(always)]
     pub(crate) fn write_waiting(&mut self) {
         if let Self::Mapped(home) = self {
             // ORDER: durable with the caller's fence.

@@ -72,6 +72,12 @@ impl Stamps {
         }
     }
 
+    /// A stamp is drawn soon: by then its line is here, which another thread may have had last.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) {
+        durum_persist::line::prefetch_to_write((&raw const self.drawn).addr());
+    }
+
     /// Draws `count` stamps; the first of them. With `is_alone` nobody else draws.
     #[inline(always)]
     pub(crate) fn draw(&self, count: u64, is_alone: bool) -> u64 {
