@@ -15,6 +15,8 @@ use crate::inputs::{Op, Scan, Texts, Walk};
 pub enum Role {
     /// Another library, the numerator of `speedup`.
     Peer,
+    /// An engine of others, written here after its paper (`quadra`, `trinity`).
+    Rival,
     /// An engine of durum.
     Engine,
     /// The physical limit (`flush1`, `overwrite`), the denominator of `floor_ratio`.

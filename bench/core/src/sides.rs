@@ -32,6 +32,8 @@ pub fn memory() -> Vec<Box<dyn Side>> {
         Box::new(durum::Durum::shadow_in_flight()),
         Box::new(durum::Durum::twin()),
         Box::new(durum::Durum::direct()),
+        Box::new(plain::QuadraVr::default()),
+        Box::new(plain::TrinityVr::default()),
         Box::new(plain::Redo1::default()),
         Box::new(plain::Flush1::default()),
         Box::new(plain::Volatile::default()),

@@ -84,7 +84,7 @@ fn times_plain(column: &Column, measured: &Measured) -> Option<f64> {
 
 fn bar(svg: &mut Svg, column: &Column, measured: &Measured, y: f64, x: &dyn Fn(f64) -> f64) {
     let color = match column.role {
-        Role::Peer | Role::Volatile => "#9a9a9a",
+        Role::Peer | Role::Rival | Role::Volatile => "#9a9a9a",
         Role::Limit | Role::Bound => "#444444",
         Role::Engine => "#1763a6",
     };

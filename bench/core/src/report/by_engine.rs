@@ -39,7 +39,7 @@ pub fn format(all: &[Measured]) -> String {
             let speedup = peer.and_then(|peer| peer.ratio_to(column));
             let floor_ratio = limit
                 .and_then(|limit| column.ratio_to(limit))
-                .filter(|_| matches!(column.role, Role::Engine | Role::Bound));
+                .filter(|_| matches!(column.role, Role::Engine | Role::Rival | Role::Bound));
             let amplification = limit
                 .filter(|_| column.role == Role::Engine)
                 .and_then(|limit| amplification(column, limit));

@@ -19,6 +19,7 @@ const NEXT_LINE: f64 = 15.0;
 const PEERS: [&str; 4] = ["#d1600a", "#b08900", "#8a5a2b", "#d9738a"];
 const ENGINES: [&str; 4] = ["#1763a6", "#7a3e9d", "#1d8a5a", "#a61c4f"];
 const LIMIT: &str = "#444444";
+const RIVAL: &str = "#b0483c";
 const VOLATILE: &str = "#9a9a9a";
 
 /// The whole file.
@@ -76,6 +77,7 @@ impl Names {
         match column.role {
             Role::Peer => chosen(PEERS, &self.peers),
             Role::Engine => chosen(ENGINES, &self.engines),
+            Role::Rival => RIVAL,
             Role::Limit | Role::Bound => LIMIT,
             Role::Volatile => VOLATILE,
         }
@@ -108,6 +110,7 @@ fn legend(svg: &mut Svg, all: &[Measured], names: &Names) {
         told.push(&column.side);
         let name = match column.role {
             Role::Peer => format!("{} (peer)", column.side),
+            Role::Rival => format!("{} (after its paper)", column.side),
             Role::Engine => format!("durum, {}", column.side),
             Role::Limit => format!("{} (limit: no atomicity)", column.side),
             Role::Bound => format!("{} (the least with a log)", column.side),

@@ -56,7 +56,7 @@ impl Svg {
     /// Limits are hollow, peers square, so that the plot can be read without colours.
     pub(super) fn mark(&mut self, role: Role, x: f64, y: f64, color: &str) {
         let _ = match role {
-            Role::Peer => {
+            Role::Peer | Role::Rival => {
                 let (x, y) = (x - 4.5, y - 4.5);
                 writeln!(
                     self.0,

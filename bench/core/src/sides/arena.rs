@@ -1,7 +1,8 @@
-//! A file mapped whole, with the simplest allocator there is: the memory of the flush1, redo1 and volatile sides.
+//! A file mapped whole, with the simplest allocator there is: the memory of the flush1, redo1, quadra, trinity and
+//! volatile sides.
 //!
-//! The allocator's state is volatile. So what these sides measure is the data alone, the least that any allocator can
-//! reach.
+//! The allocator's state is volatile. So what flush1 and redo1 measure is the data alone, the least that any allocator
+//! can reach.
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -17,12 +18,15 @@ pub const ARENA_SIZE: usize = 256 << 20;
 /// Objects up to this size come from free lists by size.
 const CLASS_SIZE_MAX: usize = 4096;
 const WORD: usize = 8;
+/// Sizes of which there are free lists.
+pub const CLASSES: usize = CLASS_SIZE_MAX / WORD + 1;
 
 /// A mapped file, removed on drop.
 #[derive(Debug)]
 pub struct Arena {
-    // INVARIANT: a shared mapping of ARENA_SIZE bytes, until drop.
+    // INVARIANT: a shared mapping of `size` bytes, until drop.
     base: *mut u8,
+    size: usize,
     used: usize,
     /// Freed places by size in words; the last one freed is the first one taken.
     free: Vec<Vec<*mut u8>>,
@@ -32,6 +36,11 @@ pub struct Arena {
 impl Arena {
     /// Creates and maps the file; every page is there before the first use, so that no side pays for page faults here.
     pub fn create(path: &Path) -> Result<Arena> {
+        Arena::with_size(path, ARENA_SIZE)
+    }
+
+    /// The same with another size.
+    pub fn with_size(path: &Path, size: usize) -> Result<Arena> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -39,12 +48,12 @@ impl Arena {
             .truncate(true)
             .open(path)
             .map_err(Error::file(path))?;
-        file.set_len(ARENA_SIZE as u64).map_err(Error::file(path))?;
+        file.set_len(size as u64).map_err(Error::file(path))?;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let base = unsafe {
             libc::mmap(
                 ptr::null_mut(),
-                ARENA_SIZE,
+                size,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_POPULATE,
                 file.as_raw_fd(),
@@ -56,8 +65,9 @@ impl Arena {
         }
         Ok(Arena {
             base: base.cast(),
+            size,
             used: 0,
-            free: vec![Vec::new(); CLASS_SIZE_MAX / WORD + 1],
+            free: vec![Vec::new(); CLASSES],
             path: path.to_owned(),
         })
     }
@@ -91,6 +101,15 @@ impl Arena {
         self.free[size / WORD].push(object);
     }
 
+    /// Where the next object of that size will be, or would be if there were room.
+    #[inline]
+    pub fn next(&self, size: usize) -> usize {
+        match self.free[size / WORD].last() {
+            Some(place) => place.addr(),
+            None => self.base.addr() + self.used,
+        }
+    }
+
     /// Memory for an array of a multiple of 8 bytes, of any size.
     pub fn alloc_any(&mut self, size: usize) -> Result<*mut u8> {
         match size <= CLASS_SIZE_MAX {
@@ -107,8 +126,8 @@ impl Arena {
     }
 
     fn bump(&mut self, size: usize) -> Result<*mut u8> {
-        if size > ARENA_SIZE - self.used {
-            return Err(Error::ArenaFull { size: ARENA_SIZE });
+        if size > self.size - self.used {
+            return Err(Error::ArenaFull { size: self.size });
         }
         // SAFETY: inside the mapping.
         let place = unsafe { self.base.add(self.used) };
@@ -120,7 +139,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the invariant of `base`; whoever holds pointers into the arena holds the arena.
-        unsafe { libc::munmap(self.base.cast(), ARENA_SIZE) };
+        unsafe { libc::munmap(self.base.cast(), self.size) };
         // A file that stays behind is found by the directory's owner, who removes the directory.
         let _ = fs::remove_file(&self.path);
     }

@@ -1,8 +1,9 @@
-//! flush1, redo1 and volatile: plain stores to a mapped file, and what makes them durable.
+//! flush1, redo1, quadra, trinity and volatile: plain stores to a mapped file, and what makes them durable.
 //!
 //! flush1 writes each line that a transaction wrote back once and fences once. It has no log, so a crash in the middle
 //! leaves half a transaction: it is not a way to do it, but the physical limit for a row. redo1 is the least that an
-//! engine with a log of new contents and one fence has to do ([`redo`]).
+//! engine with a log of new contents and one fence has to do ([`redo`]). [`quadra`] and [`trinity`] are engines of
+//! others, as far as these rows need them.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -17,11 +18,15 @@ use crate::structures::{hash, list, map, redblack, sorted, tree};
 
 pub(super) mod cells;
 mod memory;
+pub mod quadra;
 pub mod redo;
 mod swap;
+pub mod trinity;
 
 pub use memory::{Forgotten, PlainMemory, Written};
+use quadra::Quadra;
 use redo::Redo;
+use trinity::Trinity;
 
 /// One of the sides.
 #[derive(Debug)]
@@ -37,6 +42,10 @@ impl<W> Default for Plain<W> {
 pub type Flush1 = Plain<Lines>;
 /// The least that an engine with one fence does.
 pub type Redo1 = Plain<Redo>;
+/// The record with one fence, and without a log.
+pub type QuadraVr = Plain<Quadra>;
+/// The record with two.
+pub type TrinityVr = Plain<Trinity>;
 /// Plain memory.
 pub type Volatile = Plain<Forgotten>;
 
@@ -92,6 +101,6 @@ impl<W: Written> Plain<W> {
     fn memory(&self, dir: &Path) -> Result<PlainMemory<W>> {
         let arena = Arena::create(&dir.join(W::NAME))?;
         let written = W::new(&arena, dir)?;
-        Ok(PlainMemory { arena, written })
+        PlainMemory::new(arena, written)
     }
 }

@@ -6,7 +6,7 @@ use durum_persist::{Site, line};
 
 use crate::error::{Error, Result};
 use crate::side::Role;
-use crate::sides::arena::Arena;
+use crate::sides::arena::{Arena, CLASSES};
 use crate::sides::lines::Lines;
 use crate::structures::{Memory, Stored, Update};
 
@@ -23,6 +23,8 @@ pub trait Written: Sized + 'static {
     const ROLE: Role;
     /// The domain it works in.
     const DOMAIN: &str;
+    /// The allocator's state is durable: the head of a free list and the link to the next one are words as all others.
+    const DURABLE_ALLOCATOR: bool = false;
     /// Ranges from this length on are stored past the cache, and need not be told of.
     const STREAMED_LEN_MIN: usize = usize::MAX;
 
@@ -97,9 +99,54 @@ impl Written for Forgotten {
 pub struct PlainMemory<W> {
     pub(super) arena: Arena,
     pub(super) written: W,
+    // INVARIANT: a word in the arena for each size class, where the allocator's state is durable.
+    heads: *mut u64,
 }
 
 impl<W: Written> PlainMemory<W> {
+    pub(super) fn new(mut arena: Arena, written: W) -> Result<Self> {
+        let heads = match W::DURABLE_ALLOCATOR {
+            true => arena.take(8 * CLASSES)?.cast(),
+            false => std::ptr::null_mut(),
+        };
+        Ok(PlainMemory {
+            arena,
+            written,
+            heads,
+        })
+    }
+
+    /// An object of a size class.
+    #[inline]
+    fn alloc(&mut self, size: usize) -> Result<*mut u8> {
+        let object = self.arena.alloc(size)?;
+        if W::DURABLE_ALLOCATOR {
+            self.set_head(size);
+        }
+        Ok(object)
+    }
+
+    /// Gives an object of a size class back.
+    #[inline]
+    fn free(&mut self, object: *mut u8, size: usize) {
+        self.arena.free(object, size);
+        if W::DURABLE_ALLOCATOR {
+            // SAFETY: the head of the class; the first word of an object that nobody uses any more.
+            unsafe { object.cast::<u64>().write(self.heads.add(size / 8).read()) };
+            self.written.insert(object, 8);
+            self.set_head(size);
+        }
+    }
+
+    /// Which place of a size class comes next is different now.
+    #[inline]
+    fn set_head(&mut self, size: usize) {
+        let head = self.heads.wrapping_add(size / 8);
+        // SAFETY: the invariant of `heads`.
+        unsafe { head.write(self.arena.next(size) as u64) };
+        self.written.insert(head.cast(), 8);
+    }
+
     /// Overwrites a range with `image`, whose first word becomes `first_word`, and makes it durable.
     #[inline]
     pub(super) fn overwrite(&mut self, target: *mut u8, image: &mut [u8], first_word: u64) {
@@ -147,14 +194,14 @@ impl<W: Written> Update for PlainUpdate<'_, W> {
 
     #[inline]
     fn alloc<T: Stored>(&mut self) -> Result<*mut T> {
-        let object = self.memory.arena.alloc(size_of::<T>())?;
+        let object = self.memory.alloc(size_of::<T>())?;
         self.memory.written.insert(object, size_of::<T>());
         Ok(object.cast())
     }
 
     #[inline]
     unsafe fn free<T: Stored>(&mut self, object: *mut T) -> Result<()> {
-        self.memory.arena.free(object.cast(), size_of::<T>());
+        self.memory.free(object.cast(), size_of::<T>());
         Ok(())
     }
 
