@@ -459,7 +459,7 @@ fn a_thousand_killed_migrations_leave_the_old_pool_or_the_new_one() {
             // The first shows how long it takes to the end.
             let after = match round {
                 0 => Duration::from_secs(60),
-                round => took * (round * 7919 % 1100) / 1000,
+                round => took * (round * 7919 % 2000) / 1000,
             };
             let until = killed(&path, after);
             if round == 0 {
@@ -484,6 +484,6 @@ fn a_thousand_killed_migrations_leave_the_old_pool_or_the_new_one() {
             assert_eq!(puddles, 1, "nothing is left");
         }
         println!("{engine:?}: {old} old, {new} new, {took:?} to the end");
-        assert!(old > 100 && new > 20, "{old} old, {new} new");
+        assert!(old > 20 && new > 20, "{old} old, {new} new");
     }
 }
