@@ -9,6 +9,7 @@ mod load;
 mod made;
 pub(crate) mod numbers;
 mod pointing;
+mod rows;
 pub(crate) mod window;
 
 use std::collections::HashMap;
@@ -102,7 +103,7 @@ pub fn dump<E: From<Error> + From<io::Error>>(
             if extent.allocated() > 0 {
                 types.learn(reader, meanings.of(extent.type_id()))?;
             }
-            numbers.add(view.header(), &extent, 0);
+            numbers.add(view.header(), &extent, 0)?;
         }
     }
     let space = &reader.contents().store;

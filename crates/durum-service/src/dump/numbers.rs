@@ -3,21 +3,26 @@
 use durum_format::dump::To;
 use durum_format::extent::{Extent, ExtentKind};
 use durum_format::puddle::PuddleHeader;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::rows::Rows;
+use crate::error::Result;
 
 /// Numbers of objects, by the extents that they lie in.
 #[derive(Default)]
 pub(crate) struct Numbers {
     /// By address, in each puddle.
-    extents: Vec<Numbered>,
+    extents: Rows<Numbered>,
     /// Where the puddles lie, and their extents among all.
     puddles: Vec<(u64, u64, usize)>,
     /// The elements that slabs have.
-    bitmaps: Vec<[u64; 8]>,
+    bitmaps: Rows<[u64; 8]>,
     objects: u64,
 }
 
 /// The objects of an extent.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
 struct Numbered {
     /// Where the first one begins, or could.
     start: u64,
@@ -45,6 +50,18 @@ pub(crate) struct Found {
 }
 
 impl Numbers {
+    /// None yet, which are kept in files without names in this directory.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn in_files(directory: &std::path::Path) -> Result<Numbers> {
+        Ok(Numbers {
+            extents: Rows::in_file(directory)?,
+            bitmaps: Rows::in_file(directory)?,
+            ..Numbers::default()
+        })
+    }
+
     /// Extents of this puddle come next: those of the root puddle first, of others in the order of their addresses.
     pub(crate) fn begin(&mut self, puddle: &PuddleHeader) {
         let first = self.extents.len();
@@ -52,7 +69,10 @@ impl Numbers {
     }
 
     /// Adds its objects, of which the caller says `tag`.
-    pub(crate) fn add(&mut self, puddle: &PuddleHeader, extent: &Extent, tag: u32) {
+    ///
+    /// # Errors
+    /// `StorageFull`, `Io`.
+    pub(crate) fn add(&mut self, puddle: &PuddleHeader, extent: &Extent, tag: u32) -> Result<()> {
         let start = puddle.address + extent.offset();
         let numbered = match (extent.slab(), extent.header().kind) {
             (Some(slab), _) => {
@@ -64,7 +84,7 @@ impl Numbers {
                         *word |= 1_u64 << (element % 64);
                     }
                 }
-                self.bitmaps.push(bits);
+                self.bitmaps.push(&bits)?;
                 Numbered {
                     start: start + slab.geometry().data_offset,
                     size: slab.element_size(),
@@ -80,10 +100,16 @@ impl Numbers {
                 bitmap: ALONE,
                 tag,
             },
-            (None, ExtentKind::Slab { .. }) => return,
+            (None, ExtentKind::Slab { .. }) => return Ok(()),
         };
-        self.extents.push(numbered);
+        self.extents.push(&numbered)?;
         self.objects += extent.allocated();
+        Ok(())
+    }
+
+    /// Bytes that are taken by what is known of extents.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.extents.bytes() + self.bitmaps.bytes()
     }
 
     pub(crate) fn objects(&self) -> u64 {
@@ -125,9 +151,18 @@ impl Numbers {
             .puddles
             .get(at + 1)
             .map_or(self.extents.len(), |next| next.2);
-        let extents = self.extents.get(*first..end)?;
-        let behind = extents.partition_point(|extent| extent.start <= address);
-        let extent = extents.get(behind.checked_sub(1)?)?;
+        // The first one behind the address.
+        let (mut low, mut high) = (*first, end);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.extents.get(middle)?.start <= address {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        let extent = self
+            .extents
+            .get(low.checked_sub(1).filter(|at| at >= first)?)?;
         let inside = address - extent.start;
         if extent.bitmap == ALONE {
             return (inside < extent.size).then_some(Found {

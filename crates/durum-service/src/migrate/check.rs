@@ -499,7 +499,7 @@ fn told(old: &Old<'_>, sizes: &[u64]) -> MigrateReport {
         old_bytes: old.views.iter().map(|view| view.header().file_size()).sum(),
         bytes: sizes.iter().sum::<u64>() * copies,
         puddles: sizes.len() as u64,
-        scratch_bytes: old.numbers.objects() * Table::EACH,
+        scratch_bytes: old.numbers.objects() * Table::EACH + old.numbers.bytes(),
         refusals: Vec::new(),
         more_refusals: 0,
     }

@@ -250,7 +250,7 @@ pub fn plan_migration(
         });
     }
     let _lock = liveness::share(reader.path())?;
-    let old = Old::of(reader, pool, migration)?;
+    let old = Old::of(reader, pool, migration, None)?;
     let checked = check(&old, migration, options, None)?;
     Ok(checked.report)
 }
@@ -260,9 +260,8 @@ impl Embedded {
     /// pointers lead to where things are then. It is durable on return, whole or not at all. Nobody has the pool open
     /// meanwhile, and nobody opens another one of the store.
     ///
-    /// It needs room for the new puddles and 16 bytes for each object, which are free again at the end, as those of the
-    /// old puddles are. Memory does not grow with what the pool holds, but for some bytes for each extent, and the
-    /// largest object and puddle.
+    /// It needs room for the new puddles, 16 bytes for each object and 100 for each extent, which are free again at the
+    /// end, as those of the old puddles are. Memory does not grow with what the pool holds, but for the largest object.
     ///
     /// # Errors
     /// `MigrationRefused` with everything that stands in the way; `PoolMissing`, `PoolOpen`, `PoolBusy`,
@@ -277,7 +276,7 @@ impl Embedded {
         let _held = self.hold_all(name)?;
         let reader = self.read_held()?;
         let store = reader.path();
-        let old = Old::of(&reader, name, migration)?;
+        let old = Old::of(&reader, name, migration, Some(store))?;
         ensure_room(store, old.objects() * Table::EACH)?;
         let mut table = Table::new(store, old.objects())?;
         let Checked { report, sizes } = check(&old, migration, options, Some(&mut table))?;

@@ -1,6 +1,7 @@
 //! A pool as it is, and what becomes of each of its types.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use durum_format::content::Object;
 use durum_format::extent::{self, Extent, UNTYPED};
@@ -44,7 +45,8 @@ pub(super) struct OldType {
 }
 
 impl<'o> Old<'o> {
-    /// Finds the pool's objects, and what their types become.
+    /// Finds the pool's objects, and what their types become. What is known of extents is kept in the directory
+    /// `scratch`, or in memory.
     ///
     /// # Errors
     /// As [`plan_migration`](super::plan_migration).
@@ -52,6 +54,7 @@ impl<'o> Old<'o> {
         reader: &'o ReadOnlyStore,
         name: &str,
         migration: &Migration<'_>,
+        scratch: Option<&Path>,
     ) -> Result<Self> {
         let contents = reader.contents();
         let (pool, record) = contents
@@ -80,7 +83,10 @@ impl<'o> Old<'o> {
             record: record.clone(),
             meanings: reader.meanings_of(pool).clone(),
             views: Vec::new(),
-            numbers: Numbers::default(),
+            numbers: match scratch {
+                Some(directory) => Numbers::in_files(directory)?,
+                None => Numbers::default(),
+            },
             types: vec![nothing],
             by_id: BTreeMap::from([(UNTYPED, 0)]),
             pairs: Pairs::default(),
@@ -103,7 +109,7 @@ impl<'o> Old<'o> {
                 if view.header().is_root && extent.granule() == 0 {
                     root = Some(old.meanings.of(extent.type_id()));
                 }
-                old.numbers.add(view.header(), &extent, tag);
+                old.numbers.add(view.header(), &extent, tag)?;
             }
         }
         old.views = views;
