@@ -414,6 +414,80 @@ fn a_pool_of_several_in_a_store_is_migrated_by_name() {
     assert_eq!((root.begin, root.at.get()), (9, 5));
 }
 
+/// What becomes of an object is found along fields of the same names. A pointer that was carried over to a field of
+/// another one leads to what it says, or is told.
+#[test]
+fn a_pointer_leads_to_what_its_type_says() {
+    mod was {
+        use durum::typed::*;
+        durum::pool!(pub P);
+        #[derive(PSafe)]
+        #[repr(C)]
+        pub struct Leaf {
+            pub n: u32,
+        }
+        #[derive(PSafe, Root)]
+        #[repr(C)]
+        pub struct Head {
+            pub one: PRefCell<Option<Parc<Leaf, P>>, P>,
+        }
+    }
+    mod is {
+        use durum::typed::*;
+        durum::pool!(pub P);
+        #[derive(PSafe)]
+        #[repr(C)]
+        pub struct Leaf {
+            pub n: u64,
+            pub more: u64,
+        }
+        #[derive(PSafe, Root)]
+        #[repr(C)]
+        pub struct Head {
+            pub other: PRefCell<Option<Parc<Leaf, P>>, P>,
+        }
+        /// The same, which says so.
+        pub mod said {
+            use durum::typed::*;
+            durum::pool!(pub P);
+            #[derive(PSafe)]
+            #[repr(C)]
+            pub struct Leaf {
+                pub n: u64,
+                pub more: u64,
+            }
+            #[derive(PSafe, Root)]
+            #[repr(C)]
+            pub struct Head {
+                #[durum(was = "one")]
+                pub other: PRefCell<Option<Parc<Leaf, P>>, P>,
+            }
+        }
+    }
+    let (_alone, directory) = alone();
+    let path = directory.path().join("store");
+    let root = was::P::open::<was::Head>(&path, Flags::CREATE).unwrap();
+    was::P::transaction(|j| {
+        *root.one.borrow_mut(j) = Some(Parc::new(was::Leaf { n: 5 }, j));
+    })
+    .unwrap();
+    root.close().unwrap();
+    let migration = Migration::new().object(|old: &was::Head, j| is::Head {
+        other: j.carry(&old.one),
+    });
+    let refused = is::P::migrate::<is::Head>(&path, migration).unwrap_err();
+    let part = "counted Leaf: a pointer leads to it whose type says something else";
+    assert!(refused.to_string().contains(part), "{refused}");
+    let migration = Migration::new().default_of("Leaf", "more", 7_u64);
+    is::said::P::migrate::<is::said::Head>(&path, migration).unwrap();
+    let root = is::said::P::open::<is::said::Head>(&path, 0).unwrap();
+    let leaf = root.other.borrow();
+    assert!(
+        leaf.as_ref()
+            .is_some_and(|leaf| (leaf.n, leaf.more) == (5, 7))
+    );
+}
+
 const DIRECTORY: &str = "DURUM_TEST_MIGRATED";
 
 /// Kills a process that migrates, after this time, if it did not end before. Gives how long it took until then.
