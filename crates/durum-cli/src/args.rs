@@ -1,5 +1,6 @@
 //! What may be asked for on the command line.
 
+pub mod explore;
 pub mod kv;
 
 use std::path::PathBuf;
@@ -47,6 +48,14 @@ pub enum Command {
         A service shows logs to root and its own user."
     )]
     Inspect(Inspect),
+    /// Look around in a store with a browser
+    #[command(
+        after_help = "Examples:\n  durum explore /mnt/pmem/store\n  durum explore /mnt/pmem/store --html store.html\n  \
+        durum explore durum:words --redact --html words.html\n\n\
+        Serves a page at 127.0.0.1, at an address with a random word in it, which is printed: who is on this machine and knows it can read the store. \
+        Ctrl-C ends it. With --html the page is one file, to be sent. Nothing is written to the store, and the page loads nothing from elsewhere."
+    )]
+    Explore(explore::Explore),
     /// Check a store: structures, leaks, orphan files
     #[command(
         after_help = "Examples:\n  durum check /mnt/pmem/store\n  durum check /mnt/pmem/store --repair\n\n\

@@ -3,7 +3,7 @@
 //!
 //! `docs/how-to/cli.md` tells what each subcommand prints. Reading order: `args` (what may be asked for), `failure`
 //! (how it can go wrong, and the exit codes), `place` (how a store is named), `commands` (one file for each small
-//! subcommand), `inspect` (objects through their type descriptors), `top` (what a service does), `watch` (what a
+//! subcommand), `inspect` (objects through their type descriptors), `explore` (the same for a browser), `top` (what a service does), `watch` (what a
 //! program does that has a store open), `kv` (databases of durum-kv), `demo` (the word count that is killed again and
 //! again; `demo/map.rs` is an example of the untyped API).
 
@@ -13,6 +13,7 @@ mod args;
 mod commands;
 mod confirm;
 mod demo;
+mod explore;
 mod failure;
 mod inspect;
 mod kv;
@@ -70,6 +71,7 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Ls(options) => commands::ls::run(options, out),
         Command::Stat(options) => commands::stat::run(options, out),
         Command::Inspect(options) => inspect::run(options, out),
+        Command::Explore(options) => explore::run(options, out),
         Command::Check(options) => commands::check::run(options, out),
         Command::Gc(options) => commands::gc::run(options, out),
         Command::Recover(options) => commands::recover::run(options, out),

@@ -31,10 +31,7 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     let how = CheckOptions {
         progress: Some(progress::stages()),
     };
-    let report = match &place {
-        Place::Directory(path) => check(path, &how)?,
-        Place::Service { pool, .. } => check_served(&mut place.read()?, pool.as_deref(), &how)?,
-    };
+    let report = look(&place, &how)?;
     drop(how);
     if options.json {
         output::json(out, &to_json(&report, &repaired))?;
@@ -82,7 +79,15 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     )))
 }
 
-fn of(report: &CheckReport, severity: Severity) -> u64 {
+/// Checks the store of a place, or the pool that it names at a service.
+pub(crate) fn look(place: &Place, how: &CheckOptions) -> Result<CheckReport, Failure> {
+    Ok(match place {
+        Place::Directory(path) => check(path, how)?,
+        Place::Service { pool, .. } => check_served(&mut place.read()?, pool.as_deref(), how)?,
+    })
+}
+
+pub(crate) fn of(report: &CheckReport, severity: Severity) -> u64 {
     report
         .findings
         .iter()
@@ -176,7 +181,7 @@ fn print(
     Ok(())
 }
 
-fn to_json(report: &CheckReport, repaired: &[String]) -> Value {
+pub(crate) fn to_json(report: &CheckReport, repaired: &[String]) -> Value {
     let findings = report.findings.iter().map(|finding| {
         json!({
             "severity": name(finding.severity),

@@ -31,8 +31,7 @@ pub(crate) fn list(
 ) -> Result<(), Failure> {
     let states = States::of(store.name(), store, pools)?;
     if as_json {
-        let pools: Vec<Value> = pools.iter().map(|pool| to_json(pool, &states)).collect();
-        output::json(out, &json!({ "pools": pools }))?;
+        output::json(out, &json!({ "pools": all_to_json(pools, &states) }))?;
         return states.outcome();
     }
     if pools.is_empty() {
@@ -55,6 +54,11 @@ pub(crate) fn list(
     }
     output::table(out, &rows, &[2, 3])?;
     states.outcome()
+}
+
+/// What is told of pools in JSON.
+pub(crate) fn all_to_json(pools: &[PoolSummary], states: &States<'_>) -> Vec<Value> {
+    pools.iter().map(|pool| to_json(pool, states)).collect()
 }
 
 fn to_json(pool: &PoolSummary, states: &States<'_>) -> Value {

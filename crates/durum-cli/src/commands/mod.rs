@@ -15,4 +15,4 @@ pub(crate) mod rights;
 pub(crate) mod rm;
 pub(crate) mod ship;
 pub(crate) mod stat;
-mod state;
+pub(crate) mod state;

@@ -10,8 +10,8 @@ use durum_format::{log, puddle, registry, store};
 use durum_persist::domain;
 use durum_persist::file::MediaFile;
 use durum_remote::users;
-use durum_service::OpenOptions;
-use serde_json::json;
+use durum_service::{OpenOptions, PoolSummary, ReadOnlyStore};
+use serde_json::{Value, json};
 
 use super::state::States;
 use crate::args::Stat;
@@ -42,43 +42,17 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let served = reader.served();
     let directory = reader.path();
-    let found = match &served {
-        Some(info) => info.domain,
-        None => detect(directory)?,
-    };
+    let found = domain_of(&reader)?;
     let writer = reader.writer()?;
     let pools = reader.pools();
     let puddles = reader.puddles();
     let bytes: u64 = puddles.iter().map(|puddle| puddle.size).sum();
-    // Nobody but the service may look at each file.
-    let disk = served
-        .is_none()
-        .then(|| disk_bytes(directory))
-        .transpose()?;
+    let disk = disk_of(&reader)?;
     let types = reader.types().count();
     let pending = reader.pending();
     let states = States::of(reader.name(), &reader, &pools)?;
     if options.json {
-        let value = json!({
-            "store": directory,
-            "uuid": reader.uuid().to_string(),
-            "domain": domain_name(found),
-            "domain_when_made": reader.domain_name(),
-            "base": format!("{:#x}", reader.base()),
-            "space_bytes": reader.space_size(),
-            "clean": reader.is_clean(),
-            "writer": writer,
-            "served": served.is_some(),
-            "pending": if reader.is_clean() { None } else { Some(super::recover::to_json(pending)) },
-            "format": { "store": store::VERSION, "registry": registry::VERSION, "puddle": puddle::VERSION, "log": log::header::VERSION },
-            "pools": pools.len(),
-            "puddles": puddles.len(),
-            "puddle_bytes": bytes,
-            "disk_bytes": disk,
-            "types": types,
-            "damaged_files": states.all_files_to_json(),
-            "quarantined": states.quarantined(),
-        });
+        let value = to_json(&reader, &pools, &states)?;
         output::json(out, &value)?;
         return states.outcome();
     }
@@ -159,6 +133,54 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     }
     output::facts(out, &facts)?;
     states.outcome()
+}
+
+/// What is told of a store in JSON.
+pub(crate) fn to_json(
+    reader: &ReadOnlyStore,
+    pools: &[PoolSummary],
+    states: &States<'_>,
+) -> Result<Value, Failure> {
+    let served = reader.served();
+    let found = domain_of(reader)?;
+    let puddles = reader.puddles();
+    let bytes: u64 = puddles.iter().map(|puddle| puddle.size).sum();
+    let disk = disk_of(reader)?;
+    Ok(json!({
+        "store": reader.path(),
+        "uuid": reader.uuid().to_string(),
+        "domain": domain_name(found),
+        "domain_when_made": reader.domain_name(),
+        "base": format!("{:#x}", reader.base()),
+        "space_bytes": reader.space_size(),
+        "clean": reader.is_clean(),
+        "writer": reader.writer()?,
+        "served": served.is_some(),
+        "pending": if reader.is_clean() { None } else { Some(super::recover::to_json(reader.pending())) },
+        "format": { "store": store::VERSION, "registry": registry::VERSION, "puddle": puddle::VERSION, "log": log::header::VERSION },
+        "pools": pools.len(),
+        "puddles": puddles.len(),
+        "puddle_bytes": bytes,
+        "disk_bytes": disk,
+        "types": reader.types().count(),
+        "damaged_files": states.all_files_to_json(),
+        "quarantined": states.quarantined(),
+    }))
+}
+
+fn domain_of(reader: &ReadOnlyStore) -> Result<Domain, Failure> {
+    match reader.served() {
+        Some(info) => Ok(info.domain),
+        None => detect(reader.path()),
+    }
+}
+
+/// Nobody but the service may look at each file.
+fn disk_of(reader: &ReadOnlyStore) -> Result<Option<u64>, Failure> {
+    match reader.served() {
+        Some(_) => Ok(None),
+        None => disk_bytes(reader.path()).map(Some),
+    }
 }
 
 /// The domain of a store by a file of it, so that nothing is written. Any other directory is tried with a file that has

@@ -39,7 +39,7 @@ impl Objects for PoolView<'_> {
 }
 
 /// What was asked for.
-pub(super) enum Contents {
+pub(crate) enum Contents {
     /// There is no root object.
     NoRoot,
     /// The value at a path.
@@ -60,7 +60,7 @@ pub(super) enum Contents {
 }
 
 /// A pointer.
-pub(super) struct Referrer {
+pub(crate) struct Referrer {
     object: Object,
     type_name: String,
     /// Where in the object it lies, by name.
@@ -71,7 +71,7 @@ pub(super) struct Referrer {
 }
 
 /// Reads what was asked for; what is damaged goes into `damages`.
-pub(super) fn read(
+pub(crate) fn read(
     pool: &PoolView<'_>,
     options: &Inspect,
     damages: &mut Vec<String>,
@@ -177,7 +177,8 @@ fn of_type(
     })
 }
 
-fn leading_to(
+/// What leads to an address, or into the object there.
+pub(crate) fn leading_to(
     pool: &PoolView<'_>,
     address: u64,
     most: usize,
@@ -243,7 +244,7 @@ fn leading_to(
 }
 
 impl Contents {
-    pub(super) fn print(
+    pub(crate) fn print(
         &self,
         pool: &str,
         options: &Inspect,
@@ -306,7 +307,7 @@ impl Contents {
         Ok(())
     }
 
-    pub(super) fn add_to(&self, json: &mut Json) {
+    pub(crate) fn add_to(&self, json: &mut Json) {
         let address = |address: u64| json!(format!("{address:#x}"));
         match self {
             Self::NoRoot => json["value"] = Json::Null,

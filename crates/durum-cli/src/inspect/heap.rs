@@ -15,28 +15,30 @@ use crate::output::{self, count, grouped, size};
 const BAR_MAX: u64 = 40;
 
 #[derive(Default)]
-pub(super) struct Heap {
-    puddles: Vec<PuddleUse>,
+pub(crate) struct Heap {
+    pub(crate) puddles: Vec<PuddleUse>,
     /// Objects and bytes by type.
     types: BTreeMap<String, (u64, u64)>,
     /// Free blocks by size: entry k counts blocks of `GRANULE << k` bytes.
     free_blocks: Vec<u64>,
     /// Elements of slabs that are free, and their bytes.
     free_elements: (u64, u64),
-    pub(super) damages: Vec<String>,
+    pub(crate) damages: Vec<String>,
 }
 
-struct PuddleUse {
+pub(crate) struct PuddleUse {
     file: String,
     address: u64,
     size: u64,
     is_root: bool,
-    objects: u64,
+    pub(crate) objects: u64,
     free: u64,
+    /// Objects and bytes by the id of their type, as it is meant now.
+    pub(crate) types: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Heap {
-    pub(super) fn of(pool: &PoolView<'_>) -> Result<Self, Failure> {
+    pub(crate) fn of(pool: &PoolView<'_>) -> Result<Self, Failure> {
         let mut heap = Self::default();
         for view in &pool.puddles {
             let header = view.header();
@@ -44,6 +46,7 @@ impl Heap {
             let mut free_from = 0;
             let mut free = 0;
             let mut objects = 0;
+            let mut types = BTreeMap::<u64, (u64, u64)>::new();
             for extent in extent::extents(view, header) {
                 let extent = match extent {
                     Ok(extent) => extent,
@@ -63,12 +66,14 @@ impl Heap {
                 let unused = capacity.saturating_sub(extent.allocated());
                 heap.free_elements.0 += unused;
                 heap.free_elements.1 += unused * each;
-                let entry = heap
-                    .types
-                    .entry(pool.type_name(extent.type_id()))
-                    .or_default();
+                let entry = types.entry(pool.meaning(extent.type_id())).or_default();
                 entry.0 += extent.allocated();
                 entry.1 += extent.allocated() * each;
+            }
+            for (id, (objects, bytes)) in &types {
+                let entry = heap.types.entry(pool.type_name(*id)).or_default();
+                entry.0 += objects;
+                entry.1 += bytes;
             }
             free += heap.add_free(free_from, granules);
             let file = view.path().file_name().unwrap_or_default();
@@ -79,6 +84,7 @@ impl Heap {
                 is_root: header.is_root,
                 objects,
                 free: free * GRANULE,
+                types,
             });
         }
         Ok(heap)
@@ -106,7 +112,7 @@ impl Heap {
             .filter(|(_, count)| *count > 0)
     }
 
-    pub(super) fn print(&self, out: &mut dyn Write) -> Result<(), Failure> {
+    pub(crate) fn print(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let mut rows = output::heading("PUDDLE|ADDRESS|SIZE|OBJECTS|FREE|");
         for puddle in &self.puddles {
             rows.push(vec![
@@ -152,17 +158,8 @@ impl Heap {
         Ok(())
     }
 
-    pub(super) fn to_json(&self) -> Json {
-        let puddles = self.puddles.iter().map(|puddle| {
-            json!({
-                "puddle": puddle.file,
-                "address": format!("{:#x}", puddle.address),
-                "bytes": puddle.size,
-                "root": puddle.is_root,
-                "objects": puddle.objects,
-                "free_bytes": puddle.free,
-            })
-        });
+    pub(crate) fn to_json(&self) -> Json {
+        let puddles = self.puddles.iter().map(PuddleUse::to_json);
         let types = self.types.iter().map(
             |(name, (objects, bytes))| json!({ "type": name, "objects": objects, "bytes": bytes }),
         );
@@ -174,6 +171,19 @@ impl Heap {
             "types": types.collect::<Vec<_>>(),
             "free_blocks": blocks.collect::<Vec<_>>(),
             "free_elements": { "count": self.free_elements.0, "bytes": self.free_elements.1 },
+        })
+    }
+}
+
+impl PuddleUse {
+    pub(crate) fn to_json(&self) -> Json {
+        json!({
+            "puddle": self.file,
+            "address": format!("{:#x}", self.address),
+            "bytes": self.size,
+            "root": self.is_root,
+            "objects": self.objects,
+            "free_bytes": self.free,
         })
     }
 }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::{self, count, grouped, size};
 
 /// A log.
-pub(super) struct Log {
+pub(crate) struct Log {
     puddle: Uuid,
     client: Uuid,
     address: u64,
@@ -65,7 +65,7 @@ impl Contents {
 }
 
 /// Reads all logs of the store.
-pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Log>, Failure> {
+pub(crate) fn read(store: &ReadOnlyStore) -> Result<Vec<Log>, Failure> {
     let puddles = store
         .puddles()
         .into_iter()
@@ -102,12 +102,12 @@ pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Log>, Failure> {
     Ok(logs)
 }
 
-pub(super) fn heap_of(view: &PuddleView) -> Result<Vec<u8>, Failure> {
+pub(crate) fn heap_of(view: &PuddleView) -> Result<Vec<u8>, Failure> {
     let size = view.header().size;
     Ok(view.bytes(puddle::heap_offset(size), puddle::heap_size(size))?)
 }
 
-pub(super) fn print(logs: &[Log], out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn print(logs: &[Log], out: &mut dyn Write) -> Result<(), Failure> {
     if logs.is_empty() {
         return Ok(());
     }
@@ -138,7 +138,7 @@ pub(super) fn print(logs: &[Log], out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 impl Log {
-    pub(super) fn to_json(&self) -> Json {
+    pub(crate) fn to_json(&self) -> Json {
         let mut value = json!({
             "puddle": self.puddle.to_string(),
             "client": self.client.to_string(),

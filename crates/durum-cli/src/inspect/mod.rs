@@ -5,14 +5,14 @@
 //! [`json`] print objects as they lie in memory. [`heap`] tells about free space, [`logs`] about what was under way
 //! when a program died.
 
-mod contents;
+pub(crate) mod contents;
 mod graph;
-mod heap;
+pub(crate) mod heap;
 mod json;
-mod logs;
-mod names;
-mod pool;
-mod records;
+pub(crate) mod logs;
+pub(crate) mod names;
+pub(crate) mod pool;
+pub(crate) mod records;
 mod tree;
 
 use std::io::Write;

@@ -23,7 +23,7 @@ impl Write for Bounded {
 }
 
 /// The name of a type as C++ has it, if it is what `typeid` gives: classes in namespaces, with their arguments.
-pub(super) fn for_people(name: &str) -> String {
+pub(crate) fn for_people(name: &str) -> String {
     // No name in C or Rust begins with a digit.
     let is_nested = name.starts_with('N') && name.ends_with('E');
     let is_mangled = is_nested || name.starts_with(|first: char| first.is_ascii_digit());

@@ -4,27 +4,27 @@ use std::fmt::Display;
 
 use durum_format::content::Object;
 use durum_format::extent::{self, ExtentKind, HeapBytes, Place};
-use durum_format::types::{Registry, Value};
+use durum_format::types::{Meanings, Registry, Value};
 use durum_service::{PoolSummary, PuddleSummary, PuddleView, ReadOnlyStore};
 
 use crate::failure::Failure;
 
 /// Objects above this size are shown by their first bytes.
-pub(super) const OBJECT_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const OBJECT_BYTES_MAX: u64 = 64 << 20;
 
 /// A pool of a store that is only read.
-pub(super) struct PoolView<'a> {
+pub(crate) struct PoolView<'a> {
     store: &'a ReadOnlyStore,
-    pub(super) summary: PoolSummary,
-    pub(super) types: Registry,
+    pub(crate) summary: PoolSummary,
+    pub(crate) types: Registry,
     /// Its puddles, by address.
-    pub(super) puddles: Vec<PuddleView>,
+    pub(crate) puddles: Vec<PuddleView>,
     /// All puddles of the store, by address.
     all: Vec<PuddleSummary>,
 }
 
 /// What lies at an address that a pointer holds.
-pub(super) enum Target {
+pub(crate) enum Target {
     /// An object of this pool, and how far into it the pointer leads.
     Object { object: Object, offset: u64 },
     /// Something else, in words.
@@ -34,15 +34,15 @@ pub(super) enum Target {
 }
 
 /// An object that was read.
-pub(super) struct Found {
-    pub(super) address: u64,
-    pub(super) size: u64,
-    pub(super) type_name: String,
-    pub(super) value: Value,
+pub(crate) struct Found {
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) type_name: String,
+    pub(crate) value: Value,
 }
 
 impl<'a> PoolView<'a> {
-    pub(super) fn open(store: &'a ReadOnlyStore, name: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(store: &'a ReadOnlyStore, name: &str) -> Result<Self, Failure> {
         let pools = store.pools();
         let Some(summary) = pools.into_iter().find(|pool| pool.name == name) else {
             return Err(durum_service::Error::PoolMissing {
@@ -67,14 +67,17 @@ impl<'a> PoolView<'a> {
         let puddles = members
             .map(|puddle| store.puddle(puddle.uuid))
             .collect::<Result<Vec<_>, _>>()?;
-        // What is wrong with a heap is told where it is read.
-        let extents = puddles
-            .iter()
-            .flat_map(|view| extent::extents(view, view.header()).flatten());
-        let meanings = store.meanings_of(summary.uuid);
-        let ids =
-            extents.flat_map(|extent| extent.objects().map(|object| meanings.of(object.type_id)));
-        store.learn_types(ids.collect(), &mut types)?;
+        // All types of a directory are known; a service tells those that are asked for.
+        if store.served().is_some() {
+            // What is wrong with a heap is told where it is read.
+            let extents = puddles
+                .iter()
+                .flat_map(|view| extent::extents(view, view.header()).flatten());
+            let meanings = store.meanings_of(summary.uuid);
+            let ids = extents
+                .flat_map(|extent| extent.objects().map(|object| meanings.of(object.type_id)));
+            store.learn_types(ids.collect(), &mut types)?;
+        }
         Ok(Self {
             store,
             summary,
@@ -85,7 +88,7 @@ impl<'a> PoolView<'a> {
     }
 
     /// The address of the root object, if there is one.
-    pub(super) fn root(&self) -> Result<Option<u64>, Failure> {
+    pub(crate) fn root(&self) -> Result<Option<u64>, Failure> {
         let Some(view) = self.puddles.iter().find(|view| view.header().is_root) else {
             return Ok(None);
         };
@@ -102,19 +105,24 @@ impl<'a> PoolView<'a> {
         }
     }
 
-    /// What the id of an object means.
-    pub(super) fn meaning(&self, id: u64) -> u64 {
-        self.store.meanings_of(self.summary.uuid).of(id)
+    /// What ids of objects mean that are not those of their types any more.
+    pub(crate) fn meanings(&self) -> &Meanings {
+        self.store.meanings_of(self.summary.uuid)
     }
 
-    pub(super) fn view_at(&self, address: u64) -> Option<&PuddleView> {
+    /// What the id of an object means.
+    pub(crate) fn meaning(&self, id: u64) -> u64 {
+        self.meanings().of(id)
+    }
+
+    pub(crate) fn view_at(&self, address: u64) -> Option<&PuddleView> {
         let inside =
             |view: &&PuddleView| (view.header().address..view.header().end()).contains(&address);
         self.puddles.iter().find(inside)
     }
 
     /// What lies at an address.
-    pub(super) fn target(&self, address: u64) -> Target {
+    pub(crate) fn target(&self, address: u64) -> Target {
         let Some(view) = self.view_at(address) else {
             return Target::Other(self.outside(address));
         };
@@ -158,7 +166,7 @@ impl<'a> PoolView<'a> {
     }
 
     /// Reads the object that begins at `start`, with at most `elements` elements of each array.
-    pub(super) fn read(&self, start: u64, elements: usize) -> Result<Found, Failure> {
+    pub(crate) fn read(&self, start: u64, elements: usize) -> Result<Found, Failure> {
         let missing = || Failure::Damaged(format!("no object begins at {start:#x}"));
         let view = self.view_at(start).ok_or_else(missing)?;
         let object = match self.target(start) {
@@ -191,7 +199,7 @@ impl<'a> PoolView<'a> {
     }
 
     /// The name of a type.
-    pub(super) fn type_name(&self, id: u64) -> String {
+    pub(crate) fn type_name(&self, id: u64) -> String {
         match self.types.by_id(self.meaning(id)) {
             Some(descriptor) => descriptor.title().to_owned(),
             None if id == extent::UNTYPED => "(untyped)".into(),
@@ -201,6 +209,6 @@ impl<'a> PoolView<'a> {
 }
 
 /// What is wrong with the heap of a puddle, with the name of its file.
-pub(super) fn damaged(view: &PuddleView, error: impl Display) -> String {
+pub(crate) fn damaged(view: &PuddleView, error: impl Display) -> String {
     format!("{}: {error}", view.path().display())
 }

@@ -19,7 +19,7 @@ use crate::output::{self, grouped, size};
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The puddles of records of one client.
-pub(super) struct Records {
+pub(crate) struct Records {
     client: Uuid,
     puddles: u64,
     /// What they say together, or why nothing of them may be replayed.
@@ -96,7 +96,7 @@ fn sum_up(store: &ReadOnlyStore, address: u64, len: u64, crc: &mut Crc) -> Resul
 }
 
 /// Reads all puddles of records of the store.
-pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Records>, Failure> {
+pub(crate) fn read(store: &ReadOnlyStore) -> Result<Vec<Records>, Failure> {
     let mut clients: BTreeMap<Uuid, Vec<(PuddleHeader, Vec<u8>)>> = BTreeMap::new();
     let puddles = store.puddles().into_iter();
     for summary in puddles.filter(|puddle| puddle.kind == PuddleKind::Records) {
@@ -115,7 +115,7 @@ pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Records>, Failure> {
         .collect())
 }
 
-pub(super) fn print(all: &[Records], out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn print(all: &[Records], out: &mut dyn Write) -> Result<(), Failure> {
     if all.is_empty() {
         return Ok(());
     }
@@ -142,7 +142,7 @@ pub(super) fn print(all: &[Records], out: &mut dyn Write) -> Result<(), Failure>
 }
 
 impl Records {
-    pub(super) fn to_json(&self) -> Json {
+    pub(crate) fn to_json(&self) -> Json {
         let mut value = json!({ "client": self.client.to_string(), "puddles": self.puddles });
         match &self.contents {
             Ok(contents) => {

@@ -1,0 +1,172 @@
+//! The page as one file, with its answers in it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value as Json, json};
+use tempfile::NamedTempFile;
+
+use super::objects::{self, ELEMENTS};
+use super::survey::{self, Survey};
+use super::{page, tree::hex};
+use crate::args::explore::Explore;
+use crate::failure::Failure;
+use crate::inspect::pool::PoolView;
+use crate::output::{self, count, grouped, size};
+use crate::place::Place;
+
+/// Bytes of objects as JSON, of all pools together: a browser reads that in a moment.
+const OBJECTS_BYTES_MAX: usize = 32 << 20;
+
+/// What of the objects is in the file.
+#[derive(Default)]
+struct Taken {
+    objects: u64,
+    all: u64,
+    bytes: usize,
+}
+
+pub(super) fn write(
+    survey: &Survey,
+    path: &Path,
+    options: &Explore,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    ensure_outside(survey, path)?;
+    let overview = survey.overview()?;
+    let (check, report) = match survey.check() {
+        Ok((json, report)) => (json, Some(report)),
+        Err(failure) => (told(failure), None),
+    };
+    let ids = overview["pools"].as_array().into_iter().flatten();
+    let ids: Vec<&str> = ids.filter_map(|pool| pool["uuid"].as_str()).collect();
+    let mut taken = Taken::default();
+    let mut pools = BTreeMap::new();
+    for (at, id) in ids.iter().enumerate() {
+        // What one pool leaves, the next ones have.
+        let rest = ids.len() - at;
+        let most = (options.objects.saturating_sub(taken.objects)).div_ceil(rest as u64);
+        let bytes = OBJECTS_BYTES_MAX.saturating_sub(taken.bytes) / rest;
+        let answer = survey.pool(id, |pool| {
+            of_pool(pool, most, bytes, survey.redact, &mut taken)
+        });
+        pools.insert(*id, answer.unwrap_or_else(told));
+    }
+    let answers = json!({
+        "overview": overview,
+        "pools": pools,
+        "logs": survey.logs().unwrap_or_else(told),
+        "check": check,
+        "objects": taken.objects,
+        "all_objects": taken.all,
+    });
+    let html = page::whole(answers)?;
+    put(path, &html)?;
+    match options.json {
+        true => output::json(
+            out,
+            &json!({ "file": path, "bytes": html.len(), "objects": taken.objects, "all_objects": taken.all }),
+        )?,
+        false => writeln!(
+            out,
+            "wrote {} ({}) with {} of {}{}",
+            path.display(),
+            size(html.len() as u64),
+            grouped(taken.objects),
+            count(taken.all, "object"),
+            match taken.objects < taken.all {
+                true => " (--objects)",
+                false => "",
+            }
+        )?,
+    }
+    match report {
+        Some(report) => survey::outcome(&report, path),
+        None => Ok(()),
+    }
+}
+
+/// What an answer says that failed.
+fn told(failure: Failure) -> Json {
+    json!({ "error": failure.to_string() })
+}
+
+/// The heap of a pool, and objects of it: those next to the root first, then others by address.
+fn of_pool(
+    pool: &PoolView<'_>,
+    most: u64,
+    bytes_max: usize,
+    redact: bool,
+    taken: &mut Taken,
+) -> Result<Json, Failure> {
+    let heap = survey::heap(pool)?;
+    taken.all += heap["objects"].as_u64().unwrap_or(0);
+    let mut found = BTreeMap::new();
+    let mut bytes = 0;
+    // Gives where the pointers of an object lead, if there was room for it.
+    let mut take = |address: u64| {
+        if found.len() as u64 >= most || bytes >= bytes_max {
+            return None;
+        }
+        let shown = objects::at(pool, address, ELEMENTS, redact).ok()?;
+        bytes += shown.json.to_string().len();
+        found.insert(hex(address), shown.json);
+        Some(shown.leads_to)
+    };
+    let mut known: BTreeSet<u64> = pool.root()?.into_iter().collect();
+    let mut waiting: VecDeque<u64> = known.iter().copied().collect();
+    let mut is_full = false;
+    while let Some(address) = waiting.pop_front() {
+        let Some(leads_to) = take(address) else {
+            // Of the others none is taken either, unless it was this one that could not be read.
+            continue;
+        };
+        waiting.extend(leads_to.into_iter().filter(|start| known.insert(*start)));
+    }
+    // Damage is told with the heap.
+    let _ = objects::each(pool, 0, None, |object| {
+        if !known.contains(&object.start) {
+            is_full = take(object.start).is_none();
+        }
+        !is_full
+    });
+    taken.objects += found.len() as u64;
+    taken.bytes += bytes;
+    Ok(json!({ "heap": heap, "objects": found }))
+}
+
+/// A file in the store would be taken for a part of it, or take the place of one.
+fn ensure_outside(survey: &Survey, path: &Path) -> Result<(), Failure> {
+    let Place::Directory(store) = &survey.place else {
+        return Ok(());
+    };
+    let directory = directory_of(path);
+    let real = |path: &Path| {
+        let found = path.canonicalize();
+        found.map_err(|error| Failure::file("looking for it", path, error))
+    };
+    match real(&directory)?.starts_with(real(store)?) {
+        true => Err(Failure::Refused(format!(
+            "{}: this is in the store, in which nothing is written; name a file elsewhere",
+            path.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn directory_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Writes the file as a whole or not at all. It is readable for this user alone, as it has a store's data in it.
+fn put(path: &Path, html: &str) -> Result<(), Failure> {
+    let failed = |error| Failure::file("writing it", path, error);
+    let mut file = NamedTempFile::new_in(directory_of(path)).map_err(failed)?;
+    file.write_all(html.as_bytes()).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Serves the page to this machine, to whom knows its address: it has a random token in it.
+//!
+//! A page of another site cannot ask: it does not know the token; a name of its own that it has made lead here is
+//! refused by `Host`; and the browser tells from where a question comes. Any question only reads.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use super::http::{self, Answer, Asked};
+use super::page::{self, NOTHING};
+use super::survey::{Question, Survey};
+use crate::args::explore::Explore;
+use crate::failure::{DAMAGED, Failure, REFUSED};
+use crate::output;
+
+/// How many are answered at a time; others are sent away.
+const ANSWERED_MAX: usize = 8;
+/// Values in values are read by recursion, which is bounded; this is enough for it.
+const STACK_BYTES: usize = 16 << 20;
+
+struct Served {
+    survey: Survey,
+    token: String,
+    port: u16,
+    answered: AtomicUsize,
+}
+
+/// Serves until the process is ended.
+pub(super) fn serve(survey: Survey, options: &Explore, out: &mut dyn Write) -> Result<(), Failure> {
+    // What is no store is told now, and not to a browser.
+    survey.overview()?;
+    let port = options.port;
+    let opened = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let failed = |error| Failure::system(format!("listening at 127.0.0.1:{port}"), error);
+    let listener = opened.map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
+    let served = Arc::new(Served {
+        survey,
+        token: page::random()?,
+        port,
+        answered: AtomicUsize::new(0),
+    });
+    let url = format!("http://127.0.0.1:{port}/{}/", served.token);
+    match options.json {
+        true => output::json(out, &json!({ "url": url, "port": port }))?,
+        false => writeln!(
+            out,
+            "{url}\nCtrl-C ends it; who knows this address and is on this machine can read the store"
+        )?,
+    }
+    out.flush()?;
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => begin(&served, stream),
+            // No descriptors left, say: that passes.
+            Err(_) => thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// Answers in a thread of its own.
+fn begin(served: &Arc<Served>, stream: TcpStream) {
+    if served.answered.fetch_add(1, Ordering::Relaxed) >= ANSWERED_MAX {
+        served.answered.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    let of_thread = served.clone();
+    let answer = move || {
+        // Who goes away while he is answered has no answer.
+        let _ = of_thread.converse(&stream);
+        of_thread.answered.fetch_sub(1, Ordering::Relaxed);
+    };
+    let thread = thread::Builder::new().name("explore".to_owned());
+    if thread.stack_size(STACK_BYTES).spawn(answer).is_err() {
+        served.answered.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Served {
+    fn converse(&self, stream: &TcpStream) -> std::io::Result<()> {
+        let (answer, is_head) = match http::read(stream) {
+            Ok(asked) => (self.answer(&asked), asked.method == "HEAD"),
+            Err(Ok(status)) => (plain(status), false),
+            Err(Err(error)) => return Err(error),
+        };
+        http::write(stream, &answer, is_head)
+    }
+
+    fn answer(&self, asked: &Asked) -> Answer {
+        let is_here = |host: &String| {
+            let (name, port) = host.rsplit_once(':').unwrap_or((host, "80"));
+            matches!(name, "127.0.0.1" | "localhost") && port == self.port.to_string()
+        };
+        if asked.hosts.len() != 1 || !asked.hosts.iter().all(is_here) {
+            return plain("403 Forbidden");
+        }
+        // The first page of a tab has no site before it.
+        if !matches!(asked.site.as_deref(), None | Some("none" | "same-origin")) {
+            return plain("403 Forbidden");
+        }
+        if !matches!(asked.method.as_str(), "GET" | "HEAD") {
+            return plain("405 Method Not Allowed");
+        }
+        let (path, words) = match asked.target.split_once('?') {
+            Some((path, words)) => (path, words),
+            None => (asked.target.as_str(), ""),
+        };
+        let parts = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+        let Some((token, what)) = parts else {
+            return plain("404 Not Found");
+        };
+        if !is_same(token, &self.token) {
+            return plain("404 Not Found");
+        }
+        if what.is_empty() {
+            return match page::served() {
+                Ok((html, policy)) => Answer {
+                    status: "200 OK",
+                    kind: "text/html",
+                    body: html.into_bytes(),
+                    policy,
+                },
+                Err(_) => plain("500 Internal Server Error"),
+            };
+        }
+        let words = words.split('&').filter_map(|word| word.split_once('='));
+        let question = Question {
+            what,
+            words: words.collect::<BTreeMap<_, _>>(),
+        };
+        match self.survey.answer(&question) {
+            None => plain("404 Not Found"),
+            Some(Ok(answer)) => as_json("200 OK", answer),
+            Some(Err(failure)) => {
+                let status = match failure.exit_code() {
+                    REFUSED => "409 Conflict",
+                    DAMAGED => "422 Unprocessable Content",
+                    _ => "500 Internal Server Error",
+                };
+                as_json(status, json!({ "error": failure.to_string() }))
+            }
+        }
+    }
+}
+
+/// Compares without telling by its time how much of the token was right.
+fn is_same(token: &str, wanted: &str) -> bool {
+    let different = token.bytes().zip(wanted.bytes());
+    let different = different.fold(0, |sum, (a, b)| sum | (a ^ b));
+    token.len() == wanted.len() && different == 0
+}
+
+fn plain(status: &'static str) -> Answer {
+    Answer {
+        status,
+        kind: "text/plain",
+        body: format!("{status}\n").into_bytes(),
+        policy: NOTHING.to_owned(),
+    }
+}
+
+fn as_json(status: &'static str, answer: Json) -> Answer {
+    Answer {
+        status,
+        kind: "application/json",
+        body: page::harmless(answer).to_string().into_bytes(),
+        policy: NOTHING.to_owned(),
+    }
+}

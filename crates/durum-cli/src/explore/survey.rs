@@ -1,0 +1,206 @@
+//! What the page may ask about a store. Each answer looks anew: a program may have had the store open in between.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use durum_service::{CheckOptions, CheckReport, ReadOnlyStore, Severity};
+use serde_json::{Value as Json, json};
+
+use super::objects::{self, ELEMENTS, ELEMENTS_MAX};
+use super::tree::hex;
+use super::types;
+use crate::commands::{check, ls, recover, stat, state::States};
+use crate::failure::Failure;
+use crate::inspect::heap::Heap;
+use crate::inspect::pool::PoolView;
+use crate::inspect::{logs, records};
+use crate::output::count;
+use crate::place::Place;
+
+/// Puddles of a pool that are told of one by one.
+const PUDDLES_MAX: usize = 1000;
+/// Types of a puddle.
+const TYPES_MAX: usize = 20;
+/// Findings of a check.
+const FINDINGS_MAX: usize = 1000;
+
+/// A store that is looked at.
+#[derive(Debug)]
+pub(super) struct Survey {
+    pub(super) place: Place,
+    /// As the user has named it.
+    pub(super) name: String,
+    pub(super) redact: bool,
+}
+
+/// What was asked, with the words behind the question mark.
+pub(super) struct Question<'a> {
+    pub(super) what: &'a str,
+    pub(super) words: BTreeMap<&'a str, &'a str>,
+}
+
+impl Question<'_> {
+    fn word(&self, name: &str) -> Result<&str, Failure> {
+        let word = self.words.get(name).copied();
+        word.ok_or_else(|| Failure::Refused(format!("which {name}?")))
+    }
+
+    fn number(&self, name: &str) -> Result<u64, Failure> {
+        let word = self.word(name)?;
+        let digits = word.strip_prefix("0x").unwrap_or(word);
+        let number = u64::from_str_radix(digits, 16);
+        number.map_err(|_| Failure::Refused(format!("{name} is no hexadecimal number")))
+    }
+}
+
+impl Survey {
+    /// The answer to a question, or `None` where there is no such question.
+    pub(super) fn answer(&self, question: &Question<'_>) -> Option<Result<Json, Failure>> {
+        let in_pool = |read: &dyn Fn(&PoolView<'_>) -> Result<Json, Failure>| {
+            self.pool(question.word("pool")?, read)
+        };
+        Some(match question.what {
+            "overview" => self.overview(),
+            "logs" => self.logs(),
+            "check" => self.check().map(|(json, _)| json),
+            "heap" => in_pool(&heap),
+            "object" => in_pool(&|pool| {
+                let elements = match question.words.get("elements") {
+                    Some(words) => words.parse().unwrap_or(ELEMENTS).min(ELEMENTS_MAX),
+                    None => ELEMENTS,
+                };
+                let address = question.number("address")?;
+                Ok(objects::at(pool, address, elements, self.redact)?.json)
+            }),
+            "objects" => in_pool(&|pool| {
+                let from = match question.words.contains_key("from") {
+                    true => question.number("from")?,
+                    false => 0,
+                };
+                objects::of_type(pool, question.number("type")?, from, self.redact)
+            }),
+            "referrers" => in_pool(&|pool| objects::leading_to(pool, question.number("address")?)),
+            _ => return None,
+        })
+    }
+
+    /// The store and its pools: quick, whatever is in them.
+    pub(super) fn overview(&self) -> Result<Json, Failure> {
+        let store = self.place.read()?;
+        let pools = store.pools();
+        let states = States::of(store.name(), &store, &pools)?;
+        let mut told = ls::all_to_json(&pools, &states);
+        for (told, pool) in told.iter_mut().zip(&pools) {
+            told["state"] = json!(states.line(pool));
+        }
+        Ok(json!({
+            "name": self.name,
+            "version": env!("CARGO_PKG_VERSION"),
+            "redacted": self.redact,
+            "store": stat::to_json(&store, &pools, &states)?,
+            "pools": told,
+        }))
+    }
+
+    /// Logs, and what recovery would do by them.
+    pub(super) fn logs(&self) -> Result<Json, Failure> {
+        let mut store = self.place.read()?;
+        store.look(None)?;
+        store.look_at_logs()?;
+        Ok(json!({
+            "logs": logs::read(&store)?.iter().map(logs::Log::to_json).collect::<Vec<_>>(),
+            "records": records::read(&store)?.iter().map(records::Records::to_json).collect::<Vec<_>>(),
+            "pending": recover::to_json(store.pending()),
+            "clean": store.is_clean(),
+        }))
+    }
+
+    /// What `durum check` finds, which reads everything.
+    pub(super) fn check(&self) -> Result<(Json, CheckReport), Failure> {
+        let mut report = check::look(&self.place, &CheckOptions::default())?;
+        let more = report.findings.len().saturating_sub(FINDINGS_MAX);
+        // What is worse is told first.
+        report
+            .findings
+            .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        let all = report.clone();
+        report.findings.truncate(FINDINGS_MAX);
+        let mut json = check::to_json(&report, &[]);
+        json["sound"] = json!(all.is_sound());
+        json["more"] = json!(more);
+        Ok((json, all))
+    }
+
+    /// Reads in the pool with this uuid.
+    pub(super) fn pool<T>(
+        &self,
+        uuid: &str,
+        read: impl FnOnce(&PoolView<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut store = self.place.read()?;
+        let pools = store.pools();
+        let Some(pool) = pools.iter().find(|pool| pool.uuid.to_string() == uuid) else {
+            return Err(Failure::Refused("there is no such pool any more".into()));
+        };
+        if let Some((_, refused)) = store.look(Some(&pool.name))?.into_iter().next() {
+            return Err(refused.into());
+        }
+        ensure_quiet(&store)?;
+        let answer = read(&PoolView::open(&store, &pool.name)?)?;
+        // What was read while somebody wrote is nobody's state.
+        ensure_quiet(&store)?;
+        Ok(answer)
+    }
+}
+
+fn ensure_quiet(store: &ReadOnlyStore) -> Result<(), Failure> {
+    match store.writer()? {
+        None => Ok(()),
+        Some(pid) => Err(Failure::Refused(format!(
+            "a program (process {pid}) has the store open for writing: look again when it has ended, or at a program that lets itself be \
+             watched with `durum explore --live`"
+        ))),
+    }
+}
+
+/// The puddles and types of a pool.
+pub(super) fn heap(pool: &PoolView<'_>) -> Result<Json, Failure> {
+    let heap = Heap::of(pool)?;
+    let mut all = BTreeMap::<u64, (u64, u64)>::new();
+    for (id, (objects, bytes)) in heap.puddles.iter().flat_map(|puddle| &puddle.types) {
+        let sum = all.entry(*id).or_default();
+        sum.0 += objects;
+        sum.1 += bytes;
+    }
+    let mut json = heap.to_json();
+    let puddles = heap.puddles.iter().take(PUDDLES_MAX).map(|puddle| {
+        let mut told = puddle.to_json();
+        let mut types: Vec<_> = puddle.types.iter().collect();
+        types.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
+        told["types_more"] = json!(types.len().saturating_sub(TYPES_MAX));
+        let shown = types.iter().take(TYPES_MAX).map(|(id, (objects, bytes))| {
+            json!({ "id": hex(**id), "name": types::name(pool, **id), "objects": objects, "bytes": bytes })
+        });
+        told["types"] = shown.collect();
+        told
+    });
+    json["puddles"] = puddles.collect();
+    json["puddles_more"] = json!(heap.puddles.len().saturating_sub(PUDDLES_MAX));
+    json["objects"] = json!(all.values().map(|(objects, _)| objects).sum::<u64>());
+    json["by_type"] = types::of(pool, &all);
+    json["root"] = json!(pool.root()?.map(hex));
+    json["damages"] = json!(heap.damages);
+    Ok(json)
+}
+
+/// The failure that tells of damage that a check has found.
+pub(super) fn outcome(report: &CheckReport, path: &Path) -> Result<(), Failure> {
+    match check::of(report, Severity::Damage) {
+        0 => Ok(()),
+        damages => Err(Failure::Damaged(format!(
+            "{} found; {} tells of them, and `durum check` what to do",
+            count(damages, "damage"),
+            path.display()
+        ))),
+    }
+}
