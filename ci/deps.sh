@@ -15,6 +15,7 @@ build   cc                              gcc
 build   /usr/include/stdio.h            libc6-dev
 lint    clang-format                    clang-format
 lint    python3                         python3
+browser chromium-headless-shell         chromium-headless-shell
 bench   cc                              gcc
 bench   /usr/include/stdio.h            libc6-dev
 bench   /usr/include/libpmemobj.h       libpmemobj-dev

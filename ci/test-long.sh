@@ -20,6 +20,7 @@ step c++-compilers env ALL_COMPILERS=1 ci/test-cpp.sh
 step durumcc-levels env LEVELS="-O0 -O1 -O2 -O3" ci/test-compiler.sh
 step random-c env FILTER="random|sections/" SEEDS="${SEEDS:-1000}" ci/test-compiler.sh
 step compilers ci/test-compilers.sh --install
+step browser optional ci/test-browser.sh
 step fuzz ci/fuzz.sh
 step miri ci/miri.sh
 step oldest-compiler ci/msrv.sh

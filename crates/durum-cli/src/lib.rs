@@ -3,9 +3,9 @@
 //!
 //! `docs/how-to/cli.md` tells what each subcommand prints. Reading order: `args` (what may be asked for), `failure`
 //! (how it can go wrong, and the exit codes), `place` (how a store is named), `commands` (one file for each small
-//! subcommand), `inspect` (objects through their type descriptors), `explore` (the same for a browser), `top` (what a service does), `watch` (what a
-//! program does that has a store open), `kv` (databases of durum-kv), `demo` (the word count that is killed again and
-//! again; `demo/map.rs` is an example of the untyped API).
+//! subcommand), `inspect` (objects through their type descriptors), `explore` (the same for a browser), `top` (what a
+//! service does), `watch` (what a program does that has a store open), `kv` (databases of durum-kv), `demo` (the word
+//! count that is killed again and again; `demo/map.rs` is an example of the untyped API).
 
 #![warn(clippy::unwrap_used)]
 

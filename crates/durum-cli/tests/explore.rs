@@ -2,80 +2,11 @@
 
 mod support;
 
-use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-
 use durum::{PoolOptions, Store, StoreOptions};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use support::page::{Page, make_hostile};
 use support::*;
-
-/// A page that is served, until this goes.
-struct Page {
-    child: Child,
-    port: u16,
-    /// The path with the token, `/` at both ends.
-    path: String,
-}
-
-impl Page {
-    fn of(arguments: &[&str]) -> Page {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_durum"))
-            .args(["explore", "--json"])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut said = String::new();
-        while !said.trim_end().ends_with('}') {
-            assert!(out.read_line(&mut said).unwrap() > 0, "{said}");
-        }
-        let said: Value = serde_json::from_str(&said).unwrap();
-        let port = said["port"].as_u64().unwrap() as u16;
-        let url = said["url"].as_str().unwrap();
-        let path = url.strip_prefix(&format!("http://127.0.0.1:{port}"));
-        Page {
-            child,
-            port,
-            path: path.unwrap().to_owned(),
-        }
-    }
-
-    /// Sends lines, and gives the head and the body of what is answered.
-    fn send(&self, lines: &str) -> (String, String) {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.write_all(lines.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.to_owned(), body.to_owned())
-    }
-
-    /// Asks as a browser does.
-    fn ask(&self, method: &str, path: &str, more: &str) -> (String, String) {
-        let host = format!("Host: 127.0.0.1:{}\r\n", self.port);
-        self.send(&format!("{method} {path} HTTP/1.1\r\n{host}{more}\r\n"))
-    }
-
-    fn get(&self, what: &str) -> Value {
-        let (head, body) = self.ask("GET", &format!("{}{what}", self.path), "");
-        assert!(
-            head.starts_with("HTTP/1.1 200 OK\r\n"),
-            "{what}: {head} {body}"
-        );
-        serde_json::from_str(&body).unwrap()
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// The answers in a file, and what stands around them.
 fn answers_in(html: &str) -> (Value, String) {
@@ -357,34 +288,11 @@ fn nobody_else_is_answered_and_no_question_writes() {
     );
 }
 
-#[repr(C)]
-struct Hostile {
-    text: [u8; 64],
-}
-durum::describe!(Hostile as "</script><img src=x onerror=alert(1)>" { text });
-
 #[test]
 fn a_file_has_what_is_there_as_text_and_says_what_it_leaves_out() {
     let dir = scratch();
     let path = dir.path().join("store");
-    let store = Store::create(&path, StoreOptions::new()).unwrap();
-    let name = "<script>alert('pool')\u{202e}";
-    let pool = store.create_pool(name, PoolOptions::new()).unwrap();
-    let said = "</script><script>alert(1)</script><!-- \u{202e}\n&lt;";
-    let root = pool.root::<Hostile>().unwrap();
-    pool.transaction(|tx| {
-        // SAFETY: the root is there, and this thread alone.
-        unsafe {
-            tx.add(root)?;
-            (&mut (*root).text)[..said.len()].copy_from_slice(said.as_bytes());
-        }
-        for _ in 0..20 {
-            tx.alloc::<Hostile>()?;
-        }
-        Ok::<_, durum::Error>(())
-    })
-    .unwrap();
-    drop((pool, store));
+    make_hostile(&path);
     let before = contents(&path);
     let file = dir.path().join("store.html");
     let write = |more: &[&str]| {

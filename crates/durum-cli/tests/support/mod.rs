@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod jobs;
+pub mod page;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
