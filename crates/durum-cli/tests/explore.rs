@@ -5,19 +5,8 @@ mod support;
 use durum::{PoolOptions, Store, StoreOptions};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use support::page::{Page, make_hostile};
+use support::page::{Page, answers_in, make_hostile};
 use support::*;
-
-/// The answers in a file, and what stands around them.
-fn answers_in(html: &str) -> (Value, String) {
-    let begin = "<script type=\"application/json\" id=\"answers\">";
-    let (before, behind) = html.split_once(begin).unwrap();
-    let (data, rest) = behind.split_once("</script>").unwrap();
-    (
-        serde_json::from_str(data).unwrap(),
-        format!("{before}{rest}"),
-    )
-}
 
 /// The addresses to which pointers in a tree lead.
 fn leads_to(tree: &Value, found: &mut BTreeSet<String>) {
@@ -69,7 +58,7 @@ fn what_the_page_is_told_is_what_inspect_stat_and_check_say() {
 
     // Each type's objects are those that `--find` finds, and say the same.
     for name in ["node", "leaf", "root"] {
-        let types = heap["by_type"]["types"].as_array().unwrap();
+        let types = heap["by_type"].as_array().unwrap();
         let ty = types.iter().find(|ty| ty["name"] == name).unwrap();
         let id = ty["id"].as_str().unwrap();
         let listed = page.get(&format!("objects?{pool}&type={id}"));
@@ -279,13 +268,7 @@ fn nobody_else_is_answered_and_no_question_writes() {
         "it looks anew"
     );
 
-    // SAFETY: the process is this one's child, and was not waited for.
-    unsafe { libc::kill(page.child.id() as i32, libc::SIGINT) };
-    let ended = page.child.wait().unwrap();
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&ended),
-        Some(libc::SIGINT)
-    );
+    assert_eq!(page.interrupt(), 130);
 }
 
 #[test]
@@ -425,4 +408,66 @@ fn a_store_that_was_not_closed_is_shown_as_recovery_will_leave_it() {
     ];
     assert_eq!(heap["types"], succeeds(&heap_of).json()["heap"]["types"]);
     assert_eq!(contents(&path), before, "nothing is written");
+}
+
+mod one {
+    use durum::typed::*;
+
+    durum::pool!(pub P);
+
+    #[derive(PSafe, Root)]
+    #[repr(C)]
+    pub struct Job {
+        pub tries: PCell<u64, P>,
+        pub later: Reserved<8>,
+    }
+}
+
+mod two {
+    use durum::typed::*;
+
+    durum::pool!(pub P);
+
+    #[derive(PSafe, Root)]
+    #[repr(C)]
+    pub struct Job {
+        #[durum(was = "tries")]
+        pub attempts: PCell<u64, P>,
+        #[durum(in_reserved)]
+        pub deadline: PCell<u64, P>,
+    }
+}
+
+#[test]
+fn a_type_that_has_changed_says_how() {
+    use durum::typed::{Flags, PoolType};
+    let dir = scratch();
+    let path = dir.path().join("store");
+    let job = one::P::open::<one::Job>(&path, Flags::CREATE).unwrap();
+    job.close().unwrap();
+    let job = two::P::open::<two::Job>(&path, Flags::OPEN).unwrap();
+    two::P::transaction(|j| job.deadline.set(9, j)).unwrap();
+    job.close().unwrap();
+    let file = dir.path().join("store.html");
+    succeeds(&["explore", text(&path), "--html", text(&file)]);
+    let (answers, _) = answers_in(&std::fs::read_to_string(&file).unwrap());
+    let pool = answers["pools"]
+        .as_object()
+        .unwrap()
+        .values()
+        .next()
+        .unwrap();
+    let changed = &pool["heap"]["changed"][0];
+    let told = changed["differences"].to_string();
+    assert!(told.contains("+ deadline: PCell<u64>"), "{changed}");
+    // Objects that the old program has made are of the new type.
+    let types = pool["heap"]["by_type"].as_array().unwrap();
+    let ty = types.iter().find(|ty| ty["id"] == changed["new"]).unwrap();
+    assert_eq!(ty["objects"], 1);
+    let fields = &pool["types"][changed["new"].as_str().unwrap()]["fields"];
+    let fields = fields.as_array().unwrap();
+    let attempts = fields
+        .iter()
+        .find(|it| it["name"].as_str().unwrap().ends_with("attempts"));
+    assert_eq!(attempts.unwrap()["was"], json!(["tries"]));
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use durum::{PoolOptions, Store, StoreOptions};
 use serde_json::Value;
+use support::page::Page;
 use support::*;
 
 #[test]
@@ -182,6 +183,26 @@ fn pools_are_looked_at_while_their_program_goes_on() {
         let checked = alone(&["check", text(&path), "--live"], 0);
         assert!(checked.contains("pool \"pairs\": 1 object"), "{checked}");
         assert!(checked.ends_with("sound\n"), "{checked}");
+        // The same for a browser, with what the program counts; the copy goes with the page.
+        let copies = scratch();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_durum"));
+        command.env("TMPDIR", copies.path());
+        let mut page = Page::from(command, &[text(&path), "--live"]);
+        let overview = page.get("overview");
+        assert_eq!(overview["live"], true);
+        assert_eq!(overview["pools"].as_array().unwrap().len(), 2);
+        for pool in overview["pools"].as_array().unwrap() {
+            let heap = page.get(&format!("heap?pool={}", pool["uuid"].as_str().unwrap()));
+            assert_eq!(heap["objects"], 1, "{heap}");
+        }
+        let counted = || {
+            let program = &page.get("program")["programs"][0];
+            assert_eq!(program["process"], std::process::id());
+            program["numbers"]["transactions"].as_u64().unwrap()
+        };
+        assert!(counted() < counted(), "it goes on");
+        assert_eq!(page.interrupt(), 130);
+        assert_eq!(std::fs::read_dir(copies.path()).unwrap().count(), 0);
         // The pool that is not open.
         let refused = alone(&["inspect", text(&path), "other", "--live"], 2);
         assert!(refused.contains("other"), "{refused}");

@@ -1,4 +1,4 @@
-//! Notes Ctrl-C, so that the demo can say in which state it leaves the store.
+//! Notes Ctrl-C, so that the demo can say in which state it leaves the store, and `explore` can clear up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

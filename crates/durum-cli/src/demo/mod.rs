@@ -5,7 +5,7 @@
 //! persistent hash map, [`pool`] its pool's root, [`text`] what a word is, [`verify`] the comparison.
 
 mod daemon;
-mod interrupt;
+pub(crate) mod interrupt;
 mod killer;
 mod map;
 mod pool;

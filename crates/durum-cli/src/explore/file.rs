@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tempfile::NamedTempFile;
 
 use super::objects::{self, ELEMENTS};
 use super::survey::{self, Survey};
-use super::{page, tree::hex};
+use super::{page, tree::hex, types};
 use crate::args::explore::Explore;
 use crate::failure::Failure;
 use crate::inspect::pool::PoolView;
@@ -18,6 +19,9 @@ use crate::place::Place;
 
 /// Bytes of objects as JSON, of all pools together: a browser reads that in a moment.
 const OBJECTS_BYTES_MAX: usize = 32 << 20;
+
+/// Types of a pool whose fields are in the file.
+const TYPES_MAX: usize = 1000;
 
 /// What of the objects is in the file.
 #[derive(Default)]
@@ -100,8 +104,15 @@ fn of_pool(
     redact: bool,
     taken: &mut Taken,
 ) -> Result<Json, Failure> {
-    let heap = survey::heap(pool)?;
+    let heap = survey::heap(pool, 0, Duration::MAX)?;
     taken.all += heap["objects"].as_u64().unwrap_or(0);
+    let ids = heap["by_type"].as_array().into_iter().flatten();
+    let ids = ids.filter_map(|ty| ty["id"].as_str()).take(TYPES_MAX);
+    let types = ids.filter_map(|id| {
+        let number = u64::from_str_radix(id.strip_prefix("0x")?, 16).ok()?;
+        Some((id.to_owned(), types::details(pool, number)))
+    });
+    let types: BTreeMap<_, _> = types.collect();
     let mut found = BTreeMap::new();
     let mut bytes = 0;
     // Gives where the pointers of an object lead, if there was room for it.
@@ -133,7 +144,7 @@ fn of_pool(
     });
     taken.objects += found.len() as u64;
     taken.bytes += bytes;
-    Ok(json!({ "heap": heap, "objects": found }))
+    Ok(json!({ "heap": heap, "types": types, "objects": found }))
 }
 
 /// A file in the store would be taken for a part of it, or take the place of one.

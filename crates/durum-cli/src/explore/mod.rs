@@ -34,6 +34,8 @@ pub(crate) fn run(options: &Explore, out: &mut dyn Write) -> Result<(), Failure>
     }
     let survey = Survey {
         place,
+        program: Place::of(&options.store),
+        is_live: live.is_some(),
         name,
         redact: options.redact,
     };

@@ -56,7 +56,10 @@ function fromFile(what, words) {
   const all = Object.values(pool.objects);
   switch (what) {
     case 'heap':
-      return pool.heap;
+      return structuredClone(pool.heap);
+    case 'type':
+      if (pool.types[words.type]) return pool.types[words.type];
+      throw new Error('this type is not in this file');
     case 'object': {
       const exact = pool.objects[words.address];
       if (exact) return exact;
@@ -107,8 +110,9 @@ function pointers(tree, path, visit) {
 // Parts of the page.
 
 function table(caption, heads, rows) {
+  // A row may be a function that makes it when it is wanted.
   const cells = (row) =>
-    row.map((cell, at) => make('td', { class: heads[at].endsWith('#') ? 'number' : null }, cell ?? ''));
+    (typeof row === 'function' ? row() : row).map((cell, at) => make('td', { class: heads[at].endsWith('#') ? 'number' : null }, cell ?? ''));
   const body = make('tbody', {}, rows.slice(0, PIECE).map((row) => make('tr', {}, cells(row))));
   const head = heads.map((name) =>
     make('th', { scope: 'col', class: name.endsWith('#') ? 'number' : null }, name.replace('#', '')));
@@ -239,6 +243,7 @@ async function viewStore() {
       ['disk', store.disk_bytes === null ? null : size(store.disk_bytes)],
       ['format', Object.entries(store.format).map(([name, version]) => `${name} ${version}`).join(', ')],
     ]),
+    overview.live ? note('The pools are shown as they were at one moment in their program.') : '',
     overview.redacted ? note('The program\'s data is hidden in this page.') : '',
     answers ? note(`This file has ${number(answers.objects)} of ${plural(answers.all_objects, 'object')}.`) : '',
     table('Pools', ['Pool', 'Engine', 'Size#', 'Puddles#', 'Mode', 'State'], rows),
@@ -248,19 +253,6 @@ async function viewStore() {
 async function viewPool(pool) {
   const told = poolOf(pool);
   const heap = await ask('heap', { pool });
-  const puddles = heap.puddles.map((puddle) => [
-    make('code', {}, puddle.address, puddle.root ? ' (root)' : ''),
-    size(puddle.bytes),
-    make('span', {},
-      make('meter', { min: 0, max: puddle.bytes, value: puddle.bytes - puddle.free_bytes,
-        'aria-label': `${size(puddle.free_bytes)} of ${size(puddle.bytes)} free` })),
-    size(puddle.free_bytes),
-    number(puddle.objects),
-    make('span', {}, puddle.types.flatMap((type, at) => [
-      at ? ', ' : '', toType(pool, type.id, type.name), ` ${number(type.objects)}`,
-    ]), puddle.types_more ? ` and ${plural(puddle.types_more, 'type')} more` : ''),
-  ]);
-  const types = [...heap.by_type.types].sort((a, b) => b.object_bytes - a.object_bytes);
   const address = make('input', { id: 'address', name: 'address', placeholder: '0x…', autocomplete: 'off',
     pattern: '(0x)?[0-9a-fA-F]+', required: '' });
   const go = (event) => {
@@ -268,44 +260,104 @@ async function viewPool(pool) {
     const digits = address.value.trim().replace(/^0x/, '').replace(/^0+(?=.)/, '').toLowerCase();
     location.hash = `object/${pool}/0x${digits}`;
   };
+  const tables = make('div', {}, heapTables(pool, heap));
+  const progress = make('p', { class: 'faint', role: 'status' });
+  const objects = make('span');
+  // A large heap comes in parts, and what is there is shown meanwhile.
+  const mine = state.asked;
+  const rest = async () => {
+    let drawn = performance.now();
+    while (heap.next && mine === state.asked) {
+      progress.textContent = `${number(heap.puddles.length)} of ${plural(heap.all_puddles, 'puddle')} read …`;
+      merge(heap, await ask('heap', { pool, from: heap.next }));
+      if (heap.next && performance.now() - drawn < 2000) continue;
+      tables.replaceChildren(...heapTables(pool, heap));
+      drawn = performance.now();
+    }
+    progress.textContent = heap.next ? '' : `all of ${plural(heap.all_puddles, 'puddle')} read`;
+    objects.textContent = number(heap.objects);
+    state.heaps[pool] = heap;
+  };
+  rest().catch(tell);
   return [
     `Pool ${told.name}`,
     facts([
       ['engine', told.engine],
       ['state', make('span', { class: told.state === 'ok' ? 'good' : 'bad' }, told.state)],
-      ['objects', number(heap.objects)],
+      ['objects', objects],
       ['root', heap.root ? toObject(pool, heap.root, `object at ${heap.root}`) : 'no root object'],
-      ['free elements', `${number(heap.free_elements.count)} of slabs (${size(heap.free_elements.bytes)})`],
     ]),
     make('form', { run: ['submit', go] }, make('label', { for: 'address' }, 'Go to the address'), address,
       make('button', {}, 'Go')),
-    heap.damages.length ? list('bad', heap.damages) : '',
-    table('Objects by type', ['Type', 'Objects#', 'Bytes#', 'Each#'], types.map((type) => [
-      toType(pool, type.id, type.name),
-      number(type.objects),
-      size(type.object_bytes),
-      type.bytes === undefined ? '' : `${number(type.bytes)} B`,
-    ])),
-    heap.by_type.more ? note(`and ${plural(heap.by_type.more, 'type')} more`) : '',
-    changes(heap),
-    table('Puddles', ['Address', 'Size#', 'Used', 'Free#', 'Objects#', 'Types'], puddles),
-    heap.puddles_more ? note(`and ${plural(heap.puddles_more, 'puddle')} more`) : '',
-    table('Free blocks', ['Of#', 'Count#', 'Bytes#'], heap.free_blocks.map((block) => [
-      size(block.bytes), number(block.count), size(block.bytes * block.count)])),
+    progress,
+    changes(heap.changed),
+    tables,
   ];
 }
 
-function changes(heap) {
-  const changed = heap.by_type.changed;
+// Adds a part of a heap to those before it.
+function merge(heap, part) {
+  heap.puddles.push(...part.puddles);
+  heap.damages.push(...part.damages);
+  heap.objects += part.objects;
+  heap.free_elements.count += part.free_elements.count;
+  heap.free_elements.bytes += part.free_elements.bytes;
+  for (const type of part.by_type) {
+    const known = heap.by_type.find((it) => it.id === type.id);
+    if (known) {
+      known.objects += type.objects;
+      known.object_bytes += type.object_bytes;
+    } else heap.by_type.push(type);
+  }
+  for (const block of part.free_blocks) {
+    const known = heap.free_blocks.find((it) => it.bytes === block.bytes);
+    if (known) known.count += block.count;
+    else heap.free_blocks.push(block);
+  }
+  heap.free_blocks.sort((a, b) => a.bytes - b.bytes);
+  heap.next = part.next;
+}
+
+function heapTables(pool, heap) {
+  const types = [...heap.by_type].sort((a, b) => b.object_bytes - a.object_bytes);
+  const puddles = heap.puddles.map((puddle) => () => [
+    make('code', {}, puddle.address, puddle.root ? ' (root)' : ''),
+    size(puddle.bytes),
+    make('meter', { min: 0, max: puddle.bytes, value: puddle.bytes - puddle.free_bytes,
+      'aria-label': `${size(puddle.free_bytes)} of ${size(puddle.bytes)} free` }),
+    size(puddle.free_bytes),
+    number(puddle.objects),
+    make('span', {}, puddle.types.flatMap((type, at) => [
+      at ? ', ' : '', toType(pool, type.id, type.name), ` ${number(type.objects)}`,
+    ]), puddle.types_more ? ` and ${plural(puddle.types_more, 'type')} more` : ''),
+  ]);
+  const blocks = heap.free_blocks.map((block) => [
+    size(block.bytes), number(block.count), size(block.bytes * block.count)]);
+  const elements = heap.free_elements;
+  return [
+    list('bad', heap.damages),
+    table('Objects by type', ['Type', 'Objects#', 'Bytes#', 'Each#'], types.map((type) => () => [
+      toType(pool, type.id, type.name),
+      number(type.objects),
+      size(type.object_bytes),
+      type.bytes === null ? '' : `${number(type.bytes)} B`,
+    ])),
+    table('Puddles', ['Address', 'Size#', 'Used', 'Free#', 'Objects#', 'Types'], puddles),
+    table('Free blocks', ['Of#', 'Count#', 'Bytes#'], blocks),
+    note(`and ${plural(elements.count, 'free element')} of slabs (${size(elements.bytes)})`),
+  ];
+}
+
+function changes(changed) {
   if (!changed.length) return '';
   return make('section', {}, make('h2', {}, 'Types that have changed'), changed.map((type) => make('div', {},
     make('p', {}, `${type.name}: ${type.old} means ${type.new}`), list('code', type.differences))));
 }
 
 async function viewType(pool, id) {
-  const heap = await ask('heap', { pool });
-  const type = heap.by_type.types.find((type) => type.id === id);
-  if (!type) throw new Error('the pool has no object of such a type');
+  const type = await ask('type', { pool, type: id });
+  const heap = state.heaps[pool] ?? (answers ? await ask('heap', { pool }) : null);
+  const used = heap?.by_type.find((it) => it.id === id);
   const rows = make('tbody');
   const more = make('button', { type: 'button' }, 'More objects');
   let next = null;
@@ -329,14 +381,14 @@ async function viewType(pool, id) {
       ['id', type.id],
       ['size', type.bytes === undefined ? 'unknown'
         : `${number(type.bytes)} bytes, alignment ${type.align}${type.has_tail ? ', and a tail' : ''}`],
-      ['objects', `${number(type.objects)} (${size(type.object_bytes)})`],
+      ['objects', used ? `${number(used.objects)} (${size(used.object_bytes)})` : null],
     ]),
-    type.fields?.length ? table('Fields', ['Offset#', 'Field', 'Type', ''], type.fields.map((field) => [
+    type.fields.length ? table('Fields', ['Offset#', 'Field', 'Type', ''], type.fields.map((field) => [
       number(field.offset), make('code', {}, field.name), make('code', {}, field.type),
       [field.was.length ? `was ${field.was.join(', ')}` : '', field.in_reserved ? 'in reserved bytes' : '']
         .filter(Boolean).join('; ')])) : '',
     type.is_cut ? note('and more fields') : '',
-    changes(heap),
+    heap ? changes(heap.changed.filter((it) => it.new === id || it.old === id)) : '',
     make('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Objects' },
       make('table', {}, make('caption', {}, 'Objects by address'), make('thead', {}, make('tr', {}, head)), rows)),
     more,
@@ -432,11 +484,43 @@ async function viewCheck() {
   ];
 }
 
-const views = { store: viewStore, pool: viewPool, type: viewType, object: viewObject, logs: viewLogs, check: viewCheck };
+// What programs count that have the store open, every two seconds, and what a transaction costs by that.
+async function viewProgram() {
+  const box = make('div');
+  const mine = state.asked;
+  let before = null;
+  const look = async () => {
+    const now = await ask('program');
+    const when = performance.now();
+    box.replaceChildren(...now.programs.map((program) => {
+      const earlier = before?.now.programs.find((it) => it.process === program.process);
+      const seconds = earlier ? (when - before.when) / 1000 : 0;
+      const grown = (name) => program.numbers[name] - (earlier?.numbers[name] ?? 0);
+      const transactions = grown('transactions');
+      const rows = Object.entries(program.numbers).map(([name, value]) => [
+        name.replaceAll('_', ' '),
+        number(value),
+        earlier ? number(Math.round(grown(name) / seconds)) : '',
+        transactions > 0 ? (grown(name) / transactions).toFixed(2) : '',
+      ]);
+      const pools = program.pools.map((pool) => [pool.pool, pool.engine, number(pool.puddles), size(pool.bytes), size(pool.free_bytes)]);
+      return make('section', {},
+        make('h2', {}, `Process ${program.process}, open for ${Math.round(program.open_seconds)} s`),
+        table('Numbers', ['Number', 'Now#', 'A second#', 'A transaction#'], rows),
+        table('Open pools', ['Pool', 'Engine', 'Puddles#', 'Bytes#', 'Free#'], pools));
+    }));
+    before = { now, when };
+    if (mine === state.asked) setTimeout(() => look().catch(tell), 2000);
+  };
+  await look();
+  return ['Program', box];
+}
+
+const views = { program: viewProgram, store: viewStore, pool: viewPool, type: viewType, object: viewObject, logs: viewLogs, check: viewCheck };
 
 // Going from one to the other.
 
-const state = { overview: null, asked: 0 };
+const state = { overview: null, asked: 0, heaps: {} };
 const poolOf = (id) => {
   const found = state.overview.pools.find((pool) => pool.uuid === id);
   if (!found) throw new Error('there is no such pool');
@@ -450,7 +534,9 @@ function tell(error) {
 }
 
 function ways(current) {
-  const all = [['', 'Store'], ['logs', 'Logs and recovery'], ['check', 'Check'],
+  const { live, store } = state.overview;
+  const isOpen = !answers && (live || store.served || store.writer !== null);
+  const all = [['', 'Store'], ['logs', 'Logs and recovery'], ['check', 'Check'], ...(isOpen ? [['program', 'Program']] : []),
     ...state.overview.pools.slice(0, 20).map((pool) => [`pool/${pool.uuid}`, `Pool ${pool.name}`])];
   document.getElementById('ways').replaceChildren(
     ...all.map(([where, text]) => link(where, text, where === current ? { 'aria-current': 'page' } : {})));

@@ -11,17 +11,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value as Json, json};
 
 use super::http::{self, Answer, Asked};
 use super::page::{self, NOTHING};
 use super::survey::{Question, Survey};
 use crate::args::explore::Explore;
+use crate::demo::interrupt;
 use crate::failure::{DAMAGED, Failure, REFUSED};
 use crate::output;
 
 /// How many are answered at a time; others are sent away.
 const ANSWERED_MAX: usize = 8;
+/// How long it takes at most until Ctrl-C is seen.
+const PAUSE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
 /// Values in values are read by recursion, which is bounded; this is enough for it.
 const STACK_BYTES: usize = 16 << 20;
 
@@ -32,7 +39,7 @@ struct Served {
     answered: AtomicUsize,
 }
 
-/// Serves until the process is ended.
+/// Serves until Ctrl-C.
 pub(super) fn serve(survey: Survey, options: &Explore, out: &mut dyn Write) -> Result<(), Failure> {
     // What is no store is told now, and not to a browser.
     survey.overview()?;
@@ -56,13 +63,22 @@ pub(super) fn serve(survey: Survey, options: &Explore, out: &mut dyn Write) -> R
         )?,
     }
     out.flush()?;
-    loop {
+    // A copy that `--live` looks at has to go with this.
+    interrupt::watch();
+    listener.set_nonblocking(true).map_err(failed)?;
+    while !interrupt::wanted() {
+        let mut asked = [PollFd::new(&listener, PollFlags::IN)];
+        // A signal ends the pause, or it ends soon.
+        let _ = poll(&mut asked, Some(&PAUSE));
         match listener.accept() {
             Ok((stream, _)) => begin(&served, stream),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             // No descriptors left, say: that passes.
             Err(_) => thread::sleep(Duration::from_millis(50)),
         }
     }
+    let ended = "the page is not served any more; the store is as it was";
+    Err(Failure::Interrupted(ended.into()))
 }
 
 /// Answers in a thread of its own.
@@ -73,8 +89,9 @@ fn begin(served: &Arc<Served>, stream: TcpStream) {
     }
     let of_thread = served.clone();
     let answer = move || {
+        let is_set = stream.set_nonblocking(false);
         // Who goes away while he is answered has no answer.
-        let _ = of_thread.converse(&stream);
+        let _ = is_set.and_then(|()| of_thread.converse(&stream));
         of_thread.answered.fetch_sub(1, Ordering::Relaxed);
     };
     let thread = thread::Builder::new().name("explore".to_owned());

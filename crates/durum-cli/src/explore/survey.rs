@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use durum_service::{CheckOptions, CheckReport, ReadOnlyStore, Severity};
 use serde_json::{Value as Json, json};
@@ -16,9 +17,12 @@ use crate::inspect::pool::PoolView;
 use crate::inspect::{logs, records};
 use crate::output::count;
 use crate::place::Place;
+use crate::watch;
 
-/// Puddles of a pool that are told of one by one.
+/// Puddles of a pool that are told of in one answer.
 const PUDDLES_MAX: usize = 1000;
+/// How long an answer about a heap may take: somebody waits for it.
+const HEAP_TIME: Duration = Duration::from_millis(200);
 /// Types of a puddle.
 const TYPES_MAX: usize = 20;
 /// Findings of a check.
@@ -28,6 +32,9 @@ const FINDINGS_MAX: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) place: Place,
+    /// Where its program has it open: elsewhere, if what is looked at is a copy of one moment.
+    pub(super) program: Place,
+    pub(super) is_live: bool,
     /// As the user has named it.
     pub(super) name: String,
     pub(super) redact: bool,
@@ -45,6 +52,13 @@ impl Question<'_> {
         word.ok_or_else(|| Failure::Refused(format!("which {name}?")))
     }
 
+    fn number_or(&self, name: &str, without: u64) -> Result<u64, Failure> {
+        match self.words.contains_key(name) {
+            true => self.number(name),
+            false => Ok(without),
+        }
+    }
+
     fn number(&self, name: &str) -> Result<u64, Failure> {
         let word = self.word(name)?;
         let digits = word.strip_prefix("0x").unwrap_or(word);
@@ -54,6 +68,11 @@ impl Question<'_> {
 }
 
 impl Survey {
+    /// What the programs count that have the store open and let themselves be watched.
+    fn program(&self) -> Result<Json, Failure> {
+        watch::numbers(&self.program.read()?)
+    }
+
     /// The answer to a question, or `None` where there is no such question.
     pub(super) fn answer(&self, question: &Question<'_>) -> Option<Result<Json, Failure>> {
         let in_pool = |read: &dyn Fn(&PoolView<'_>) -> Result<Json, Failure>| {
@@ -63,7 +82,9 @@ impl Survey {
             "overview" => self.overview(),
             "logs" => self.logs(),
             "check" => self.check().map(|(json, _)| json),
-            "heap" => in_pool(&heap),
+            "program" => self.program(),
+            "heap" => in_pool(&|pool| heap(pool, question.number_or("from", 0)?, HEAP_TIME)),
+            "type" => in_pool(&|pool| Ok(types::details(pool, question.number("type")?))),
             "object" => in_pool(&|pool| {
                 let elements = match question.words.get("elements") {
                     Some(words) => words.parse().unwrap_or(ELEMENTS).min(ELEMENTS_MAX),
@@ -73,10 +94,7 @@ impl Survey {
                 Ok(objects::at(pool, address, elements, self.redact)?.json)
             }),
             "objects" => in_pool(&|pool| {
-                let from = match question.words.contains_key("from") {
-                    true => question.number("from")?,
-                    false => 0,
-                };
+                let from = question.number_or("from", 0)?;
                 objects::of_type(pool, question.number("type")?, from, self.redact)
             }),
             "referrers" => in_pool(&|pool| objects::leading_to(pool, question.number("address")?)),
@@ -97,6 +115,7 @@ impl Survey {
             "name": self.name,
             "version": env!("CARGO_PKG_VERSION"),
             "redacted": self.redact,
+            "live": self.is_live,
             "store": stat::to_json(&store, &pools, &states)?,
             "pools": told,
         }))
@@ -163,9 +182,23 @@ fn ensure_quiet(store: &ReadOnlyStore) -> Result<(), Failure> {
     }
 }
 
-/// The puddles and types of a pool.
-pub(super) fn heap(pool: &PoolView<'_>) -> Result<Json, Failure> {
-    let heap = Heap::of(pool)?;
+/// The puddles and types of a pool: those from an address on, as many as can be read in a time, but one at least.
+/// `next` is where the rest begins.
+pub(super) fn heap(pool: &PoolView<'_>, from: u64, limit: Duration) -> Result<Json, Failure> {
+    let begun = Instant::now();
+    let (mut heap, mut next) = (Heap::default(), None);
+    for view in &pool.puddles {
+        let header = view.header();
+        if header.address < from {
+            continue;
+        }
+        let is_late = begun.elapsed() >= limit && !heap.puddles.is_empty();
+        if is_late || heap.puddles.len() == PUDDLES_MAX {
+            next = Some(hex(header.address));
+            break;
+        }
+        heap.add(pool, view);
+    }
     let mut all = BTreeMap::<u64, (u64, u64)>::new();
     for (id, (objects, bytes)) in heap.puddles.iter().flat_map(|puddle| &puddle.types) {
         let sum = all.entry(*id).or_default();
@@ -173,7 +206,7 @@ pub(super) fn heap(pool: &PoolView<'_>) -> Result<Json, Failure> {
         sum.1 += bytes;
     }
     let mut json = heap.to_json();
-    let puddles = heap.puddles.iter().take(PUDDLES_MAX).map(|puddle| {
+    let puddles = heap.puddles.iter().map(|puddle| {
         let mut told = puddle.to_json();
         let mut types: Vec<_> = puddle.types.iter().collect();
         types.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
@@ -185,11 +218,13 @@ pub(super) fn heap(pool: &PoolView<'_>) -> Result<Json, Failure> {
         told
     });
     json["puddles"] = puddles.collect();
-    json["puddles_more"] = json!(heap.puddles.len().saturating_sub(PUDDLES_MAX));
+    json["all_puddles"] = json!(pool.puddles.len());
     json["objects"] = json!(all.values().map(|(objects, _)| objects).sum::<u64>());
-    json["by_type"] = types::of(pool, &all);
+    json["by_type"] = types::used(pool, &all);
+    json["changed"] = types::changed(pool);
     json["root"] = json!(pool.root()?.map(hex));
     json["damages"] = json!(heap.damages);
+    json["next"] = json!(next);
     Ok(json)
 }
 

@@ -10,29 +10,43 @@ use super::tree::hex;
 use crate::inspect::names;
 use crate::inspect::pool::PoolView;
 
-/// Types that are told of.
-const TYPES_MAX: usize = 1000;
+/// Changed types that are told of.
+const CHANGED_MAX: usize = 1000;
 /// Fields of a type, those of structs in it included.
 const FIELDS_MAX: usize = 500;
 /// Structs in structs.
 const DEPTH_MAX: usize = 8;
 
-/// The types of which a pool has objects, with how many and their bytes; what old ones have become.
-pub(super) fn of(pool: &PoolView<'_>, used: &BTreeMap<u64, (u64, u64)>) -> Json {
-    let shown = used.iter().take(TYPES_MAX);
-    let types = shown.map(|(id, (objects, bytes))| {
-        let mut told = match pool.types.by_id(*id) {
-            Some(descriptor) => describe(descriptor),
-            None => json!({}),
-        };
-        told["id"] = json!(hex(*id));
-        told["name"] = json!(name(pool, *id));
-        told["objects"] = json!(objects);
-        told["object_bytes"] = json!(bytes);
-        told
+/// The types of which there are so many objects with so many bytes.
+pub(super) fn used(pool: &PoolView<'_>, used: &BTreeMap<u64, (u64, u64)>) -> Json {
+    let types = used.iter().map(|(id, (objects, bytes))| {
+        let each = pool.types.by_id(*id).map(|known| known.layout().size);
+        json!({
+            "id": hex(*id),
+            "name": name(pool, *id),
+            "bytes": each,
+            "objects": objects,
+            "object_bytes": bytes,
+        })
     });
-    let types: Vec<_> = types.collect();
-    let changed = pool.meanings().iter().take(TYPES_MAX).map(|(old, new)| {
+    types.collect()
+}
+
+/// What is known of a type.
+pub(super) fn details(pool: &PoolView<'_>, id: u64) -> Json {
+    let mut told = match pool.types.by_id(id) {
+        Some(descriptor) => describe(descriptor),
+        None => json!({ "fields": [] }),
+    };
+    told["id"] = json!(hex(id));
+    told["name"] = json!(name(pool, id));
+    told
+}
+
+/// The types of a pool that its program has changed, and how.
+pub(super) fn changed(pool: &PoolView<'_>) -> Json {
+    let changed = pool.meanings().iter().take(CHANGED_MAX);
+    let changed = changed.map(|(old, new)| {
         let both = (pool.types.by_id(old), pool.types.by_id(new));
         let told = match both {
             (Some(was), Some(is)) => {
@@ -44,11 +58,7 @@ pub(super) fn of(pool: &PoolView<'_>, used: &BTreeMap<u64, (u64, u64)>) -> Json 
         };
         json!({ "old": hex(old), "new": hex(new), "name": name(pool, new), "differences": told })
     });
-    json!({
-        "types": types,
-        "more": used.len().saturating_sub(TYPES_MAX),
-        "changed": changed.collect::<Vec<_>>(),
-    })
+    changed.collect()
 }
 
 /// What objects of a type are called.

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use durum_format::extent::{self, ExtentKind};
 use durum_format::{GRANULE, puddle};
+use durum_service::PuddleView;
 use serde_json::{Value as Json, json};
 
 use super::pool::{PoolView, damaged};
@@ -38,56 +39,61 @@ pub(crate) struct PuddleUse {
 }
 
 impl Heap {
-    pub(crate) fn of(pool: &PoolView<'_>) -> Result<Self, Failure> {
+    pub(crate) fn of(pool: &PoolView<'_>) -> Self {
         let mut heap = Self::default();
         for view in &pool.puddles {
-            let header = view.header();
-            let granules = puddle::heap_size(header.size) / GRANULE;
-            let mut free_from = 0;
-            let mut free = 0;
-            let mut objects = 0;
-            let mut types = BTreeMap::<u64, (u64, u64)>::new();
-            for extent in extent::extents(view, header) {
-                let extent = match extent {
-                    Ok(extent) => extent,
-                    Err(error) => {
-                        heap.damages.push(damaged(view, error));
-                        continue;
-                    }
-                };
-                free += heap.add_free(free_from, extent.granule());
-                free_from = extent.granule() + extent.granules();
-                objects += extent.allocated();
-                let (capacity, each) = match (extent.slab(), extent.header().kind) {
-                    (Some(slab), _) => (slab.geometry().capacity, slab.element_size()),
-                    (None, ExtentKind::Object { size, .. }) => (1, size),
-                    (None, ExtentKind::Slab { .. }) => (0, 0),
-                };
-                let unused = capacity.saturating_sub(extent.allocated());
-                heap.free_elements.0 += unused;
-                heap.free_elements.1 += unused * each;
-                let entry = types.entry(pool.meaning(extent.type_id())).or_default();
-                entry.0 += extent.allocated();
-                entry.1 += extent.allocated() * each;
-            }
-            for (id, (objects, bytes)) in &types {
-                let entry = heap.types.entry(pool.type_name(*id)).or_default();
-                entry.0 += objects;
-                entry.1 += bytes;
-            }
-            free += heap.add_free(free_from, granules);
-            let file = view.path().file_name().unwrap_or_default();
-            heap.puddles.push(PuddleUse {
-                file: file.to_string_lossy().into_owned(),
-                address: header.address,
-                size: header.size,
-                is_root: header.is_root,
-                objects,
-                free: free * GRANULE,
-                types,
-            });
+            heap.add(pool, view);
         }
-        Ok(heap)
+        heap
+    }
+
+    /// Adds what is in a puddle of the pool.
+    pub(crate) fn add(&mut self, pool: &PoolView<'_>, view: &PuddleView) {
+        let header = view.header();
+        let granules = puddle::heap_size(header.size) / GRANULE;
+        let mut free_from = 0;
+        let mut free = 0;
+        let mut objects = 0;
+        let mut types = BTreeMap::<u64, (u64, u64)>::new();
+        for extent in extent::extents(view, header) {
+            let extent = match extent {
+                Ok(extent) => extent,
+                Err(error) => {
+                    self.damages.push(damaged(view, error));
+                    continue;
+                }
+            };
+            free += self.add_free(free_from, extent.granule());
+            free_from = extent.granule() + extent.granules();
+            objects += extent.allocated();
+            let (capacity, each) = match (extent.slab(), extent.header().kind) {
+                (Some(slab), _) => (slab.geometry().capacity, slab.element_size()),
+                (None, ExtentKind::Object { size, .. }) => (1, size),
+                (None, ExtentKind::Slab { .. }) => (0, 0),
+            };
+            let unused = capacity.saturating_sub(extent.allocated());
+            self.free_elements.0 += unused;
+            self.free_elements.1 += unused * each;
+            let entry = types.entry(pool.meaning(extent.type_id())).or_default();
+            entry.0 += extent.allocated();
+            entry.1 += extent.allocated() * each;
+        }
+        for (id, (objects, bytes)) in &types {
+            let entry = self.types.entry(pool.type_name(*id)).or_default();
+            entry.0 += objects;
+            entry.1 += bytes;
+        }
+        free += self.add_free(free_from, granules);
+        let file = view.path().file_name().unwrap_or_default();
+        self.puddles.push(PuddleUse {
+            file: file.to_string_lossy().into_owned(),
+            address: header.address,
+            size: header.size,
+            is_root: header.is_root,
+            objects,
+            free: free * GRANULE,
+            types,
+        });
     }
 
     /// Counts the aligned blocks that free granules are made of. Gives the number of granules.

@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
     let wants_contents = !options.raw && !options.heap && !options.log;
     let contents = wants_contents.then(|| contents::read(&pool, options, &mut damages));
     let contents = contents.transpose()?;
-    let heap = options.heap.then(|| heap::Heap::of(&pool)).transpose()?;
+    let heap = options.heap.then(|| heap::Heap::of(&pool));
     let logs = match options.log {
         true => Some((logs::read(&store)?, records::read(&store)?)),
         false => None,

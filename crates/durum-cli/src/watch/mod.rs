@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use durum_protocol::watching::{Numbers, Question, Told};
 use durum_remote::watcher::{self, Watched};
 use durum_service::ReadOnlyStore;
+use serde_json::Value;
 
 use crate::args::Stat;
 use crate::failure::Failure;
@@ -65,6 +66,11 @@ pub(crate) fn run(
         before = Some((asked, all));
         thread::sleep(pause);
     }
+}
+
+/// What each program has counted, as JSON.
+pub(crate) fn numbers(store: &ReadOnlyStore) -> Result<Value, Failure> {
+    Ok(export::json(&ask_all(&mut find(store)?)))
 }
 
 /// The programs that have the store open and observe themselves; there is one at least.

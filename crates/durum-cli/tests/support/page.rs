@@ -18,7 +18,12 @@ pub struct Page {
 
 impl Page {
     pub fn of(arguments: &[&str]) -> Page {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_durum"))
+        Page::from(Command::new(env!("CARGO_BIN_EXE_durum")), arguments)
+    }
+
+    /// The same by a command without arguments.
+    pub fn from(mut command: Command, arguments: &[&str]) -> Page {
+        let mut child = command
             .args(["explore", "--json"])
             .args(arguments)
             .stdin(Stdio::null())
@@ -39,6 +44,17 @@ impl Page {
             port,
             path: path.unwrap().to_owned(),
         }
+    }
+
+    /// Presses Ctrl-C. Gives the exit code.
+    pub fn interrupt(&mut self) -> i32 {
+        // SAFETY: the process is this one's child, and was not waited for.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGINT) };
+        self.child
+            .wait()
+            .unwrap()
+            .code()
+            .expect("it ends by itself")
     }
 
     /// Sends lines, and gives the head and the body of what is answered.
@@ -105,4 +121,15 @@ pub fn make_hostile(path: &Path) {
     })
     .unwrap();
     drop((pool, store));
+}
+
+/// The answers in a file, and what stands around them.
+pub fn answers_in(html: &str) -> (Value, String) {
+    let begin = "<script type=\"application/json\" id=\"answers\">";
+    let (before, behind) = html.split_once(begin).unwrap();
+    let (data, rest) = behind.split_once("</script>").unwrap();
+    (
+        serde_json::from_str(data).unwrap(),
+        format!("{before}{rest}"),
+    )
 }

@@ -94,7 +94,20 @@ fn commands_that_look_say_the_same_of_a_served_store_and_of_its_directory() {
     let mut served = served();
     let (address, store) = (served.address(), served.store());
     let pool = format!("{address}:one");
+    let scratch = tempfile::tempdir().unwrap();
+    let page = scratch.path().join("page.html");
+    // What a page of the store has of its pools.
+    let explored = |store: &str| {
+        succeeds(&["explore", store, "--html", text(&page)]);
+        let page = std::fs::read_to_string(&page).unwrap();
+        let (_, answers) = page.split_once("id=\"answers\">").unwrap();
+        let (answers, _) = answers.split_once("</script>").unwrap();
+        let answers: serde_json::Value = serde_json::from_str(answers).unwrap();
+        assert_eq!(answers["objects"], 2, "{answers}");
+        serde_json::to_string_pretty(&answers["pools"]).unwrap()
+    };
     let of_service = [
+        explored(&address),
         succeeds(&["ls", &address, "--json"]),
         succeeds(&["inspect", &address]),
         succeeds(&["inspect", &address, "one", "--json"]),
@@ -119,6 +132,7 @@ fn commands_that_look_say_the_same_of_a_served_store_and_of_its_directory() {
     let store = text(&store);
     assert_eq!(succeeds(&["stat", store, "--domain"]), domain);
     let of_directory = [
+        explored(store),
         succeeds(&["ls", store, "--json"]),
         succeeds(&["inspect", store]),
         succeeds(&["inspect", store, "one", "--json"]),
