@@ -239,3 +239,102 @@ pub(super) fn outcome(report: &CheckReport, path: &Path) -> Result<(), Failure> 
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use durum::{PoolOptions, Store, StoreOptions};
+
+    #[repr(C)]
+    struct Thing {
+        number: u64,
+    }
+    durum::describe!(Thing as "thing" { number });
+
+    /// The answers to a question and to those for what comes behind, by the `next` of each.
+    fn parts(survey: &Survey, question: &str) -> Vec<Json> {
+        let (what, words) = question.split_once('?').unwrap();
+        let mut all: Vec<Json> = Vec::new();
+        let mut from = "0".to_owned();
+        loop {
+            let words = words.split('&').filter_map(|word| word.split_once('='));
+            let mut words: BTreeMap<&str, &str> = words.collect();
+            words.insert("from", &from);
+            let answer = survey.answer(&Question { what, words }).unwrap().unwrap();
+            let next = answer["next"].as_str().map(str::to_owned);
+            all.push(answer);
+            match next {
+                Some(next) => from = next,
+                None => return all,
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_long_comes_in_parts_that_make_the_whole() {
+        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = directory.path().join("store");
+        let store = Store::create(&path, StoreOptions::new()).unwrap();
+        let pool = store.create_pool("things", PoolOptions::new()).unwrap();
+        let things = 2 * objects::AT_ONCE as u64 + 50;
+        pool.transaction(|tx| {
+            for _ in 0..things {
+                tx.alloc::<Thing>()?;
+            }
+            // Each has a puddle of its own.
+            for _ in 0..3 {
+                tx.alloc_bytes(&pool, 0, 3 << 20, 8)?;
+            }
+            Ok::<_, durum::Error>(())
+        })
+        .unwrap();
+        let id = pool.uuid().to_string();
+        drop((pool, store));
+        let survey = Survey {
+            place: Place::Directory(path.clone()),
+            program: Place::Directory(path),
+            is_live: false,
+            name: "things".into(),
+            redact: false,
+        };
+        let whole = survey
+            .pool(&id, |pool| heap(pool, 0, Duration::MAX))
+            .unwrap();
+        let puddles = whole["all_puddles"].as_u64().unwrap();
+        assert!(puddles >= 4, "{whole}");
+        let (mut from, mut seen, mut count) = (0, Vec::new(), 0);
+        loop {
+            // No time at all: one puddle each.
+            let part = survey
+                .pool(&id, |pool| heap(pool, from, Duration::ZERO))
+                .unwrap();
+            assert_eq!(part["puddles"].as_array().unwrap().len(), 1);
+            seen.push(part["puddles"][0].clone());
+            count += part["objects"].as_u64().unwrap();
+            let Some(next) = part["next"].as_str() else {
+                break;
+            };
+            from = u64::from_str_radix(next.strip_prefix("0x").unwrap(), 16).unwrap();
+        }
+        assert_eq!(whole["puddles"], Json::from(seen));
+        assert_eq!(whole["objects"], count);
+        assert_eq!(count, things + 3);
+
+        let types = whole["by_type"].as_array().unwrap();
+        let thing = types.iter().find(|ty| ty["name"] == "thing").unwrap();
+        let question = format!("objects?pool={id}&type={}", thing["id"].as_str().unwrap());
+        let listed = parts(&survey, &question);
+        assert_eq!(listed.len(), 3);
+        let addresses = listed
+            .iter()
+            .flat_map(|part| part["objects"].as_array().unwrap());
+        let addresses: Vec<_> = addresses
+            .map(|it| it["address"].as_str().unwrap())
+            .collect();
+        let different: std::collections::BTreeSet<_> = addresses.iter().collect();
+        assert_eq!(
+            (addresses.len() as u64, different.len() as u64),
+            (things, things)
+        );
+    }
+}
