@@ -3,6 +3,8 @@
 //! Whoever waits for an answer reads the socket, for others that wait, too: so no thread is woken between the two. A
 //! second socket, the bell, brings what the service says unasked, to a thread that sleeps on it.
 
+mod greeting;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -14,13 +16,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use durum_format::Uuid;
 use durum_persist::signals::Blocked;
 use durum_protocol::frame::{ANSWER_MAX, Frame, Kind};
-use durum_protocol::message::{self, FEATURES, GREETING, VERSION};
-use durum_protocol::{Address, Answer, Failure, Hello, Names, Note, Request, Welcome};
+use durum_protocol::message::{self};
+use durum_protocol::{Address, Answer, Names, Note, Request};
 use durum_service::{Asked, Error, Liveness, ShowFn, StoreInfo};
 
+use self::greeting::{Greeted, Greeting, answer_of, greet};
 use crate::peer::{Peer, USER_VARIABLE};
 use crate::socket::{Received, Socket};
 use crate::told::{Show, WhenLost};
@@ -155,13 +157,6 @@ struct Inbox {
     is_being_read: bool,
     /// Requests under way that may take long: those behind them wait as long.
     long: usize,
-}
-
-/// What a new line begins with.
-struct Greeted {
-    line: Line,
-    welcome: Welcome,
-    liveness: Option<OwnedFd>,
 }
 
 impl Connection {
@@ -477,16 +472,6 @@ impl Drop for Connection {
     }
 }
 
-/// A thread greets the service until this is dropped.
-struct Greeting<'c>(&'c Connection);
-
-impl Drop for Greeting<'_> {
-    fn drop(&mut self) {
-        self.0.state().is_greeting = false;
-        self.0.greeted.notify_all();
-    }
-}
-
 impl Line {
     fn knows(&self, request: &Request) -> bool {
         request.needs() & !self.features == 0
@@ -571,70 +556,6 @@ fn is_long(request: &Request) -> bool {
             | Request::FinishImport
             | Request::ShowPool { .. }
     )
-}
-
-/// Connects, and says who comes.
-fn greet(way: &Way, client: Option<Uuid>, limit: Duration) -> Result<Greeted, Error> {
-    let calls = way.reach(limit)?;
-    let socket = way.name.as_path();
-    let failed = |error: io::Error| lost(socket, &error);
-    let hello = Hello {
-        greeting: GREETING,
-        from: VERSION,
-        to: VERSION,
-        features: FEATURES,
-        client,
-    };
-    let frame = Frame::request(0);
-    calls
-        .send(frame, &message::encode(&hello), &[])
-        .map_err(failed)?;
-    let received = calls.receive(ANSWER_MAX, 2).map_err(failed)?;
-    let received = received.ok_or_else(|| gone(socket, "has closed the connection"))?;
-    let (answer, mut files) = answer_of(socket, received, |failure| failure)?;
-    let welcome = match answer {
-        Answer::Welcome(welcome) => welcome,
-        Answer::OtherVersion { from, to } => {
-            return Err(Error::Told {
-                kind: durum_service::ErrorKind::User,
-                text: format!(
-                    "{}: the service speaks the versions {from} to {to} of the protocol, this program {VERSION}; \
-                     install the same version of both",
-                    socket.display()
-                ),
-            });
-        }
-        _ => return Err(gone(socket, "answers what was not asked")),
-    };
-    let bell = files.pop().ok_or_else(|| gone(socket, "gave no bell"))?;
-    Ok(Greeted {
-        line: Line {
-            calls,
-            bell: Arc::new(Socket::over(bell).map_err(failed)?),
-            features: welcome.features,
-            sending: Mutex::new(()),
-            inbox: Mutex::new(Inbox::default()),
-            came: Condvar::new(),
-        },
-        welcome,
-        liveness: files.pop(),
-    })
-}
-
-/// The answer in a message, or the error in it, as `told` gives it.
-fn answer_of(
-    socket: &Path,
-    received: Received,
-    told: impl FnOnce(Failure) -> Failure,
-) -> Result<(Answer, Vec<OwnedFd>), Error> {
-    match message::decode(&received.bytes) {
-        Ok(Answer::Failed(failure)) => Err(told(failure).into()),
-        Ok(answer) => Ok((answer, received.files)),
-        Err(error) => {
-            tracing::error!(%error, "an answer of the service cannot be read");
-            Err(gone(socket, "says what this program cannot read"))
-        }
-    }
 }
 
 fn older(socket: &Path) -> Error {

@@ -5,6 +5,7 @@
 //! whose process lives, has perhaps lost it by accident: it is asked, and has [`GRACE`] to take it again. So has one
 //! that a service finds at its start without its lock: it comes by itself.
 
+mod line;
 mod process;
 mod roster;
 
@@ -16,13 +17,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
-use durum_protocol::{Frame, Note, message};
-use durum_remote::socket::Socket;
+use durum_protocol::Note;
 use durum_service::{Error, Host, Life, Quota, Quotas, Result, Watched};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
+pub(crate) use self::line::Line;
 use self::process::{ends_within, has_ended, open_process};
 use crate::audit;
 use crate::completions::Completions;
@@ -108,29 +109,6 @@ impl From<Client> for Gone {
             process: Some(client.pidfd),
             why: String::new(),
         }
-    }
-}
-
-/// The connection of a client.
-#[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) calls: Socket,
-    pub(crate) bell: Socket,
-    /// What it can do beside.
-    pub(crate) features: u64,
-    /// What it has asked and was not answered yet, and since when.
-    pub(crate) asks: Mutex<Option<(String, Instant)>>,
-}
-
-impl Line {
-    fn tell(&self, note: &Note) -> bool {
-        let message = message::encode(note);
-        self.bell.send(Frame::note(), &message, &[]).is_ok()
-    }
-
-    fn end(&self) {
-        self.calls.shut_down();
-        self.bell.shut_down();
     }
 }
 
