@@ -107,8 +107,12 @@ impl Survey {
         let store = self.place.read()?;
         let pools = store.pools();
         let states = States::of(store.name(), &store, &pools)?;
-        let mut told = ls::all_to_json(&pools, &states);
-        for (told, pool) in told.iter_mut().zip(&pools) {
+        let mut shown = pools.clone();
+        if let Some(name) = self.place.pool(None)? {
+            shown.retain(|pool| pool.name == name);
+        }
+        let mut told = ls::all_to_json(&shown, &states);
+        for (told, pool) in told.iter_mut().zip(&shown) {
             told["state"] = json!(states.line(pool));
         }
         Ok(json!({
