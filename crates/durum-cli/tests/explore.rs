@@ -289,7 +289,7 @@ fn a_file_has_what_is_there_as_text_and_says_what_it_leaves_out() {
     for part in ["alert(", "onerror", "<img"] {
         assert!(!page.contains(part), "{part} outside of the answers");
     }
-    assert_eq!(html.matches("</script>").count(), 2);
+    assert_eq!(html.matches("</script>").count(), 3);
     assert!(
         !html.contains(['\u{1b}', '\u{202e}']),
         "controls are escaped"

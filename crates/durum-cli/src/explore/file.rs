@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use super::objects::{self, ELEMENTS};
 use super::survey::{self, Survey};
-use super::{page, tree::hex, types};
+use super::{page, types};
 use crate::args::explore::Explore;
 use crate::failure::Failure;
 use crate::inspect::pool::PoolView;
@@ -23,9 +23,14 @@ const OBJECTS_BYTES_MAX: usize = 32 << 20;
 /// Types of a pool whose fields are in the file.
 const TYPES_MAX: usize = 1000;
 
+/// Bytes of objects that stand in one element of the page: a browser reads them in some milliseconds.
+const PIECE_BYTES: usize = 256 << 10;
+
 /// What of the objects is in the file.
 #[derive(Default)]
 struct Taken {
+    /// Elements of the page, by name.
+    pieces: Vec<(String, Json)>,
     objects: u64,
     all: u64,
     bytes: usize,
@@ -53,7 +58,7 @@ pub(super) fn write(
         let most = (options.objects.saturating_sub(taken.objects)).div_ceil(rest as u64);
         let bytes = OBJECTS_BYTES_MAX.saturating_sub(taken.bytes) / rest;
         let answer = survey.pool(id, |pool| {
-            of_pool(pool, most, bytes, survey.redact, &mut taken)
+            of_pool(pool, id, most, bytes, survey.redact, &mut taken)
         });
         pools.insert(*id, answer.unwrap_or_else(told));
     }
@@ -65,7 +70,9 @@ pub(super) fn write(
         "objects": taken.objects,
         "all_objects": taken.all,
     });
-    let html = page::whole(answers)?;
+    let mut elements = vec![("answers".to_owned(), answers)];
+    elements.append(&mut taken.pieces);
+    let html = page::whole(elements)?;
     put(path, &html)?;
     match options.json {
         true => output::json(
@@ -99,6 +106,7 @@ fn told(failure: Failure) -> Json {
 /// The heap of a pool, and objects of it: those next to the root first, then others by address.
 fn of_pool(
     pool: &PoolView<'_>,
+    id: &str,
     most: u64,
     bytes_max: usize,
     redact: bool,
@@ -113,7 +121,7 @@ fn of_pool(
         Some((id.to_owned(), types::details(pool, number)))
     });
     let types: BTreeMap<_, _> = types.collect();
-    let mut found = BTreeMap::new();
+    let mut found = BTreeMap::<u64, (Json, usize)>::new();
     let mut bytes = 0;
     // Gives where the pointers of an object lead, if there was room for it.
     let mut take = |address: u64| {
@@ -121,8 +129,9 @@ fn of_pool(
             return None;
         }
         let shown = objects::at(pool, address, ELEMENTS, redact).ok()?;
-        bytes += shown.json.to_string().len();
-        found.insert(hex(address), shown.json);
+        let length = shown.json.to_string().len();
+        bytes += length;
+        found.insert(address, (shown.json, length));
         Some(shown.leads_to)
     };
     let mut known: BTreeSet<u64> = pool.root()?.into_iter().collect();
@@ -144,7 +153,29 @@ fn of_pool(
     });
     taken.objects += found.len() as u64;
     taken.bytes += bytes;
-    Ok(json!({ "heap": heap, "types": types, "objects": found }))
+    let pieces = in_pieces(found);
+    let firsts: Vec<Json> = pieces.iter().map(|it| it[0]["address"].clone()).collect();
+    let named = pieces.into_iter().enumerate();
+    let named = named.map(|(at, piece)| (format!("objects-{id}-{at}"), piece.into()));
+    taken.pieces.extend(named);
+    Ok(json!({ "heap": heap, "types": types, "firsts": firsts }))
+}
+
+/// Objects with the bytes of their JSON, in pieces of about as many bytes, by address: so the page knows in which piece
+/// one is.
+fn in_pieces(objects: BTreeMap<u64, (Json, usize)>) -> Vec<Vec<Json>> {
+    let (mut pieces, mut room) = (Vec::<Vec<Json>>::new(), 0);
+    for (object, length) in objects.into_values() {
+        match pieces.last_mut().filter(|_| length <= room) {
+            Some(piece) => piece.push(object),
+            None => {
+                pieces.push(vec![object]);
+                room = PIECE_BYTES;
+            }
+        }
+        room = room.saturating_sub(length);
+    }
+    pieces
 }
 
 /// A file in the store would be taken for a part of it, or take the place of one.
@@ -180,4 +211,20 @@ fn put(path: &Path, html: &str) -> Result<(), Failure> {
     file.write_all(html.as_bytes()).map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_have_all_objects_in_order_and_none_is_large() {
+        let lengths = [10, 300_000, 10, 200_000, 62_144, 1, 262_143, 1];
+        let objects = lengths.iter().enumerate();
+        let objects = objects.map(|(at, length)| (at as u64, (json!(at), *length)));
+        let pieces = in_pieces(objects.collect());
+        let expected = [vec![0], vec![1], vec![2, 3], vec![4, 5], vec![6, 7]];
+        assert_eq!(json!(pieces), json!(expected));
+        assert!(in_pieces(BTreeMap::new()).is_empty());
+    }
 }

@@ -40,18 +40,23 @@ pub(super) fn served() -> Result<(String, String), Failure> {
     Ok((document(&nonce, "", ""), policy))
 }
 
-/// The page with its answers in it.
-pub(super) fn whole(answers: Json) -> Result<String, Failure> {
+/// The page with its answers in it, each by the name of its element: the browser reads one when it is wanted, so that
+/// none takes long.
+pub(super) fn whole(answers: Vec<(String, Json)>) -> Result<String, Failure> {
     let nonce = random()?;
     // A policy for which no server stands.
     let meta = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n",
         policy(&nonce)
     );
-    let data = format!(
-        "<script type=\"application/json\" id=\"answers\">{}</script>\n",
-        inert(&harmless(answers).to_string())
-    );
+    let mut data = String::new();
+    for (name, answer) in answers {
+        let _ = writeln!(
+            data,
+            "<script type=\"application/json\" id=\"{name}\">{}</script>",
+            inert(&harmless(answer).to_string())
+        );
+    }
     Ok(document(&nonce, &meta, &data))
 }
 
@@ -116,7 +121,8 @@ mod tests {
         let hostile = json!({
             "</script><script>alert(1)</script>": ["<!--<script>", "a\u{202e}b\u{1b}[2J\0\u{2028}&amp;", "\"\\'"],
         });
-        let page = whole(hostile.clone()).unwrap();
+        let named = |answer: &Json| vec![("answers".to_owned(), answer.clone())];
+        let page = whole(named(&hostile)).unwrap();
         let begin = "<script type=\"application/json\" id=\"answers\">";
         let (before, behind) = page.split_once(begin).unwrap();
         let (data, rest) = behind.split_once("</script>").unwrap();
@@ -142,7 +148,7 @@ mod tests {
         let nonce = nonce.split('\'').next().unwrap();
         assert_eq!(nonce.len(), 32);
         assert_eq!(page.matches(&format!(" nonce=\"{nonce}\"")).count(), 2);
-        assert_ne!(whole(json!({})).unwrap(), whole(json!({})).unwrap());
+        assert_ne!(whole(Vec::new()).unwrap(), whole(Vec::new()).unwrap());
     }
 
     /// What makes markup of text, or a program of it, or loads something.

@@ -123,13 +123,33 @@ pub fn make_hostile(path: &Path) {
     drop((pool, store));
 }
 
-/// The answers in a file, and what stands around them.
+/// The answers in a file, with the objects of each pool by their addresses, and what stands around them.
 pub fn answers_in(html: &str) -> (Value, String) {
-    let begin = "<script type=\"application/json\" id=\"answers\">";
-    let (before, behind) = html.split_once(begin).unwrap();
-    let (data, rest) = behind.split_once("</script>").unwrap();
-    (
-        serde_json::from_str(data).unwrap(),
-        format!("{before}{rest}"),
-    )
+    let mut parts = html.split("<script type=\"application/json\" id=\"");
+    let mut around = parts.next().unwrap().to_owned();
+    let mut answers = Value::Null;
+    for part in parts {
+        let (name, part) = part.split_once("\">").unwrap();
+        let (data, rest) = part.split_once("</script>").unwrap();
+        around += rest;
+        let data: Value = serde_json::from_str(data).unwrap();
+        if name == "answers" {
+            answers = data;
+            continue;
+        }
+        let (pool, at) = name
+            .strip_prefix("objects-")
+            .unwrap()
+            .rsplit_once('-')
+            .unwrap();
+        let pool = &mut answers["pools"][pool];
+        assert_eq!(
+            pool["firsts"][at.parse::<usize>().unwrap()],
+            data[0]["address"]
+        );
+        for object in data.as_array().unwrap() {
+            pool["objects"][object["address"].as_str().unwrap()] = object.clone();
+        }
+    }
+    (answers, around)
 }
