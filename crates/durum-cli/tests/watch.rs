@@ -202,6 +202,11 @@ fn pools_are_looked_at_while_their_program_goes_on() {
         };
         assert!(counted() < counted(), "it goes on");
         assert_eq!(page.interrupt(), 130);
+        // What is shown is a copy, and the store is not written to all the same.
+        let inside = path.join("registry");
+        let all = ["explore", text(&path), "--live", "--html", text(&inside)];
+        let refused = alone(&all, 2);
+        assert!(refused.contains("this is in the store"), "{refused}");
         assert_eq!(std::fs::read_dir(copies.path()).unwrap().count(), 0);
         // The pool that is not open.
         let refused = alone(&["inspect", text(&path), "other", "--live"], 2);

@@ -6,7 +6,8 @@ mod contents;
 mod heap;
 
 use contents::heaps;
-use durum_format::content::{Content, Limits, Path, at_path, of_object};
+use durum_format::content::{Content, Limits, Path, Target, at_path, of_object};
+use durum_format::types::Strength;
 use heap::{BASE, Heap, STRIDE};
 
 const LIMITS: Limits = Limits {
@@ -114,4 +115,20 @@ fn numbers_that_readers_of_json_round_are_text() {
         r#"{"a":"9007199254740993","b":"-9223372036854775808","c":0.1,"d":{"invalid":"0xd800 is no character"}}"#
     );
     assert!(matches!(look.content, Content::Struct { .. }));
+}
+
+/// The part that a pointer leads to may lie in the case of an enum, which is data.
+#[test]
+fn a_redacted_pointer_does_not_tell_the_part() {
+    let pointer = |part: &str| Content::Pointer {
+        address: 4096,
+        strength: Strength::Strong,
+        target: Target::Elsewhere {
+            start: 4000,
+            type_name: "shape".into(),
+            part: part.into(),
+        },
+    };
+    assert_eq!(pointer(".Circle.0").redact(), pointer("?"));
+    assert_eq!(pointer("").redact(), pointer(""));
 }

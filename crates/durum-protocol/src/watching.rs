@@ -16,6 +16,9 @@ pub const QUESTION_MAX: usize = 4096;
 /// The most bytes of what is told.
 pub const TOLD_MAX: usize = 16 << 20;
 
+/// The most bytes of a name, or of what a number counts.
+const TEXT_MAX: usize = 255;
+
 /// The name of an export in the directory of a watcher.
 pub const SHOWN: &str = "shown";
 
@@ -108,7 +111,8 @@ pub struct Number {
 }
 
 impl Numbers {
-    /// Whether it can be shown: a name is one, and there are as many values as there have to be.
+    /// Whether it can be shown: a name is one, words control no terminal, and there are as many values as there have to
+    /// be.
     fn is_whole(&self) -> bool {
         let is_name = |name: &str| {
             let mut letters = name.bytes();
@@ -117,13 +121,14 @@ impl Numbers {
                 .is_some_and(|first| first.is_ascii_lowercase())
                 && letters.all(|letter| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_'))
         };
+        let is_text = |text: &str| text.len() <= TEXT_MAX && !text.chars().any(char::is_control);
         self.all.iter().all(|number| {
             let wanted = match number.is_by_pool {
                 true => self.pools.len(),
                 false => 1,
             };
-            is_name(&number.name) && number.values.len() == wanted
-        })
+            is_name(&number.name) && is_text(&number.help) && number.values.len() == wanted
+        }) && self.pools.iter().all(|pool| is_text(&pool.name))
     }
 }
 

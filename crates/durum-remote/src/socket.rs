@@ -207,10 +207,32 @@ impl Socket {
     /// # Errors
     /// As the system says; `InvalidData` for what is no message. The connection is of no use then.
     pub fn receive(&self, bytes_max: usize, files_max: usize) -> io::Result<Option<Received>> {
+        self.receive_parts(bytes_max, files_max, usize::MAX)
+    }
+
+    /// The same for a message that is short enough to come in one packet: nobody keeps the caller waiting by one part
+    /// after the other.
+    ///
+    /// # Errors
+    /// As for [`Socket::receive`].
+    pub fn receive_short(
+        &self,
+        bytes_max: usize,
+        files_max: usize,
+    ) -> io::Result<Option<Received>> {
+        self.receive_parts(bytes_max, files_max, 1)
+    }
+
+    fn receive_parts(
+        &self,
+        bytes_max: usize,
+        files_max: usize,
+        parts_max: usize,
+    ) -> io::Result<Option<Received>> {
         let mut parts = Parts::new(bytes_max);
         let mut files = Vec::new();
         let mut buffer = vec![0; PACKET_MAX];
-        loop {
+        for _ in 0..parts_max {
             let Some(length) = self.receive_packet(&mut buffer, &mut files)? else {
                 return Ok(None);
             };
@@ -227,6 +249,7 @@ impl Socket {
                 }));
             }
         }
+        Err(invalid("a short message in several packets"))
     }
 
     fn receive_packet(

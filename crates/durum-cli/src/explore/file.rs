@@ -180,21 +180,23 @@ fn in_pieces(objects: BTreeMap<u64, (Json, usize)>) -> Vec<Vec<Json>> {
 
 /// A file in the store would be taken for a part of it, or take the place of one.
 fn ensure_outside(survey: &Survey, path: &Path) -> Result<(), Failure> {
-    let Place::Directory(store) = &survey.place else {
-        return Ok(());
-    };
     let directory = directory_of(path);
     let real = |path: &Path| {
         let found = path.canonicalize();
         found.map_err(|error| Failure::file("looking for it", path, error))
     };
-    match real(&directory)?.starts_with(real(store)?) {
-        true => Err(Failure::Refused(format!(
-            "{}: this is in the store, in which nothing is written; name a file elsewhere",
-            path.display()
-        ))),
-        false => Ok(()),
+    // Of a running program it is a copy that is shown.
+    for place in [&survey.place, &survey.program] {
+        if let Place::Directory(store) = place
+            && real(&directory)?.starts_with(real(store)?)
+        {
+            return Err(Failure::Refused(format!(
+                "{}: this is in the store, in which nothing is written; name a file elsewhere",
+                path.display()
+            )));
+        }
     }
+    Ok(())
 }
 
 fn directory_of(path: &Path) -> PathBuf {

@@ -168,9 +168,16 @@ pub(super) fn of_type(
 }
 
 /// The pointers that lead to an address, or into the object there.
-pub(super) fn leading_to(pool: &PoolView<'_>, address: u64) -> Result<Json, Failure> {
+pub(super) fn leading_to(
+    pool: &PoolView<'_>,
+    address: u64,
+    redact: bool,
+) -> Result<Json, Failure> {
     let mut damages = Vec::new();
-    let found = contents::leading_to(pool, address, AT_ONCE, &mut damages)?;
+    let mut found = contents::leading_to(pool, address, AT_ONCE, &mut damages)?;
+    if redact {
+        found.redact();
+    }
     let mut json = json!({ "damages": damages });
     found.add_to(&mut json);
     Ok(json)

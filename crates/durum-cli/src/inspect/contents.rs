@@ -86,6 +86,9 @@ pub(crate) fn read(
         (_, Some(address)) => leading_to(pool, address, limits.objects, damages)?,
         (None, None) => at_path(pool, options.path.as_deref(), &limits)?,
     };
+    if options.redact {
+        found.redact();
+    }
     let looks: Vec<&mut Look> = match &mut found {
         Contents::Value { look, .. } => vec![look],
         Contents::Objects { found, .. } => found.iter_mut().map(|(_, look)| look).collect(),
@@ -244,6 +247,13 @@ pub(crate) fn leading_to(
 }
 
 impl Contents {
+    /// Hides where in objects pointers lie: that may go through the case of an enum.
+    pub(crate) fn redact(&mut self) {
+        if let Self::Referrers { found, .. } = self {
+            found.iter_mut().for_each(|found| found.part = "?".to_owned());
+        }
+    }
+
     pub(crate) fn print(
         &self,
         pool: &str,

@@ -1,12 +1,11 @@
 //! The pools of a program that observes itself, as they are at one moment, while it goes on.
 
-use std::fs::File;
+use std::fs::{self, DirBuilder, File};
 use std::os::fd::AsFd;
-use std::os::unix::fs::chown;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, fchown};
+use std::path::PathBuf;
 
 use durum_protocol::watching::{SHOWN, Told, Why};
-use durum_remote::watcher::Watched;
 use durum_service::{CreateOptions, Embedded, Export, ImportOptions, ReadOnlyStore, Service};
 use tempfile::TempDir;
 
@@ -17,8 +16,12 @@ use crate::place::Place;
 /// A store of this process alone, with the pools at the addresses that they have. It goes with this.
 #[derive(Debug)]
 pub(crate) struct Live {
+    /// Of this user alone, whoever's the program is: nobody else changes what its names mean.
     directory: TempDir,
 }
+
+/// In the directory: where the program puts its pools. Root gives that one away for as long, and nothing beside it.
+const GIVEN: &str = "given";
 
 impl Live {
     /// Has the program show a pool, with those that its pointers lead to; or all that it has open.
@@ -63,12 +66,12 @@ impl Live {
         // Where several programs use the store, one of them has the pool.
         let mut last = None;
         while let Some(mut watched) = all.pop() {
-            let live = Live::beside(&watched)?;
-            let directory = File::open(live.directory.path())
-                .map_err(|error| Failure::file("opening", live.directory.path(), error))?;
+            let live = Live::new()?;
+            let given = live.give(watched.user)?;
             let told = watched
-                .show(pools, directory.as_fd())
+                .show(pools, given.as_fd())
                 .map_err(|error| Failure::system("asking the program for its pools", error))?;
+            take_back(&given).map_err(|error| Failure::file("taking back", live.given(), error))?;
             let is_shown = told == Told::Shown;
             last = Some((told, live));
             if is_shown {
@@ -78,15 +81,27 @@ impl Live {
         last.ok_or_else(|| Failure::Refused("no program can be watched".to_owned()))
     }
 
-    fn beside(watched: &Watched) -> Result<Live, Failure> {
+    fn new() -> Result<Live, Failure> {
         let made = tempfile::Builder::new().prefix("durum-live-").tempdir();
         let directory = made.map_err(|error| Failure::system("making a directory", error))?;
-        if watched.user != rustix::process::geteuid().as_raw() {
-            // Only root watches others.
-            chown(directory.path(), Some(watched.user), None)
-                .map_err(|error| Failure::file("giving away", directory.path(), error))?;
-        }
         Ok(Live { directory })
+    }
+
+    fn given(&self) -> PathBuf {
+        self.directory.path().join(GIVEN)
+    }
+
+    /// The directory for the program, which need not find it by name.
+    fn give(&self, user: u32) -> Result<File, Failure> {
+        let path = self.given();
+        let failed = |error| Failure::file("giving away", path.clone(), error);
+        DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
+        let given = File::open(&path).map_err(failed)?;
+        if user != rustix::process::geteuid().as_raw() {
+            // Only root watches others.
+            fchown(&given, Some(user), None).map_err(failed)?;
+        }
+        Ok(given)
     }
 
     /// The store.
@@ -101,7 +116,7 @@ impl Live {
             ..CreateOptions::default()
         };
         let store = Embedded::create(&self.store(), &options)?;
-        let export = Export::open(&self.shown())?;
+        let export = Export::open(&self.given().join(SHOWN))?;
         // What another user's program has made is copied.
         store.import(&export, &ImportOptions::default())?;
         // All addresses are as they were: this compares sums, and has readers read.
@@ -109,8 +124,10 @@ impl Live {
         store.close()?;
         Ok(())
     }
+}
 
-    fn shown(&self) -> PathBuf {
-        Path::new(self.directory.path()).join(SHOWN)
-    }
+/// The directory is this user's again, and the program puts nothing more there.
+fn take_back(given: &File) -> std::io::Result<()> {
+    fchown(given, Some(rustix::process::geteuid().as_raw()), None)?;
+    given.set_permissions(fs::Permissions::from_mode(0o700))
 }

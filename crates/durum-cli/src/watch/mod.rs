@@ -33,10 +33,17 @@ pub(crate) fn run(
     }
     let pause = Duration::from_secs_f64(options.interval);
     let mut before: Option<(Instant, Vec<Numbers>)> = None;
+    let mut is_silent = false;
     loop {
         let asked = Instant::now();
         let all = ask_all(&mut watched);
         if all.is_empty() {
+            if is_silent && (options.once || before.is_none()) {
+                return Err(Failure::Refused(format!(
+                    "{}: the program does not answer; it is stopped, or too busy",
+                    store.name().display()
+                )));
+            }
             // Where it was closed, somebody else may have opened it.
             match (find(store), &before) {
                 (Ok(found), _) => watched = found,
@@ -46,8 +53,13 @@ pub(crate) fn run(
                 }
                 (Err(failure), None) => return Err(failure),
             }
+            if is_silent {
+                thread::sleep(pause);
+            }
+            is_silent = true;
             continue;
         }
+        is_silent = false;
         let since = before
             .as_ref()
             .map(|(when, all)| (asked.duration_since(*when), &all[..]));

@@ -278,6 +278,25 @@ impl Content {
                     content: Box::new(content.redact()),
                 },
             },
+            // The part by name may go through the case of an enum.
+            Self::Pointer {
+                address,
+                strength,
+                target:
+                    Target::Elsewhere {
+                        start,
+                        type_name,
+                        part,
+                    },
+            } if !part.is_empty() => Self::Pointer {
+                address,
+                strength,
+                target: Target::Elsewhere {
+                    start,
+                    type_name,
+                    part: "?".into(),
+                },
+            },
             Self::Pointer { .. }
             | Self::Null
             | Self::Nothing

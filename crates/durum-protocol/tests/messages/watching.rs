@@ -53,13 +53,16 @@ fn numbers() -> Numbers {
 fn numbers_without_a_value_or_a_name_are_refused() {
     let told = |numbers: Numbers| watching::told(&message::encode(&Told::Numbers(numbers)));
     told(numbers()).unwrap();
-    let changes: [fn(&mut Numbers); 6] = [
+    let changes: [fn(&mut Numbers); 9] = [
         |numbers| numbers.pools.truncate(1),
         |numbers| numbers.all[0].values.push(1),
         |numbers| numbers.all[0].values.clear(),
         |numbers| numbers.all[1].is_by_pool = false,
         |numbers| numbers.all[1].name.clear(),
         |numbers| numbers.all[1].name = "a\n# TYPE".into(),
+        |numbers| numbers.all[1].help = "of lines\nfences 7".into(),
+        |numbers| numbers.all[1].help = "long ".repeat(60),
+        |numbers| numbers.pools[1].name = "\u{1b}[2J".into(),
     ];
     for change in changes {
         let mut changed = numbers();

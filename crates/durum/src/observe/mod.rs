@@ -186,7 +186,7 @@ impl Watched {
             frame,
             bytes,
             files,
-        }) = watcher.receive(QUESTION_MAX, 1)?
+        }) = watcher.receive_short(QUESTION_MAX, 1)?
         else {
             return Ok(None);
         };

@@ -317,3 +317,25 @@ fn opening_and_recovery_are_spans() {
         assert!(told.lines().any(ends), "{span}: {told}");
     }
 }
+
+/// A question is short, so it comes in one packet: one that comes byte by byte would keep others waiting.
+#[test]
+fn a_question_in_parts_is_not_waited_for() {
+    let fixture = observed();
+    let pools = vec!["pool".repeat(20)];
+    let question = message::encode(&Question::Show { pools });
+    let socket = Socket::connect(place(&fixture)).unwrap();
+    let frame = Frame {
+        more: true,
+        length: question.len() as u32,
+        ..Frame::request(1)
+    };
+    let mut parts = question.chunks(1).map(|part| {
+        std::thread::sleep(Duration::from_millis(20));
+        let packet = [&frame.encode()[..], part].concat();
+        let flags = rustix::net::SendFlags::NOSIGNAL;
+        rustix::net::send(socket.descriptor().unwrap(), &packet, flags)
+    });
+    assert!(parts.by_ref().take(20).any(|sent| sent.is_err()));
+    numbers(&mut watch(uuid(&fixture)));
+}

@@ -96,8 +96,11 @@ impl FairLock {
             drop(queue);
             match is_next {
                 true => self.look_on_or_sleep(&mut watch),
-                // Woken when it is the next.
-                false => park(),
+                // Woken when it is the next: then it looks on.
+                false => {
+                    park();
+                    watch = Watch::new();
+                }
             }
             queue = locked(&self.queue);
         }
