@@ -13,18 +13,14 @@ trap 'end_all; exit 130' INT TERM
 # Not quiet: on a new machine this takes minutes.
 build() { cargo test --workspace --no-run && build_for_tests; }
 step build build
-# The longest first.
+# The longest first. It has one program after the other to run, so the others take what it leaves of the processors.
 beside rust ci/test-rust.sh
-beside compiler ci/test-compiler.sh
-beside c++-api ci/test-cpp.sh
-beside rust-on-hybrid ci/test-rust.sh hybrid
-beside rust-on-twin ci/test-rust.sh twin
-beside c-api ci/test-capi.sh
-beside rust-docs ci/test-rust.sh docs
-beside kv-c-api ci/test-kv.sh
-beside power-cuts ci/judge.sh
-beside house-rules ci/tidy.sh --self-test
-beside service-units ci/test-service.sh
+for other in "compiler ci/test-compiler.sh" "c++-api ci/test-cpp.sh" "rust-on-hybrid ci/test-rust.sh hybrid" \
+    "rust-on-twin ci/test-rust.sh twin" "c-api ci/test-capi.sh" "rust-docs ci/test-rust.sh docs" "kv-c-api ci/test-kv.sh" \
+    "power-cuts ci/judge.sh" "house-rules ci/tidy.sh --self-test" "service-units ci/test-service.sh"; do
+    read -ra other <<<"$other"
+    beside "${other[0]}" nice -n 5 "${other[@]:1}"
+done
 all_end
 
 # Tests are counted from the runners' closing lines; a failed step counts even if it printed none.

@@ -168,11 +168,7 @@ pub(super) fn of_type(
 }
 
 /// The pointers that lead to an address, or into the object there.
-pub(super) fn leading_to(
-    pool: &PoolView<'_>,
-    address: u64,
-    redact: bool,
-) -> Result<Json, Failure> {
+pub(super) fn leading_to(pool: &PoolView<'_>, address: u64, redact: bool) -> Result<Json, Failure> {
     let mut damages = Vec::new();
     let mut found = contents::leading_to(pool, address, AT_ONCE, &mut damages)?;
     if redact {

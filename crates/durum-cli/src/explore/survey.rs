@@ -97,7 +97,9 @@ impl Survey {
                 let from = question.number_or("from", 0)?;
                 objects::of_type(pool, question.number("type")?, from, self.redact)
             }),
-            "referrers" => in_pool(&|pool| objects::leading_to(pool, question.number("address")?, self.redact)),
+            "referrers" => {
+                in_pool(&|pool| objects::leading_to(pool, question.number("address")?, self.redact))
+            }
             _ => return None,
         })
     }

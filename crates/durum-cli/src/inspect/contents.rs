@@ -250,7 +250,9 @@ impl Contents {
     /// Hides where in objects pointers lie: that may go through the case of an enum.
     pub(crate) fn redact(&mut self) {
         if let Self::Referrers { found, .. } = self {
-            found.iter_mut().for_each(|found| found.part = "?".to_owned());
+            found
+                .iter_mut()
+                .for_each(|found| found.part = "?".to_owned());
         }
     }
 

@@ -71,7 +71,8 @@ impl Live {
             let told = watched
                 .show(pools, given.as_fd())
                 .map_err(|error| Failure::system("asking the program for its pools", error))?;
-            take_back(&given).map_err(|error| Failure::file("taking back", live.given(), error))?;
+            take_back(&given)
+                .map_err(|error| Failure::file("taking back", &live.given(), error))?;
             let is_shown = told == Told::Shown;
             last = Some((told, live));
             if is_shown {
@@ -94,8 +95,11 @@ impl Live {
     /// The directory for the program, which need not find it by name.
     fn give(&self, user: u32) -> Result<File, Failure> {
         let path = self.given();
-        let failed = |error| Failure::file("giving away", path.clone(), error);
-        DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
+        let failed = |error| Failure::file("giving away", &path, error);
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(failed)?;
         let given = File::open(&path).map_err(failed)?;
         if user != rustix::process::geteuid().as_raw() {
             // Only root watches others.
