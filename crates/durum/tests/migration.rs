@@ -325,6 +325,11 @@ fn what_owns_something_is_carried_over_once() {
             "Task, now Job, of which nobody says that it was Task",
         ],
     );
+    refused(
+        &path,
+        Migration::new().default_of("Queue", "closed", 2_u8),
+        &["value.closed: its default is a u8, and it is PCell<bool>"],
+    );
     assert!(two::P::open::<two::Entry>(&path, 0).is_err());
     let root = one::P::open::<one::Entry>(&path, 0).unwrap();
     one::P::transaction(|j| assert_eq!(root.lock(j).by_number.len(), TASKS as usize)).unwrap();

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use super::partners::{became, cases, named, sources};
 use super::parts::{Became, Conversion, Part, Tail, Target, joined};
 use super::values::{
     all_are_values, default_of, holds_pointers, is_zero_at_first, place_of, widened,
 };
 use super::{MadeBy, Refusal, Rule, Rules, Source};
 use crate::types::{
-    Case, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type,
-    Variants, compile,
+    Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type, Variants,
+    compile,
 };
 
 /// Whether types with this name have keys, which are found by their contents.
@@ -23,37 +24,6 @@ impl Rules {
     pub(super) fn of(&self, ty: &Type<usize>) -> Option<&Rule> {
         self.0.get(ty.name()?)
     }
-}
-
-/// The new field that an old one has become, if any.
-pub(super) fn became<'f>(
-    old: &str,
-    rule: Option<&Rule>,
-    new: &'f [Field<usize>],
-) -> Option<&'f Field<usize>> {
-    new.iter()
-        .find(|field| source(field, rule).is_some_and(|from| from.iter().any(|name| name == old)))
-}
-
-/// The names of old fields that a new one may come from; none where it has a value of its own.
-fn source(field: &Field<usize>, rule: Option<&Rule>) -> Option<Vec<String>> {
-    match rule.and_then(|rule| rule.fields.get(&field.name)) {
-        Some(Source::Field(name)) => Some(vec![name.clone()]),
-        Some(Source::Bytes(_) | Source::Value(_)) => None,
-        None => {
-            let mut names = vec![field.name.clone()];
-            names.extend(field.was.iter().cloned());
-            Some(names)
-        }
-    }
-}
-
-pub(super) fn case_became<'c>(
-    old: &Case<usize>,
-    new: &'c Variants<usize>,
-) -> Option<&'c Case<usize>> {
-    let mut cases = new.cases.iter();
-    cases.find(|case| case.name == old.name || case.was.contains(&old.name))
 }
 
 /// How objects of `old` become such of `new`.
@@ -289,20 +259,20 @@ impl<'c> Compiler<'c> {
             }),
             (Type::Struct(old), Type::Struct(new)) => {
                 let rule = self.rules.0.get(&old.name);
-                for field in &old.fields {
-                    if let Some(other) = became(&field.name, rule, &new.fields) {
+                for (at, field) in old.fields.iter().enumerate() {
+                    if let Some(other) = became(at, &old.fields, rule, &new.fields) {
                         let path = format!("{path}.{}", field.name);
                         self.pair_targets(&field.ty, &other.ty, &path);
                     }
                 }
             }
             (Type::Variants(old), Type::Variants(new)) => {
-                for case in &old.cases {
-                    let Some(other) = case_became(case, new) else {
+                for (case, other) in old.cases.iter().zip(cases(old, new)) {
+                    let Some(other) = other else {
                         continue;
                     };
-                    for field in &case.fields {
-                        if let Some(other) = became(&field.name, None, &other.fields) {
+                    for (at, field) in case.fields.iter().enumerate() {
+                        if let Some(other) = became(at, &case.fields, None, &other.fields) {
                             let path = format!("{path}({}).{}", case.name, field.name);
                             self.pair_targets(&field.ty, &other.ty, &path);
                         }
@@ -388,18 +358,35 @@ impl<'c> Compiler<'c> {
         parts: &mut Vec<Part>,
     ) {
         self.fields((&was.fields, from), (&is.fields, to), rule, path, parts);
-        let pair = |name| was.fields.iter().find(|field| field.name == name);
-        let (Some(key), true) = (pair("key").or(pair("first")), self.is_of_map) else {
+        let place = |name| was.fields.iter().position(|field| field.name == name);
+        let is_slot = has_keys(&was.name);
+        let has_value = || place("value").or(place("second")).is_some();
+        let key = place("key").or(place("first"));
+        let Some(at) = key.filter(|_| is_slot || (self.is_of_map && has_value())) else {
             return;
         };
-        let other = became(&key.name, rule, &is.fields);
-        if pair("value").or(pair("second")).is_some()
-            && other.is_some_and(|other| !is_same((self.old, &key.ty), (self.new, &other.ty)))
-        {
+        let Some(key) = was.fields.get(at) else {
+            return;
+        };
+        let other = became(at, &was.fields, rule, &is.fields);
+        let stays = other.is_some_and(|other| is_same((self.old, &key.ty), (self.new, &other.ty)));
+        if !stays || self.is_made(&key.ty) {
             let why =
                 "the keys of a map change: it finds them no more; the program has to build it anew";
             self.refuse(&format!("{path}.{}", key.name), why.to_owned());
         }
+    }
+
+    /// Whether a function of the program makes a type, or one in it.
+    fn is_made(&self, ty: &Type<usize>) -> bool {
+        let in_fields = |fields: &[Field<usize>]| fields.iter().any(|it| self.is_made(&it.ty));
+        self.rules.of(ty).is_some_and(|it| it.made_by.is_some())
+            || match ty {
+                Type::Struct(it) => in_fields(&it.fields),
+                Type::Variants(it) => it.cases.iter().any(|case| in_fields(&case.fields)),
+                Type::Array { element, .. } => self.is_made(element),
+                _ => false,
+            }
     }
 
     fn fields(
@@ -410,19 +397,15 @@ impl<'c> Compiler<'c> {
         path: &str,
         parts: &mut Vec<Part>,
     ) {
-        for field in new {
+        let sources = sources(old, new, rule);
+        for (field, source) in new.iter().zip(&sources) {
             let path = format!("{path}.{}", field.name);
             let at = to + field.offset;
             let said = rule.and_then(|rule| rule.fields.get(&field.name));
-            let names = source(field, rule).unwrap_or_default();
-            let found = names.iter().find_map(|name| {
-                let is_it = |old: &&Field<usize>| {
-                    old.name == *name && !matches!(old.ty, Type::Reserved { .. })
-                };
-                old.iter().find(is_it)
-            });
-            match (said, found) {
-                (Some(Source::Bytes(bytes)), _) => self.bytes((field, at), bytes, &path, parts),
+            match (said, source.and_then(|from| old.get(from))) {
+                (Some(Source::Bytes(number, bytes)), _) => {
+                    self.number((field, at), *number, bytes, &path, parts);
+                }
                 (Some(Source::Value(json)), _) => self.value((field, at), json, &path, parts),
                 (_, Some(was)) => self.part(
                     (&was.ty, from + was.offset, old),
@@ -430,17 +413,20 @@ impl<'c> Compiler<'c> {
                     &path,
                     parts,
                 ),
-                (Some(Source::Field(name)), None) => {
-                    self.refuse(&path, format!("there was no field {name}"));
-                }
-                (None, None) if is_zero_at_first(field) => {}
+                (Some(Source::Field(name)), None) => self.no_source(old, name, &path),
                 (None, None) => {
-                    self.refuse(&path, "it is new, and has no default".to_owned());
+                    let mut names = field.was.iter().chain([&field.name]);
+                    // What was there has become another field: nobody says that nothing was meant here.
+                    match names.find(|name| named(old, name).is_some()) {
+                        Some(name) => self.no_source(old, name, &path),
+                        None if is_zero_at_first(field) => {}
+                        None => self.refuse(&path, "it is new, and has no default".to_owned()),
+                    }
                 }
             }
         }
-        for field in old {
-            if became(&field.name, rule, new).is_some()
+        for (at, field) in old.iter().enumerate() {
+            if sources.contains(&Some(at))
                 || rule.is_some_and(|rule| rule.forget.contains(&field.name))
             {
                 continue;
@@ -462,18 +448,31 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    fn bytes(
+    fn no_source(&mut self, old: &[Field<usize>], name: &str, path: &str) {
+        let why = match named(old, name) {
+            Some(_) => format!("the field {name} becomes another one"),
+            None => format!("there was no field {name}"),
+        };
+        self.refuse(path, why);
+    }
+
+    fn number(
         &mut self,
         (field, to): (&Field<usize>, u64),
+        number: Primitive,
         bytes: &[u8],
         path: &str,
         parts: &mut Vec<Part>,
     ) {
-        if let Some(at) = place_of(&field.ty, bytes.len() as u64) {
+        if let Some(at) = place_of(&field.ty, number)
+            && bytes.len() as u64 == number.size()
+        {
             let bytes = bytes.to_vec();
             return parts.push(Part::Bytes { to: to + at, bytes });
         }
-        self.refuse(path, format!("its default has {} bytes", bytes.len()));
+        let is = self.new.short(&field.ty);
+        let number = number.name();
+        self.refuse(path, format!("its default is a {number}, and it is {is}"));
     }
 
     fn value(
@@ -484,7 +483,7 @@ impl<'c> Compiler<'c> {
         parts: &mut Vec<Part>,
     ) {
         match default_of(&field.ty, json) {
-            Ok(bytes) => self.bytes((field, to), &bytes, path, parts),
+            Ok(bytes) => parts.push(Part::Bytes { to, bytes }),
             Err(why) => self.refuse(path, format!("its default: {why}")),
         }
     }
@@ -496,12 +495,12 @@ impl<'c> Compiler<'c> {
         path: &str,
         parts: &mut Vec<Part>,
     ) {
-        let mut cases = Vec::new();
+        let mut became = Vec::new();
         let mut has_pointers = false;
-        for case in &was.cases {
+        for (case, other) in was.cases.iter().zip(cases(was, is)) {
             let path = format!("{path}({})", case.name);
             has_pointers |= case.fields.iter().any(|field| holds_pointers(&field.ty));
-            let became = match case_became(case, is) {
+            let case_became = match other {
                 None => Became::Nothing(path),
                 Some(other) => {
                     let mut inner = Vec::new();
@@ -515,14 +514,14 @@ impl<'c> Compiler<'c> {
                     Became::Case(other.discriminant, joined(inner))
                 }
             };
-            cases.push((case.discriminant, became));
+            became.push((case.discriminant, case_became));
         }
         parts.push(Part::Variants {
             from,
             size: was.size,
             tag: (from + was.tag_offset, was.tag_width),
             new_tag: (to + is.tag_offset, is.tag_width),
-            cases,
+            cases: became,
             has_pointers,
         });
     }

@@ -1,6 +1,6 @@
 //! Where in the new object a part of the old one is, to which a pointer leads.
 
-use super::compile::{became, case_became};
+use super::partners::{became, cases};
 use super::parts::Conversion;
 use crate::types::{Count, Descriptor, Field, Type, read_unsigned};
 
@@ -104,14 +104,14 @@ impl Follow<'_> {
             (Type::Variants(was), Type::Variants(is)) => {
                 let bytes = (self.bytes)();
                 let tag = read_unsigned(&bytes, at + was.tag_offset, was.tag_width);
-                let mut cases = was.cases.iter();
+                let mut all = was.cases.iter().zip(cases(was, is));
                 let case =
-                    cases.find(|case| tag.as_ref().is_ok_and(|tag| case.discriminant == *tag));
-                let Some(case) = case else {
+                    all.find(|(case, _)| tag.as_ref().is_ok_and(|tag| case.discriminant == *tag));
+                let Some((case, other)) = case else {
                     return self.gone("its tag is no case");
                 };
                 self.path.push_str(&format!("({})", case.name));
-                let Some(other) = case_became(case, is) else {
+                let Some(other) = other else {
                     return self.gone("a pointer leads into it, and it is gone");
                 };
                 self.fields((&case.fields, at), &other.fields, None, offset)
@@ -133,9 +133,13 @@ impl Follow<'_> {
                 let found = self.part((element, at + index * stride), is, inside)?;
                 Ok(found.map(|found| index * to_stride + found))
             }
-            // A part of a number, or of bytes: as far into it as it was.
             _ if offset == 0 => Ok(None),
-            _ => Ok(Some(offset)),
+            // A part of a number, or of bytes: as far into it as it was.
+            (
+                Type::Primitive(_) | Type::Opaque { .. },
+                Type::Primitive(_) | Type::Opaque { .. },
+            ) if new.layout().is_ok_and(|layout| offset < layout.size) => Ok(Some(offset)),
+            _ => self.gone("a pointer leads into it, and it is something else now"),
         }
     }
 
@@ -146,7 +150,8 @@ impl Follow<'_> {
         rule: Option<&super::Rule>,
         offset: u64,
     ) -> Result<Option<u64>, Gone> {
-        let Some(field) = old.iter().rev().find(|field| field.offset <= offset) else {
+        let place = old.iter().rposition(|field| field.offset <= offset);
+        let Some((place, field)) = place.and_then(|place| Some((place, old.get(place)?))) else {
             return self.gone("a pointer leads to no field of it");
         };
         let size = field.ty.layout().map_or(0, |layout| layout.size);
@@ -155,7 +160,7 @@ impl Follow<'_> {
             return self.gone("a pointer leads between its fields");
         }
         self.path.push_str(&format!(".{}", field.name));
-        let Some(other) = became(&field.name, rule, new) else {
+        let Some(other) = became(place, old, rule, new) else {
             return self.gone("a pointer leads to it, and it is gone");
         };
         let inside = offset - field.offset;

@@ -12,6 +12,7 @@ mod convert;
 mod follow;
 pub mod map;
 mod pairs;
+mod partners;
 mod parts;
 mod retype;
 mod values;
@@ -19,7 +20,7 @@ mod values;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::types::Descriptor;
+use crate::types::{Descriptor, Primitive};
 
 pub use convert::{Program, Wrong};
 pub use follow::Gone;
@@ -62,8 +63,8 @@ pub struct MadeBy {
 pub enum Source {
     /// The old field of this name.
     Field(String),
-    /// It has these bytes in each object.
-    Bytes(Vec<u8>),
+    /// It is this number, or in its cell there is, whose bytes these are, in each object.
+    Bytes(Primitive, Vec<u8>),
     /// It has this value in each object: JSON, as in a dump.
     Value(String),
 }

@@ -160,8 +160,8 @@ impl Retyping<'_> {
             field.ty = self.ty(&was.ty);
             has_moved |= layout(&field.ty) != layout(&was.ty);
         }
-        if has_moved {
-            place(&mut new, old.align, None);
+        if has_moved && place(&mut new, old.align, None).is_none() {
+            self.refuse(&old.name, TOO_LARGE);
         }
         new
     }
@@ -211,7 +211,9 @@ impl Retyping<'_> {
             new.fields
                 .extend(ty.map(|ty| Field::new(name.as_str(), 0, ty)));
         }
-        place(&mut new, layout.align.unwrap_or(1), layout.size);
+        if place(&mut new, layout.align.unwrap_or(1), layout.size).is_none() {
+            self.refuse(&old.name, TOO_LARGE);
+        }
         new
     }
 
@@ -313,15 +315,18 @@ fn structs(ty: &Type<u64>, name: &str, found: &mut Vec<Type<u64>>) {
     }
 }
 
-/// Gives fields their places, one behind the other.
-fn place(new: &mut Struct<u64>, align: u64, size: Option<u64>) {
+const TOO_LARGE: &str = "it gets more bytes than there are";
+
+/// Gives fields their places, one behind the other; `None` where there are not so many bytes.
+fn place(new: &mut Struct<u64>, align: u64, size: Option<u64>) -> Option<()> {
     let (mut end, mut whole) = (0_u64, align.max(1));
     for field in &mut new.fields {
         let Layout { size, align, .. } = layout(&field.ty);
-        field.offset = end.next_multiple_of(align.max(1));
-        end = field.offset.saturating_add(size);
+        field.offset = end.checked_next_multiple_of(align.max(1))?;
+        end = field.offset.checked_add(size)?;
         whole = whole.max(align);
     }
-    new.align = whole;
-    new.size = end.max(size.unwrap_or(0)).next_multiple_of(whole);
+    let size = end.max(size.unwrap_or(0)).checked_next_multiple_of(whole)?;
+    (new.align, new.size) = (whole, size);
+    Some(())
 }

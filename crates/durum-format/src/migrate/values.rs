@@ -50,8 +50,15 @@ pub(super) fn default_of(ty: &Type<usize>, json: &str) -> Result<Vec<u8>, String
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let descriptor = Descriptor::parse(&text).map_err(|error| told(&error))?;
     let plan = Plan::of(&descriptor).map_err(|error| told(&error))?;
-    let size = usize::try_from(descriptor.layout().size).unwrap_or(0);
-    let mut bytes = vec![0; size];
+    let layout = descriptor.layout();
+    if layout.has_tail {
+        return Err("what has a tail has no default".to_owned());
+    }
+    let too_large = |_| "it is too large".to_owned();
+    let size = usize::try_from(layout.size).map_err(|_| too_large(()))?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).map_err(|_| too_large(()))?;
+    bytes.resize(size, 0);
     // As in a line of a dump.
     let line = format!("{json}}}");
     let mut pointer = |_| Err("there are no pointers".to_owned());
@@ -65,20 +72,20 @@ pub(super) fn is_strong(pointer: &PointerAt) -> bool {
     pointer.strength == Strength::Strong
 }
 
-/// Where in a type, without a tail, a value of so many bytes has its place: in a cell behind what is volatile.
-pub(super) fn place_of(ty: &Type<usize>, size: u64) -> Option<u64> {
-    let layout = ty.layout().ok()?;
-    if layout.size == size && !layout.has_tail {
-        return Some(0);
-    }
-    let Type::Struct(it) = ty else {
-        return None;
-    };
-    let mut fields = it.fields.iter();
-    let is_said = |field: &&Field<usize>| !matches!(field.ty, Type::Volatile { .. });
-    let only = fields.find(is_said)?;
-    match fields.find(is_said) {
-        None => Some(only.offset + place_of(&only.ty, size)?),
-        Some(_) => None,
+/// Where in a type a number of this kind has its place: in a cell behind what is volatile. Nowhere else, as other bytes
+/// may be no value of what is there.
+pub(super) fn place_of(ty: &Type<usize>, number: Primitive) -> Option<u64> {
+    match ty {
+        Type::Primitive(is) if *is == number => Some(0),
+        Type::Struct(it) => {
+            let mut fields = it.fields.iter();
+            let is_said = |field: &&Field<usize>| !matches!(field.ty, Type::Volatile { .. });
+            let only = fields.find(is_said)?;
+            match fields.find(is_said) {
+                None => Some(only.offset + place_of(&only.ty, number)?),
+                Some(_) => None,
+            }
+        }
+        _ => None,
     }
 }

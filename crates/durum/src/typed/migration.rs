@@ -11,6 +11,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use durum_format::migrate::{MadeBy, Rule, Rules, Source};
+use durum_format::types::Primitive;
 use durum_protocol::Address;
 use durum_service::{MigrateOptions, MigrateReport, NewTypes};
 
@@ -100,13 +101,13 @@ impl<P: PoolType> Migration<P> {
         self
     }
 
-    /// A field that was not there has this value in each object that was, or in its cell. `ty` is the name of the type
-    /// as the pool has it.
+    /// A field that was not there has this value in each object that was, or in its cell. It is of the value's type:
+    /// the migration is refused otherwise. `ty` is the name of the type as the pool has it.
     #[must_use]
     pub fn default_of(mut self, ty: &str, field: &str, value: impl Number) -> Self {
-        let bytes = value.bytes();
+        let (number, bytes) = value.said();
         let fields = &mut self.rule(ty).fields;
-        fields.insert(field.to_owned(), Source::Bytes(bytes));
+        fields.insert(field.to_owned(), Source::Bytes(number, bytes));
         self
     }
 
@@ -290,29 +291,33 @@ fn put<New: PSafe, P: PoolType>(
 /// A number, as a default of a field ([`Migration::default_of`]).
 pub trait Number: Copy {
     #[doc(hidden)]
-    fn bytes(self) -> Vec<u8>;
+    fn said(self) -> (Primitive, Vec<u8>);
 }
 
 macro_rules! numbers {
-    ($($type:ty),*) => { $(
+    ($($type:ty: $primitive:ident),*) => { $(
         impl Number for $type {
-            fn bytes(self) -> Vec<u8> {
-                self.to_le_bytes().to_vec()
+            fn said(self) -> (Primitive, Vec<u8>) {
+                (Primitive::$primitive, self.to_le_bytes().to_vec())
             }
         }
     )* };
 }
 
-numbers! { u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64 }
+numbers! {
+    u8: U8, u16: U16, u32: U32, u64: U64, usize: U64,
+    i8: I8, i16: I16, i32: I32, i64: I64, isize: I64,
+    f32: F32, f64: F64
+}
 
 impl Number for bool {
-    fn bytes(self) -> Vec<u8> {
-        vec![self.into()]
+    fn said(self) -> (Primitive, Vec<u8>) {
+        (Primitive::Bool, vec![self.into()])
     }
 }
 
 impl Number for char {
-    fn bytes(self) -> Vec<u8> {
-        u32::from(self).to_le_bytes().to_vec()
+    fn said(self) -> (Primitive, Vec<u8>) {
+        (Primitive::Char, u32::from(self).to_le_bytes().to_vec())
     }
 }

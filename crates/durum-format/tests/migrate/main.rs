@@ -1,5 +1,7 @@
 //! What becomes of objects whose types change, type by type.
 
+mod doubts;
+
 use std::sync::Arc;
 
 use durum_format::migrate::{
