@@ -203,13 +203,15 @@ impl Embedded {
             };
             Ok(((), removal))
         });
-        // The files of the old puddles may not be removed though the registry says that they are.
-        let is_made = match self.host.state().open.as_ref() {
-            Some(open) => open.contents.puddles.contains_key(&root_puddle),
-            None => swapped.is_ok(),
+        // A file of an old puddle that cannot be removed is the next opener's affair: the pool is the new one.
+        let state = self.host.state();
+        let is_made = match (state.poisoned.is_none(), state.open.as_ref()) {
+            (true, Some(open)) => open.contents.puddles.contains_key(&root_puddle),
+            _ => swapped.is_ok(),
         };
+        drop(state);
         coming.is_finished = is_made;
-        swapped
+        if is_made { Ok(()) } else { swapped }
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::Hasher;
 
 use durum_format::UNIT;
 use durum_format::extent::{self, element_size};
@@ -26,6 +28,8 @@ use crate::roles::{Role, Tally};
 const TELL_EACH: u64 = 1 << 16;
 /// How types are aligned at most that may lie among others of their size.
 const SLAB_ALIGN_MAX: u64 = 64;
+/// How the heap of a puddle is aligned, where the root object begins.
+const ROOT_ALIGN_MAX: u64 = 4096;
 
 /// How names of types begin that NVL-C has made.
 const NVL_PREFIX: &str = "nvl ";
@@ -37,6 +41,31 @@ pub(super) struct Checked {
     pub(super) report: MigrateReport,
     /// Bytes of the new puddles, the root puddle's first.
     pub(super) sizes: Vec<u64>,
+    /// All pointers that were found.
+    pub(super) seen: Seen,
+}
+
+/// All pointers that a pass finds, where, of which strength and to where: two passes that find others are told apart.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen(DefaultHasher);
+
+impl Seen {
+    pub(super) fn see(&mut self, index: u64, pointers: &[(PointerAt, u64)]) {
+        if pointers.is_empty() {
+            return;
+        }
+        self.0.write_u64(index);
+        self.0.write_usize(pointers.len());
+        for (pointer, address) in pointers {
+            self.0.write_u64(pointer.offset);
+            self.0.write_u64(*address);
+            self.0.write_u8((pointer.strength == Strength::Weak).into());
+        }
+    }
+
+    pub(super) fn is_same(&self, other: &Seen) -> bool {
+        self.0.finish() == other.0.finish()
+    }
 }
 
 /// An object as it is.
@@ -334,16 +363,20 @@ pub(super) fn check(
     begin(old, migration)?;
     let mut asking = Asking::of(migration, Some(refusals));
     let (mut places, mut leads) = (Places::default(), Leads::default());
-    let (mut new, mut found) = (Vec::new(), Vec::new());
+    let (mut new, mut found, mut seen) = (Vec::new(), Vec::new(), Seen::default());
     go_over(old, options, 0, |visit| {
         let place = places.place(&visit.wanted, |_, _| Ok(()))?;
         match (place, &mut table) {
             (Some(place), Some(table)) => table.put(visit.index, place),
             (Some(_), None) => {}
-            (None, _) => asking.refuse(Refusal::new(
-                title(visit.ty),
-                format!("no puddle has room for {} bytes", visit.wanted.size),
-            )),
+            (None, _) => {
+                asking.refuse(no_room("no puddle has", visit));
+                return Ok(());
+            }
+        }
+        if visit.wanted.is_root && visit.wanted.align.is_some_and(|it| it > ROOT_ALIGN_MAX) {
+            let why = format!("a root is aligned to {ROOT_ALIGN_MAX} bytes at most");
+            asking.refuse(Refusal::new(title(visit.ty), why));
         }
         let Some(conversion) = visit.conversion else {
             return Ok(());
@@ -352,12 +385,18 @@ pub(super) fn check(
             return Ok(());
         }
         new.clear();
-        new.resize(visit.new_size as usize, 0);
+        let size = usize::try_from(visit.new_size).unwrap_or(usize::MAX);
+        if new.try_reserve(size).is_err() {
+            asking.refuse(no_room("the memory has no", visit));
+            return Ok(());
+        }
+        new.resize(size, 0);
         asking.address = visit.view.header().address + visit.object.offset;
         conversion
             .convert(visit.bytes, &mut new, &mut asking)
             .map_err(|wrong| visit.damaged(&wrong))?;
         pointers(conversion.new_type(), &new, visit, &mut found)?;
+        seen.see(visit.index, &found);
         for (pointer, address) in &found {
             match leads.of(old, conversion.new_type(), pointer, *address) {
                 Lead::Object {
@@ -383,6 +422,7 @@ pub(super) fn check(
     Ok(Checked {
         report,
         sizes: places.sizes,
+        seen,
     })
 }
 
@@ -432,6 +472,11 @@ pub(super) fn pointers(
             what: format!("its new value: {error}"),
         })
     })
+}
+
+fn no_room(what: &str, visit: &Visit<'_>) -> Refusal {
+    let why = format!("{what} room for {} bytes", visit.wanted.size);
+    Refusal::new(title(visit.ty), why)
 }
 
 fn title(ty: &OldType) -> String {

@@ -5,7 +5,7 @@ use durum_format::puddle::PuddleHeader;
 use durum_format::types::PointerAt;
 use durum_persist::Site;
 
-use super::check::{Lead, Leads, Places, Visit, begin, go_over, pointers};
+use super::check::{Lead, Leads, Places, Seen, Visit, begin, go_over, pointers};
 use super::old::Old;
 use super::program::Asking;
 use super::table::Table;
@@ -24,6 +24,8 @@ pub(super) struct Making<'m> {
     pub(super) headers: &'m [PuddleHeader],
     /// The store.
     pub(super) store: &'m std::path::Path,
+    /// The pointers that were found before.
+    pub(super) seen: &'m Seen,
 }
 
 impl Making<'_> {
@@ -42,7 +44,7 @@ impl Making<'_> {
         begin(old, migration)?;
         let mut asking = Asking::of(migration, None);
         let (mut places, mut leads) = (Places::default(), Leads::default());
-        let mut found = Vec::new();
+        let (mut found, mut seen) = (Vec::new(), Seen::default());
         let mut write = |puddle: usize, image: Image| self.write(puddle, &image, &mut written);
         let changed = || Error::MigrationRefused {
             store: self.store.to_owned(),
@@ -68,11 +70,16 @@ impl Making<'_> {
                 (&mut asking, &mut leads, &mut found),
                 table,
             )?;
+            seen.see(visit.index, &found);
             match asking.failed.take() {
                 Some(_) => Err(changed()),
                 None => Ok(()),
             }
         })?;
+        // What was checked, and counted, is what was found before.
+        if !seen.is_same(self.seen) {
+            return Err(changed());
+        }
         places.end(&mut write)?;
         places.ensure_root(&mut write)
     }
@@ -86,6 +93,7 @@ impl Making<'_> {
         (asking, leads, found): (&mut Asking<'_, '_>, &mut Leads, &mut Vec<(PointerAt, u64)>),
         table: &mut Table,
     ) -> Result<()> {
+        found.clear();
         let Some(conversion) = visit.conversion else {
             new.copy_from_slice(visit.bytes);
             return Ok(());

@@ -279,7 +279,11 @@ impl Embedded {
         let old = Old::of(&reader, name, migration, Some(store))?;
         ensure_room(store, old.objects() * Table::EACH)?;
         let mut table = Table::new(store, old.objects())?;
-        let Checked { report, sizes } = check(&old, migration, options, Some(&mut table))?;
+        let Checked {
+            report,
+            sizes,
+            seen,
+        } = check(&old, migration, options, Some(&mut table))?;
         report.ensure_possible(store)?;
         ensure_room(store, report.bytes)?;
         let mut types = BTreeMap::new();
@@ -289,8 +293,12 @@ impl Embedded {
         }
         let mut coming = self.list_coming((old.pool, old.record.engine), &sizes)?;
         let headers = coming.headers();
-        let headers = &headers;
-        Making { headers, store }.make(&old, migration, options, &mut table, |uuid| {
+        let making = Making {
+            headers: &headers,
+            store,
+            seen: &seen,
+        };
+        making.make(&old, migration, options, &mut table, |uuid| {
             coming.is_made(uuid);
         })?;
         self.swap(coming, &types)?;

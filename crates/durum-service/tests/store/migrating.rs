@@ -1,6 +1,8 @@
 //! A pool is made anew under other types: every object is what it was, as the new types say, and pointers of all kinds
 //! lead to where things are now; or something stands in the way, and nothing was changed.
 
+mod doubts;
+
 use std::path::Path;
 use std::sync::Arc;
 
