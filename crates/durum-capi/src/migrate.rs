@@ -131,24 +131,66 @@ unsafe fn add(by: &mut ByProgram<'_>, said: &MigratedType) -> Result<()> {
         // What C keeps in an array of structs may be zero.
         zero_is_value: true,
     });
+    let align = now.layout().align;
     rule.made_of = Some(Box::new((was, now)));
     let make: Make<'_> = Box::new(move |was, new| {
         let was = std::ptr::with_exposed_provenance::<c_void>(was);
         let argument = std::ptr::with_exposed_provenance_mut::<c_void>(argument);
-        // What the function stores to is aligned as its type is.
-        let mut place = vec![0_u128; new.len().div_ceil(16)];
+        let mut room = Room::of(new.len(), align)?;
         // SAFETY: the old value is mapped, and of the type that the function takes; there is room for the new one.
-        let result = unsafe { make(was, place.as_mut_ptr().cast(), argument) };
+        let result = unsafe { make(was, room.bytes().as_mut_ptr().cast(), argument) };
         if result != 0 {
             return Err(format!("its function gave {result}"));
         }
-        for (bytes, word) in new.chunks_mut(16).zip(&place) {
-            let word = word.to_ne_bytes();
-            let part = word.get(..bytes.len()).unwrap_or_default();
-            bytes.copy_from_slice(part);
-        }
+        new.copy_from_slice(room.bytes());
         Ok(())
     });
     by.functions.push(make);
     Ok(())
+}
+
+/// Room for a value, zero and aligned as its type is, to which the program's function stores.
+struct Room {
+    bytes: Vec<u8>,
+    begin: usize,
+    size: usize,
+}
+
+impl Room {
+    fn of(size: usize, align: u64) -> std::result::Result<Self, String> {
+        let too_large = || format!("there is no room for {size} bytes at a multiple of {align}");
+        let align = usize::try_from(align).map_err(|_| too_large())?.max(1);
+        let length = size.checked_add(align).ok_or_else(too_large)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).map_err(|_| too_large())?;
+        bytes.resize(length, 0);
+        let begin = bytes.as_ptr().addr().next_multiple_of(align) - bytes.as_ptr().addr();
+        Ok(Self { bytes, begin, size })
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        let Self { bytes, begin, size } = self;
+        bytes.get_mut(*begin..*begin + *size).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Room;
+
+    #[test]
+    fn a_value_is_aligned_as_its_type_is() {
+        let mut rooms = Vec::new();
+        for align in [1, 16, 64, 4096] {
+            // Several at once do not all lie at such a place by chance.
+            for size in [1, 24, 64, 5000] {
+                let mut room = Room::of(size, align).unwrap();
+                let at = room.bytes().as_ptr().addr() as u64;
+                assert!(at.is_multiple_of(align), "{at:#x} {align}");
+                assert_eq!(room.bytes(), vec![0; size]);
+                rooms.push(room);
+            }
+        }
+        assert!(Room::of(usize::MAX, 16).is_err());
+    }
 }
