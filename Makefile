@@ -21,7 +21,7 @@ help: ## list the targets
 demo: ## word count over real text, killed again and again, compared with a plain count; a program in NVL-C (4 min with the build)
 	@ci/demo.sh $(ARGS)
 
-test: ## every test that needs stable Rust only: Rust, examples in the docs, C and C++ (16 minutes on 2 processors with the build, 10 on 4)
+test: ## every test that needs stable Rust only: Rust, examples in the docs, C and C++ (15 minutes on 2 processors with the build, 10 on 4)
 	@ci/test.sh
 
 bench: ## side by side with other libraries; SUITE=core, twin, threads, media, latency, typed, programs, daemon, disk, nvlc, locks, sections or kv chooses one suite (table, plot, CSV)
