@@ -20,6 +20,7 @@ pub(super) mod cells;
 mod memory;
 pub mod quadra;
 pub mod redo;
+mod stored;
 mod swap;
 pub mod trinity;
 

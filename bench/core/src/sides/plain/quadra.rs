@@ -16,6 +16,7 @@ use std::path::Path;
 use durum_persist::{Site, line};
 
 use super::memory::Written;
+use super::stored::Stored;
 use crate::error::Result;
 use crate::side::Role;
 use crate::sides::arena::{ARENA_SIZE, Arena};
@@ -43,7 +44,7 @@ pub struct Quadra {
     region: Arena,
     /// Where the program's words begin.
     base: usize,
-    stored: Vec<(usize, usize)>,
+    stored: Stored,
     /// The quads of this transaction, each once.
     quads: Vec<*mut Quad>,
     sequence: u64,
@@ -59,7 +60,7 @@ impl Written for Quadra {
         Ok(Quadra {
             region: Arena::with_size(&dir.join("quadra-region"), WIDTH * ARENA_SIZE)?,
             base: arena.base().addr(),
-            stored: Vec::new(),
+            stored: Stored::default(),
             quads: Vec::new(),
             sequence: 0,
         })
@@ -67,18 +68,15 @@ impl Written for Quadra {
 
     #[inline]
     fn insert(&mut self, addr: *const u8, len: usize) {
-        self.stored.push((addr.addr(), len));
+        self.stored.insert(addr, len);
     }
 
     #[inline]
     fn commit(&mut self) {
         self.sequence += 1;
-        for index in 0..self.stored.len() {
-            let (start, len) = self.stored[index];
-            for word in (start & !7..start + len).step_by(8) {
-                self.store(word);
-            }
-        }
+        let mut stored = std::mem::take(&mut self.stored);
+        stored.take_words(|word| self.store(word));
+        self.stored = stored;
         let Some(&last) = self.quads.last() else {
             return;
         };
@@ -98,7 +96,6 @@ impl Written for Quadra {
         // ORDER: the words are durable before the next transaction begins. After a crash that comes earlier some are
         // not whole, and those before count.
         line::fence(QUADS);
-        self.stored.clear();
     }
 }
 

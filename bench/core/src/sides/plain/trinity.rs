@@ -14,6 +14,7 @@ use std::path::Path;
 use durum_persist::{Site, line};
 
 use super::memory::Written;
+use super::stored::Stored;
 use crate::error::Result;
 use crate::side::Role;
 use crate::sides::arena::{ARENA_SIZE, Arena};
@@ -39,7 +40,7 @@ pub struct Trinity {
     region: Arena,
     /// Where the program's words begin.
     base: usize,
-    stored: Vec<(usize, usize)>,
+    stored: Stored,
     /// The lines of this transaction, each once.
     triples: Vec<*mut Triple>,
     sequence: u64,
@@ -57,7 +58,7 @@ impl Written for Trinity {
         Ok(Trinity {
             region: Arena::with_size(&dir.join("trinity-region"), lines * line::LINE)?,
             base: arena.base().addr(),
-            stored: Vec::new(),
+            stored: Stored::default(),
             triples: Vec::new(),
             sequence: 1,
         })
@@ -65,17 +66,14 @@ impl Written for Trinity {
 
     #[inline]
     fn insert(&mut self, addr: *const u8, len: usize) {
-        self.stored.push((addr.addr(), len));
+        self.stored.insert(addr, len);
     }
 
     #[inline]
     fn commit(&mut self) {
-        for index in 0..self.stored.len() {
-            let (start, len) = self.stored[index];
-            for word in (start & !7..start + len).step_by(8) {
-                self.store(word);
-            }
-        }
+        let mut stored = std::mem::take(&mut self.stored);
+        stored.take_words(|word| self.store(word));
+        self.stored = stored;
         if self.triples.is_empty() {
             return;
         }
@@ -94,7 +92,6 @@ impl Written for Trinity {
         }
         // ORDER: the transaction is durable before the next one begins.
         line::fence(NUMBER);
-        self.stored.clear();
     }
 }
 
