@@ -13,7 +13,7 @@ use durum_service::{
 };
 
 use crate::commands::durum;
-use crate::support::{Served, text};
+use crate::support::{Served, text, until};
 
 const UNIT: u64 = 2 << 20;
 
@@ -160,10 +160,12 @@ fn the_pool_is_shown_half_done_and_given_up_by_a_command() {
         client.close().unwrap();
     };
     is_interrupted(&served);
-    let log = served.log();
+    // Told when all is done, which is after others are told of the pool.
     let recovered =
         |line: &&str| line.contains("\"recovered\"") && line.contains(&gone.to_string());
-    let recovered = log.lines().find(recovered).unwrap();
+    let told = |served: &Served| served.log().lines().find(recovered).map(str::to_owned);
+    until("the recovery is told", || told(&served).is_some());
+    let recovered = told(&served).unwrap();
     assert!(recovered.contains("sections=1"), "{recovered}");
     let (address, store) = (served.address(), served.store());
     let look = |place: &str| {
