@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds and runs the benchmarks. SUITE chooses one suite; further arguments go to durum-bench (see --help).
-# Results: target/bench/latest.csv, .txt, .svg; of the typed operations operations.csv, .txt; of kernels in C nvlc.csv,
-# .txt, .svg and locks.csv, .txt, .svg; of the aggregation sensors.csv, .txt (docs/internals/benchmarks.md).
+# Results, all in target/bench: latest.csv, .txt, .svg, .html; of the typed operations operations.csv, .txt, .html; of
+# kernels in C nvlc and locks, of the aggregation sensors, of the service daemon, of key-value stores kv, with the same
+# endings; of a run of all suites run.html, which holds the pages of all (docs/internals/benchmarks.md).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -68,4 +69,8 @@ nvlc | locks)
 esac
 # The programs of examples/rust belong to the suite typed as well.
 case "${SUITE:-}" in typed) set -- --suite programs "$@" ;; esac
-exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"
+[ -z "${SUITE:-}" ] && [ $# -eq 0 ] || exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"
+"$target/bench-build/release/durum-bench"
+cd "$target/bench"
+"$target/bench-build/release/durum-bench-page" run.html \
+    latest.html operations.html daemon.html sensors.html kv.html nvlc.html locks.html programs.txt recovery.txt

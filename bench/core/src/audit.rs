@@ -5,7 +5,8 @@ use durum_persist::line;
 
 use crate::error::{Error, Result};
 use crate::measure::{Clock, Meter};
-use crate::report::{align, short};
+use crate::report::short;
+use crate::report::table::Table;
 use crate::run::Plan;
 use crate::side::{Role, Side};
 use crate::step::{Executed, step};
@@ -31,7 +32,7 @@ pub fn run(
     sides: &[Box<dyn Side>],
     progress: &mut dyn FnMut(&str),
 ) -> Result<String> {
-    let mut lines = vec![HEADERS.map(str::to_owned)];
+    let mut table = Table::new(HEADERS.map(|name| (name, "")));
     for workload in (plan.suite.workloads)(&plan.scale) {
         let rows = workload.rows();
         let wanted: Vec<Row> = rows.iter().filter(|row| plan.wants(row)).copied().collect();
@@ -59,11 +60,13 @@ pub fn run(
         for (index, row) in wanted.iter().enumerate() {
             for (side, batches) in sides.iter().zip(&columns) {
                 check(row, side.as_ref(), &batches[index])?;
-                lines.push(line_of(row, side.as_ref(), &batches[index]));
+                table
+                    .lines
+                    .push(line_of(row, side.as_ref(), &batches[index]));
             }
         }
     }
-    Ok(align(&lines))
+    Ok(table.to_string())
 }
 
 fn check(row: &Row, side: &dyn Side, batch: &Executed) -> Result<()> {
@@ -92,9 +95,9 @@ fn check(row: &Row, side: &dyn Side, batch: &Executed) -> Result<()> {
     Ok(())
 }
 
-fn line_of(row: &Row, side: &dyn Side, batch: &Executed) -> [String; HEADERS.len()] {
+fn line_of(row: &Row, side: &dyn Side, batch: &Executed) -> Vec<String> {
     let per_op = |amount: u64| short(amount as f64 / batch.ops as f64);
-    [
+    vec![
         row.name.to_owned(),
         side.name().to_owned(),
         per_op(batch.fences),

@@ -13,7 +13,10 @@ use durum_bench_core::command::{self, WorkDir, print, progress, write};
 use durum_bench_core::error::{Error, Result};
 use durum_bench_core::inputs::Scale;
 use durum_bench_core::measure::{Clock, Meter, pin};
-use durum_bench_core::report::{csv, machine, plot};
+use durum_bench_core::measured::Measured;
+use durum_bench_core::report::bars::Length;
+use durum_bench_core::report::page::{Page, Part};
+use durum_bench_core::report::{bars, csv, machine, page, percentiles};
 use durum_bench_core::run::{Plan, run};
 use durum_bench_core::side::Side;
 use durum_bench_core::sides;
@@ -51,7 +54,7 @@ struct Options {
     /// Where those of suites on a disk are made [default: that of --out].
     #[arg(long, value_name = "DIR")]
     disk_dir: Option<PathBuf>,
-    /// Where latest.csv, latest.txt and latest.svg go.
+    /// Where latest.csv, latest.txt, latest.svg, latest-latency.svg and latest.html go.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
     /// Step through small batches and count what is really executed, instead of measuring time; suites in memory only.
@@ -147,8 +150,8 @@ fn bench() -> Result<()> {
         progress("");
         if !of_suite.is_empty() {
             print(&format!("{}\n", (suite.table)(&of_suite)))?;
+            measured.push((suite, of_suite));
         }
-        measured.extend(of_suite);
     }
     if options.audit {
         return Ok(());
@@ -171,9 +174,37 @@ fn bench() -> Result<()> {
         seconds: begin.elapsed().as_secs_f64(),
     });
     print(&format!("{description}\n"))?;
-    write(&options.out.join("latest.csv"), &csv::format(&measured))?;
-    write(&options.out.join("latest.txt"), &description)?;
-    write(&options.out.join("latest.svg"), &plot::format(&measured))
+    save(&options.out, &measured, description)
+}
+
+/// Writes the figures of each suite, and what they come from.
+fn save(
+    out: &Path,
+    measured: &[(&&'static Suite, Vec<Measured>)],
+    description: machine::Description,
+) -> Result<()> {
+    let rows = measured.iter().flat_map(|(_, rows)| rows);
+    let all: Vec<Measured> = rows.cloned().collect();
+    let caption = description.caption();
+    write(&out.join("latest.csv"), &csv::format(&all))?;
+    write(&out.join("latest.txt"), &description.to_string())?;
+    let bars = bars::format("durum and others", Length::Time, &all, &caption);
+    write(&out.join("latest.svg"), &bars)?;
+    if let Some(plot) = percentiles::format("Latency", &all, &caption) {
+        write(&out.join("latest-latency.svg"), &plot)?;
+    }
+    let part = |(suite, rows): &(&&Suite, Vec<Measured>)| {
+        let (title, table) = (format!("Suite {}", suite.name), (suite.table)(rows));
+        Part::of_suite(&title, Length::Time, rows, table, &caption)
+    };
+    let parts = measured.iter().map(part).collect();
+    let names: Vec<&str> = measured.iter().map(|(suite, _)| suite.name).collect();
+    let page = Page {
+        title: format!("Suites: {}", names.join(", ")),
+        description,
+        parts,
+    };
+    write(&out.join("latest.html"), &page::format(&page))
 }
 
 /// A suite on a disk means nothing where a sync writes nothing.

@@ -1,14 +1,20 @@
-//! What a run leaves behind: a table on the terminal, and beside each other a CSV, a description and a plot.
+//! What a run leaves behind: tables on the terminal, and beside each other a CSV, a description, plots and a page.
+//!
+//! [`bars`] and [`percentiles`] draw with the library plotters; `sheet` has what stands around each plot.
 
 pub mod bars;
 pub mod by_engine;
 pub mod by_service;
 pub mod by_side;
 pub mod csv;
+mod html;
 pub mod machine;
 pub mod normalized;
-pub mod plot;
-mod svg;
+pub mod page;
+pub mod percentiles;
+mod sheet;
+pub mod table;
+mod tones;
 
 /// A number with about three significant digits, short enough for a table.
 pub fn short(value: f64) -> String {
@@ -21,31 +27,4 @@ pub fn short(value: f64) -> String {
         v if v >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
-}
-
-/// Columns side by side, the first two on the left, numbers on the right. All lines have as many cells.
-pub(crate) fn align<L: AsRef<[String]>>(lines: &[L]) -> String {
-    let columns = lines.first().map_or(0, |line| line.as_ref().len());
-    let width = |column: usize| {
-        let cells = lines
-            .iter()
-            .map(|line| line.as_ref()[column].chars().count());
-        cells.max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        let cell = |(column, width): (usize, &usize)| {
-            let cell = &line.as_ref()[column];
-            if column < 2 {
-                format!("{cell:<width$}")
-            } else {
-                format!("{cell:>width$}")
-            }
-        };
-        let cells: Vec<String> = widths.iter().enumerate().map(cell).collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }

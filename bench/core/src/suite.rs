@@ -2,6 +2,7 @@
 
 use crate::inputs::Scale;
 use crate::measured::Measured;
+use crate::report::table::Table;
 use crate::report::{by_engine, by_service, by_side};
 use crate::side::Side;
 use crate::sides;
@@ -29,8 +30,8 @@ pub struct Suite {
     pub sides: fn() -> Vec<Box<dyn Side>>,
     /// Makes its workloads, inputs included.
     pub workloads: fn(&Scale) -> Vec<Box<dyn Workload>>,
-    /// Its table on the terminal.
-    pub table: fn(&[Measured]) -> String,
+    /// Its table.
+    pub table: fn(&[Measured]) -> Table,
 }
 
 /// All suites.

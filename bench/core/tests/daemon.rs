@@ -41,7 +41,7 @@ fn a_transaction_costs_the_same_in_the_store_of_a_service() {
     }
     // Two threads were seen to differ on Hybrid, in lines and bytes. Why is not known yet.
     measured.retain(|measured| measured.row.name != "euler_2");
-    let table = by_service::format(&measured);
+    let table = by_service::format(&measured).to_string();
     let equal = table.matches(" equal").count();
     assert_eq!(equal, 3 * measured.len(), "{table}");
 }

@@ -75,7 +75,8 @@ fn threads_that_share_a_structure_get_the_right_answers() {
             let column = row.columns.iter().find(|column| column.side == side);
             column.unwrap().median(|sample| sample.fences)
         });
-        assert!(by_engine::format(std::slice::from_ref(row)).contains(name));
+        let table = by_engine::format(std::slice::from_ref(row));
+        assert!(table.to_string().contains(name));
         for side in ["twin", "twin_lr"] {
             let transactions = if name.starts_with("map") { 1.0 } else { 2.0 };
             let most = match () {
@@ -158,7 +159,7 @@ fn twin_writes_each_line_twice() {
         let percent = by_engine::amplification(column, limit).unwrap();
         assert!((100.0..125.0).contains(&percent), "{side}: {percent} %");
     }
-    let table = by_engine::format(&measured);
+    let table = by_engine::format(&measured).to_string();
     assert!(
         table.contains("amplification") && table.contains(" %"),
         "{table}"

@@ -16,7 +16,14 @@ use std::time::Instant;
 
 use clap::Parser;
 use durum_bench_core::command::WorkDir;
+use durum_bench_core::measure::Sample;
+use durum_bench_core::measured::{Column, Measured};
+use durum_bench_core::report::bars::Length;
 use durum_bench_core::report::machine;
+use durum_bench_core::report::page::{self, Page, Part};
+use durum_bench_core::report::table::Table;
+use durum_bench_core::side::Role;
+use durum_bench_core::workload;
 use durum_kv_bench::stats::Stats;
 use durum_kv_bench::{Durum, Flags, Output, Store, run};
 use durum_persist::domain::{Domain, detect};
@@ -59,7 +66,7 @@ struct Options {
     /// On a disk [default: the directory of --out].
     #[arg(long, value_name = "DIR")]
     disk_dir: Option<PathBuf>,
-    /// Where kv.csv and kv.txt go.
+    /// Where kv.csv, kv.txt and kv.html go.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
     #[arg(long, overrides_with = "disk_only")]
@@ -96,7 +103,7 @@ fn bench(options: &Options) -> Result<(), String> {
         },
     ];
     let begin = Instant::now();
-    let mut dirs = Vec::new();
+    let (mut dirs, mut tables) = (Vec::new(), Vec::new());
     let mut csv = String::from("place,benchmark,side,micros_per_op\n");
     let wanted = [!options.disk_only, !options.memory_only];
     for (place, _) in places.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
@@ -110,7 +117,9 @@ fn bench(options: &Options) -> Result<(), String> {
         }
         dirs.push(dir);
         let times = measure(options, place)?;
-        print_table(place, &times);
+        let table = table(place, &times);
+        println!("{}\n{table}", table.caption);
+        tables.push((name, measured(place, &times), table));
         for (row, sides) in &times {
             for (side, micros) in SIDES.iter().zip(sides) {
                 csv += &format!("{name},{},{side},{micros:.3}\n", row.name);
@@ -134,7 +143,25 @@ fn bench(options: &Options) -> Result<(), String> {
         seconds: begin.elapsed().as_secs_f64(),
     });
     println!("{description}");
-    for (name, text) in [("kv.csv", csv), ("kv.txt", description)] {
+    let text = description.to_string();
+    let caption = description.caption();
+    let part = |(place, measured, table): (&str, Vec<Measured>, Table)| Part {
+        about: "Each commit is durable. The medians of the rounds.".to_owned(),
+        ..Part::of_suite(
+            &format!("Suite kv, {place}"),
+            Length::Time,
+            &measured,
+            table,
+            &caption,
+        )
+    };
+    let parts = tables.into_iter().map(part).collect();
+    let page = page::format(&Page {
+        title: "Key-value stores by LevelDB's benchmarks".to_owned(),
+        description,
+        parts,
+    });
+    for (name, text) in [("kv.csv", csv), ("kv.txt", text), ("kv.html", page)] {
         let path = options.out.join(name);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         println!("wrote {}", path.display());
@@ -220,21 +247,51 @@ fn measure(options: &Options, place: &Place<'_>) -> Result<Times, String> {
         .collect())
 }
 
-fn print_table(place: &Place<'_>, times: &Times) {
-    println!(
+/// The same for a plot, of the medians.
+fn measured(place: &Place<'_>, times: &Times) -> Vec<Measured> {
+    let column = |(side, micros): (&&str, &f64)| Column {
+        side: (*side).to_owned(),
+        role: match *side {
+            "durum" => Role::Engine,
+            _ => Role::Peer,
+        },
+        domain: place.name.to_owned(),
+        samples: vec![Sample {
+            ns: micros * 1e3,
+            ..Sample::default()
+        }],
+    };
+    let row = |(row, sides): (&Row, &[f64; SIDES.len()])| Measured {
+        suite: "kv",
+        row: workload::Row {
+            // There are a few of them, and the program ends soon.
+            name: row.name.clone().leak(),
+            one_op: "",
+        },
+        columns: SIDES.iter().zip(sides).map(column).collect(),
+    };
+    times.iter().map(row).collect()
+}
+
+/// What the sides took, and how many times the better peer's time durum's is contained in it.
+fn table(place: &Place<'_>, times: &Times) -> Table {
+    let heads = std::iter::once(("", ""))
+        .chain(SIDES.map(|side| (side, "\u{b5}s")))
+        .chain([("better/durum", "")]);
+    let mut table = Table::new(heads);
+    table.words = 1;
+    table.caption = format!(
         "{} ({}), {} entries, microseconds for each operation",
         place.name,
         place.dir.display(),
         place.num
     );
-    print!("{:<14}", "");
-    SIDES.iter().for_each(|side| print!("{side:>12}"));
-    println!("{:>14}", "better/durum");
     for (row, sides) in times {
-        print!("{:<14}", row.name);
-        sides.iter().for_each(|micros| print!("{micros:>12.3}"));
         let better = sides[1..].iter().copied().fold(f64::INFINITY, f64::min);
-        println!("{:>14.2}", better / sides[0]);
+        let mut line = vec![row.name.clone()];
+        line.extend(sides.map(|micros| format!("{micros:.3}")));
+        line.push(format!("{:.2}", better / sides[0]));
+        table.lines.push(line);
     }
-    println!();
+    table
 }

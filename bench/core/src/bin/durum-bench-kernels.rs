@@ -13,7 +13,9 @@ use durum_bench_core::command::{self, WorkDir, print, progress, write};
 use durum_bench_core::error::{Error, Result};
 use durum_bench_core::kernels::{self, Plan, Suite};
 use durum_bench_core::measure::Clock;
-use durum_bench_core::report::{bars, csv, machine, normalized};
+use durum_bench_core::report::bars::{self, Length};
+use durum_bench_core::report::page::{self, Page, Part};
+use durum_bench_core::report::{csv, machine, normalized};
 use durum_bench_core::{locks, nvlc};
 use durum_persist::domain::{self, Domain};
 use durum_persist::line;
@@ -52,7 +54,7 @@ struct Options {
     /// Where those on a disk are made [default: that of --out]; none: no heaps on a disk.
     #[arg(long, value_name = "DIR")]
     disk_dir: Option<PathBuf>,
-    /// Where SUITE.csv, SUITE.txt and SUITE.svg go.
+    /// Where SUITE.csv, SUITE.txt, SUITE.svg and SUITE.html go.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
 }
@@ -115,10 +117,13 @@ fn bench() -> Result<()> {
     };
     let measured = kernels::run(suite, &plan, &mut progress)?;
     progress("");
-    print(&format!("{}\n", normalized::format(&measured)))?;
+    let table = normalized::format(&measured);
+    print(&format!("{table}\n"))?;
     // So little work says nothing about time.
+    let mut bounds = String::new();
     if !options.quick {
-        print(&format!("{}\n", kernels::bounds(suite, &measured)))?;
+        bounds = kernels::bounds(suite, &measured);
+        print(&format!("{bounds}\n"))?;
     }
     let description = machine::describe(&machine::Run {
         dirs: plan.places.iter().map(|(dir, _)| dir.as_path()).collect(),
@@ -134,8 +139,20 @@ fn bench() -> Result<()> {
     print(&format!("{description}\n"))?;
     let out = |ending| options.out.join(format!("{}.{ending}", suite.name));
     write(&out("csv"), &csv::format(&measured))?;
-    write(&out("txt"), &description)?;
-    write(&out("svg"), &bars::format(suite.title, &measured))
+    write(&out("txt"), &description.to_string())?;
+    let caption = description.caption();
+    let plot = bars::format(suite.title, Length::TimesPlain, &measured, &caption);
+    write(&out("svg"), &plot)?;
+    let part = Part {
+        text: bounds,
+        ..Part::of_suite(suite.title, Length::TimesPlain, &measured, table, &caption)
+    };
+    let page = Page {
+        title: format!("Suite {}", suite.name),
+        description,
+        parts: vec![part],
+    };
+    write(&out("html"), &page::format(&page))
 }
 
 /// Where heaps on a disk are made: a sync elsewhere writes nothing, so there they are left out, unless the place was

@@ -18,7 +18,8 @@ use durum::typed::*;
 use durum_bench_core::command::{self, WorkDir, print};
 use durum_bench_core::error::Error;
 use durum_bench_core::measure::{Spread, pin};
-use durum_bench_core::report::machine;
+use durum_bench_core::report::table::Table;
+use durum_bench_core::report::{machine, page};
 use durum_persist::domain::{Delays, emulate};
 use durum_persist::line;
 
@@ -533,23 +534,33 @@ fn measure(arguments: &Arguments, dir: &Path) -> durum::Result<(Vec<Measured>, [
     Ok((all, plain.map(|ns| median(ns.into_iter()))))
 }
 
-fn table(all: &[Measured], [read, written]: [f64; 2]) -> String {
-    let mut text = format!("{:<24}{:>9}{:>9}", "ns per operation", "Optane", "DRAM");
+/// Two figures for each side: the operation alone, and with its share of the commit.
+fn table(all: &[Measured]) -> Table {
+    let mut heads = vec![
+        ("ns per operation", ""),
+        ("Optane", "ns, paper"),
+        ("DRAM", "ns, paper"),
+    ];
     for (name, ..) in SIDES {
-        text += &format!("{name:>22}");
+        heads.extend([(name, "ns, alone"), ("", "ns, with commit")]);
     }
-    text += &format!("{:>9}\n", "DRAM/us");
+    heads.push(("DRAM/us", "paper / ours"));
+    let mut table = Table::new(heads);
+    table.words = 1;
     for measured in all {
         let row = measured.row;
-        text += &format!("{:<24}{:>9.1}{:>9.1}", row.name, row.optane, row.dram);
+        let mut line = vec![
+            row.name.to_owned(),
+            format!("{:.1}", row.optane),
+            format!("{:.1}", row.dram),
+        ];
         for side in 0..SIDES.len() {
-            let [alone, committed] = measured.medians(side);
-            text += &format!("{alone:>11.1}{committed:>11.1}");
+            line.extend(measured.medians(side).map(|ns| format!("{ns:.1}")));
         }
-        text += &format!("{:>9.1}\n", row.dram / measured.medians(0)[0]);
+        line.push(format!("{:.1}", row.dram / measured.medians(0)[0]));
+        table.lines.push(line);
     }
-    text += &format!("a Box instead: Deref {read:.1} ns, DerefMut {written:.1} ns\n");
-    text
+    table
 }
 
 /// One line for each operation and side. The medium is `dram`, or the one that is emulated.
@@ -574,16 +585,21 @@ fn csv(all: &[Measured]) -> String {
 }
 
 /// Writes the numbers, and what they come from.
-fn save(out: &Path, csv: &str, description: &str) -> std::io::Result<()> {
+fn save(out: &Path, csv: &str, text: &str, page: &str) -> std::io::Result<()> {
     std::fs::create_dir_all(out)?;
     std::fs::write(out.join("operations.csv"), csv)?;
-    std::fs::write(out.join("operations.txt"), description)
+    std::fs::write(out.join("operations.txt"), text)?;
+    std::fs::write(out.join("operations.html"), page)
 }
 
 fn run(arguments: &Arguments, dir: &Path, pinned: Option<usize>) -> Result<String, Error> {
     let begin = Instant::now();
     let (all, plain) = measure(arguments, dir).map_err(Error::side("durum"))?;
     let (scale, rounds, _) = arguments.scale();
+    let table = table(&all);
+    let [read, written] = plain;
+    let beside = format!("a Box instead: Deref {read:.1} ns, DerefMut {written:.1} ns");
+    let told = format!("{table}{beside}\n");
     if let Some(out) = &arguments.out {
         let description = machine::describe(&machine::Run {
             dirs: vec![&arguments.dir],
@@ -596,9 +612,12 @@ fn run(arguments: &Arguments, dir: &Path, pinned: Option<usize>) -> Result<Strin
             processor_share: None,
             seconds: begin.elapsed().as_secs_f64(),
         });
-        save(out, &csv(&all), &description).map_err(Error::file(out))?;
+        let text = description.to_string();
+        let title = "Operations of the typed interface";
+        let page = page::of_table(title, &beside, table, description);
+        save(out, &csv(&all), &text, &page).map_err(Error::file(out))?;
     }
-    Ok(table(&all, plain))
+    Ok(told)
 }
 
 fn main() -> ExitCode {

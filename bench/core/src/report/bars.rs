@@ -1,110 +1,242 @@
-//! The plot of programs that are normalized to their plain form: a bar for each side, as long as its time as a multiple
-//! of the plain program's, on a logarithmic axis, and behind it what it consists of.
+//! A plot with a bar for each row and side, on a logarithmic axis: the median, from the fastest to the slowest round,
+//! and across the bars of a row where its limit is.
 
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+
+use super::sheet::{Area, Drawn, LEFT, Words, bold, duration, left, right, sheet, time, tone_of};
 use super::short;
-use super::svg::Svg;
+use super::tones::{GRID, INK, LIMIT, PAPER, SOFT};
+use crate::measure::Spread;
 use crate::measured::{Column, Measured};
 use crate::side::Role;
 
-const LABELS: f64 = 190.0;
-const AXIS: f64 = 500.0;
-const FIGURES: f64 = 340.0;
-const WIDTH: f64 = LABELS + AXIS + FIGURES;
-const TOP: f64 = 70.0;
-const BOTTOM: f64 = 24.0;
-const LINE: f64 = 17.0;
-const GAP: f64 = 10.0;
-/// Where the axis begins.
-const FIRST: f64 = 0.5;
+/// Heights: of a bar with what is around it, and of the line with the row's name.
+const BAR: f64 = 17.0;
+const NAME: f64 = 26.0;
+const LABELS: u32 = 190;
+const FIGURES: u32 = 170;
+const AXIS: u32 = 28;
+/// Of a character of a figure, at most.
+const CHARACTER: i32 = 7;
+/// Between a bar and its figure.
+const BEHIND: i32 = 7;
 
-const COLUMNS: [(&str, f64); 5] = [
-    ("ns", 60.0),
-    ("/ plain", 120.0),
-    ("fences", 190.0),
-    ("lines", 260.0),
-    ("syncs", 325.0),
-];
+/// What bars are as long as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Nanoseconds for an operation.
+    Time,
+    /// The time as a multiple of the plain program's, which is the first peer.
+    TimesPlain,
+}
 
-/// The whole file. What one piece of work is, which nanoseconds and counts are of, the description of the suite says.
-pub fn format(title: &str, all: &[Measured]) -> String {
-    let height_of = |measured: &Measured| GAP + LINE * measured.columns.len() as f64;
-    let height = TOP + BOTTOM + all.iter().map(height_of).sum::<f64>();
-    let last = all
-        .iter()
-        .flat_map(|measured| {
-            measured
-                .columns
-                .iter()
-                .filter_map(|column| times_plain(column, measured))
-        })
-        .fold(2.0, f64::max);
-    let x = |ratio: f64| {
-        let share = (ratio / FIRST).ln() / (last * 1.2 / FIRST).ln();
-        LABELS + AXIS * share.clamp(0.0, 1.0)
-    };
-    let mut svg = Svg::new(WIDTH, height);
-    let bold = "font-size=\"15\" font-weight=\"bold\"";
-    svg.text(14.0, 24.0, "start", "#000000", bold, title);
-    let mut mark = 1.0;
-    while mark < last * 1.2 {
-        let at = x(mark);
-        svg.line(
-            at,
-            TOP - 6.0,
-            at,
-            height - BOTTOM + 4.0,
-            if mark == 1.0 { "#888888" } else { "#dddddd" },
-            1.0,
-        );
-        let label = format!("{mark}\u{d7}");
-        svg.text(at, TOP - 11.0, "middle", "#666666", "", &label);
-        mark *= 10.0;
+impl Length {
+    fn of(self, column: &Column, measured: &Measured) -> Option<Spread> {
+        let spread = match self {
+            Length::Time => column.ns(),
+            Length::TimesPlain => column.ratio_to(measured.role(Role::Peer)?)?,
+        };
+        (spread.median.is_finite() && spread.min > 0.0).then_some(spread)
     }
-    for (name, at) in COLUMNS {
-        svg.text(LABELS + AXIS + at, TOP - 11.0, "end", "#666666", "", name);
-    }
-    let mut y = TOP;
-    for measured in all {
-        let domain = measured.columns.last().map_or("", |last| &last.domain);
-        let name = format!("{}, {domain}", measured.row.name);
-        svg.text(14.0, y + LINE - 5.0, "start", "#000000", "", &name);
-        for column in &measured.columns {
-            bar(&mut svg, column, measured, y, &x);
-            y += LINE;
+
+    fn mark(self, value: f64) -> String {
+        match self {
+            Length::Time => time(value),
+            Length::TimesPlain => format!("{value}\u{d7}"),
         }
-        y += GAP;
     }
-    svg.finish()
+
+    fn how(self) -> &'static str {
+        match self {
+            Length::Time => {
+                "Time for an operation, on a logarithmic axis: shorter is faster. Thin lines: fastest to slowest round."
+            }
+            Length::TimesPlain => {
+                "Time as a multiple of the plain program's, on a logarithmic axis: shorter is faster. Thin lines: \
+                 fastest to slowest round."
+            }
+        }
+    }
+
+    /// Whole powers of ten below, the longest bar above.
+    fn range(self, all: &[Measured]) -> (f64, f64) {
+        let lengths = all.iter().flat_map(|measured| {
+            let columns = measured.columns.iter();
+            columns.filter_map(move |column| self.of(column, measured))
+        });
+        let range = Spread::of(lengths.flat_map(|spread| [spread.min, spread.max]));
+        let (min, max) = range.map_or((1.0, 10.0), |range| (range.min, range.max));
+        let first = match self {
+            Length::Time => 10f64.powf((min / 1.5).log10().floor()),
+            Length::TimesPlain => (min / 1.5).min(0.5),
+        };
+        (first, max.max(first * 10.0) * 1.05)
+    }
 }
 
-fn times_plain(column: &Column, measured: &Measured) -> Option<f64> {
-    let plain = measured.role(Role::Peer)?;
-    Some(column.ratio_to(plain)?.median)
-}
-
-fn bar(svg: &mut Svg, column: &Column, measured: &Measured, y: f64, x: &dyn Fn(f64) -> f64) {
-    let color = match column.role {
-        Role::Peer | Role::Rival | Role::Volatile => "#9a9a9a",
-        Role::Limit | Role::Bound => "#444444",
-        Role::Engine => "#1763a6",
+/// The whole file.
+pub fn format(title: &str, length: Length, all: &[Measured], caption: &[String]) -> String {
+    let height = all.iter().map(height_of).sum::<f64>();
+    let words = Words {
+        title,
+        how: length.how(),
+        legend: legend(all),
+        caption,
+        told: told(all),
     };
-    let middle = y + LINE - 5.0;
-    svg.text(LABELS - 8.0, middle, "end", "#000000", "", &column.side);
-    let ratio = times_plain(column, measured);
-    if let Some(ratio) = ratio {
-        svg.rect(LABELS, y + 2.0, x(ratio) - LABELS, LINE - 4.0, color);
-    }
-    let figures = [
-        Some(column.ns().median),
-        ratio,
-        Some(column.median(|sample| sample.fences)),
-        Some(column.median(|sample| sample.write_backs)),
-        Some(column.median(|sample| sample.syncs)),
+    sheet(&words, height as u32 + 2 * AXIS, |area| {
+        draw(area, length, all, height)
+    })
+}
+
+fn height_of(measured: &Measured) -> f64 {
+    NAME + BAR * measured.columns.len() as f64
+}
+
+fn legend(all: &[Measured]) -> Vec<(String, super::tones::Tone)> {
+    let roles = [
+        (Role::Engine, "durum"),
+        (Role::Peer, "others"),
+        (Role::Rival, "after a paper"),
+        (Role::Bound, "the least with a log"),
+        (Role::Volatile, "not durable"),
+        (Role::Limit, "the limit: no atomicity"),
     ];
-    for ((_, at), figure) in COLUMNS.iter().zip(figures) {
-        if let Some(figure) = figure.filter(|figure| *figure > 0.0) {
-            let at = LABELS + AXIS + at;
-            svg.text(at, middle, "end", "#000000", "", &short(figure));
+    let took_part =
+        |(role, _): &(Role, &str)| all.iter().any(|measured| measured.role(*role).is_some());
+    let entry = |(role, name): (Role, &str)| (name.to_owned(), tone_of(role));
+    roles.into_iter().filter(took_part).map(entry).collect()
+}
+
+/// All figures, as words.
+fn told(all: &[Measured]) -> String {
+    let mut text = String::new();
+    for measured in all {
+        let sides = measured.columns.iter();
+        let sides: Vec<String> = sides
+            .map(|column| format!("{} {}", column.side, duration(column.ns().median)))
+            .collect();
+        text += &format!("{}: {}. ", measured.row.name, sides.join(", "));
+    }
+    text
+}
+
+type Chart<'a, 's> = ChartContext<
+    'a,
+    SVGBackend<'s>,
+    Cartesian2d<plotters::coord::combinators::LogCoord<f64>, RangedCoordf64>,
+>;
+
+fn draw(area: &Area<'_>, length: Length, all: &[Measured], height: f64) -> Drawn {
+    let (first, last) = length.range(all);
+    let mut chart = ChartBuilder::on(area)
+        .margin_left(LABELS)
+        .margin_right(FIGURES)
+        .top_x_label_area_size(AXIS)
+        .x_label_area_size(AXIS)
+        .build_cartesian_2d((first..last).log_scale(), 0.0..height)?;
+    // So many that there is a mark at each power of ten, and none between.
+    let decades = (last / first).log10().floor().max(1.0) as usize + 1;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .x_max_light_lines(0)
+        .x_labels(decades)
+        .bold_line_style(GRID.color())
+        .axis_style(SOFT.color())
+        .x_label_style(left(12.0, SOFT))
+        .x_label_formatter(&|value| length.mark(*value))
+        .draw()?;
+    let mut y = height;
+    for measured in all {
+        row(&mut chart, length, measured, first, y)?;
+        y -= height_of(measured);
+    }
+    Ok(())
+}
+
+fn row(
+    chart: &mut Chart<'_, '_>,
+    length: Length,
+    measured: &Measured,
+    first: f64,
+    top: f64,
+) -> Drawn {
+    let name = match length {
+        Length::Time => measured.row.name.to_owned(),
+        Length::TimesPlain => {
+            let domain = measured.columns.last().map_or("", |last| &last.domain);
+            format!("{}, {domain}", measured.row.name)
+        }
+    };
+    let begin = LEFT - LABELS as i32;
+    let place = EmptyElement::at((first, top - NAME * 0.62));
+    let behind = begin + 9 * name.chars().count() as i32 + 12;
+    chart.draw_series([place
+        + Text::new(name, (begin, 0), bold(13.0, INK))
+        + Text::new(measured.row.one_op, (behind, 0), left(11.5, SOFT))])?;
+    let limit = measured.role(Role::Limit);
+    let at = limit.and_then(|limit| length.of(limit, measured));
+    let at = at.map(|spread| spread.median);
+    for (index, column) in measured.columns.iter().enumerate() {
+        let middle = top - NAME - BAR * (index as f64 + 0.5);
+        let name = Text::new(column.side.clone(), (-8, 0), right(12.0, INK));
+        chart.draw_series([EmptyElement::at((first, middle)) + name])?;
+        if let Some(length) = length.of(column, measured) {
+            bar(chart, column, length, first, middle)?;
+            figure(chart, column, length.max, limit.zip(at), middle)?;
         }
     }
+    if let Some(at) = at {
+        let line = [top - NAME, top - height_of(measured)].map(|y| (at, y));
+        chart.draw_series([PathElement::new(line, LIMIT.color().stroke_width(2))])?;
+    }
+    Ok(())
+}
+
+fn bar(
+    chart: &mut Chart<'_, '_>,
+    column: &Column,
+    length: Spread,
+    first: f64,
+    middle: f64,
+) -> Drawn {
+    let (bottom, top) = (middle - BAR * 0.38, middle + BAR * 0.38);
+    let corners = |inset: f64| [(first, bottom + inset), (length.median, top - inset)];
+    let color = tone_of(column.role).color();
+    chart.draw_series([Rectangle::new(corners(0.0), color.filled())])?;
+    if column.role == Role::Limit {
+        // Hollow: it is no contestant.
+        chart.draw_series([Rectangle::new(corners(2.0), PAPER.color().filled())])?;
+    }
+    let spread = [(length.min, middle), (length.max, middle)];
+    chart.draw_series([PathElement::new(spread, INK.color().stroke_width(1))])?;
+    Ok(())
+}
+
+/// What a side took, behind its bar, and as a multiple of the limit, which lies at a place of its own.
+fn figure(
+    chart: &mut Chart<'_, '_>,
+    column: &Column,
+    mut end: f64,
+    limit: Option<(&Column, f64)>,
+    middle: f64,
+) -> Drawn {
+    let mut figure = duration(column.ns().median);
+    if let Some((limit, at)) = limit.filter(|(limit, _)| limit.side != column.side) {
+        if let Some(ratio) = column.ratio_to(limit) {
+            figure += &format!(", {}\u{d7} {}", short(ratio.median), limit.side);
+        }
+        // The limit's line crosses no figure.
+        let x = |value: f64| chart.backend_coord(&(value, middle)).0;
+        let width = CHARACTER * figure.chars().count() as i32;
+        if (x(end)..x(end) + BEHIND + width).contains(&x(at)) {
+            end = at;
+        }
+    }
+    let figure = Text::new(figure, (BEHIND, 0), left(11.5, INK));
+    chart.draw_series([EmptyElement::at((end, middle)) + figure])?;
+    Ok(())
 }

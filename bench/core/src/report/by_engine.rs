@@ -1,29 +1,30 @@
 //! The table of a suite with one peer: a line for each row and side of ours, the peer beside it.
 
-use super::{align, short};
+use super::short;
+use super::table::Table;
 use crate::measured::{Column, Measured};
 use crate::side::Role;
 
-const HEADERS: [&str; 12] = [
-    "row",
-    "engine",
-    "ns",
-    "min-max",
-    "peer ns",
-    "min-max",
-    "speedup",
-    "floor_ratio",
-    "fences",
-    "lines",
-    "bytes",
-    "amplification",
+const HEADS: [(&str, &str); 12] = [
+    ("row", ""),
+    ("engine", ""),
+    ("ns", "per operation"),
+    ("min-max", "ns"),
+    ("peer ns", "per operation"),
+    ("min-max", "ns"),
+    ("speedup", "peer / ours"),
+    ("floor_ratio", "ours / limit"),
+    ("fences", "per operation"),
+    ("lines", "per operation"),
+    ("bytes", "per operation"),
+    ("amplification", "of lines"),
 ];
 
 /// One line for each row and side of ours. `fences`, `lines` (written back or stored past the cache) and `bytes` are
 /// per operation; `amplification` is how many lines more than the limit the side has written, in percent of the
 /// limit's.
-pub fn format(all: &[Measured]) -> String {
-    let mut lines: Vec<[String; HEADERS.len()]> = vec![HEADERS.map(str::to_owned)];
+pub fn format(all: &[Measured]) -> Table {
+    let mut table = Table::new(HEADS);
     for measured in all {
         let (peer, limit) = (measured.role(Role::Peer), measured.role(Role::Limit));
         let ours = measured
@@ -43,7 +44,7 @@ pub fn format(all: &[Measured]) -> String {
             let amplification = limit
                 .filter(|_| column.role == Role::Engine)
                 .and_then(|limit| amplification(column, limit));
-            lines.push([
+            table.lines.push(vec![
                 if first {
                     measured.row.name.to_owned()
                 } else {
@@ -63,7 +64,7 @@ pub fn format(all: &[Measured]) -> String {
             ]);
         }
     }
-    align(&lines)
+    table
 }
 
 /// How many lines more than the limit a side has written, in percent of the limit's; `None` where that writes none.

@@ -1,25 +1,26 @@
 //! The table of the suite of the service: each engine in a store of the process's own, and beside it in one of a
 //! service, where a transaction has to cost the same.
 
-use super::{align, short};
+use super::short;
+use super::table::Table;
 use crate::measured::{Column, Measured};
 use crate::side::Role;
 
-const HEADERS: [&str; 14] = [
-    "row",
-    "engine",
-    "ns",
-    "served ns",
-    "served / own",
-    "min-max",
-    "peer ns",
-    "peer / served",
-    "fences",
-    "lines",
-    "bytes",
-    "syncs",
-    "counts",
-    "scaling",
+const HEADS: [(&str, &str); 14] = [
+    ("row", ""),
+    ("engine", ""),
+    ("ns", "per operation"),
+    ("served ns", "per operation"),
+    ("served / own", ""),
+    ("min-max", ""),
+    ("peer ns", "per operation"),
+    ("peer / served", ""),
+    ("fences", "per operation"),
+    ("lines", "per operation"),
+    ("bytes", "per operation"),
+    ("syncs", "per operation"),
+    ("counts", ""),
+    ("scaling", "of one thread"),
 ];
 
 /// What the name of a side ends with whose store is a service's.
@@ -30,8 +31,8 @@ const TOLERANCE: f64 = 1e-3;
 
 /// One line for each row and engine. Counts are per operation; the last column is the rate of the served side as a
 /// multiple of the rate with one thread.
-pub fn format(all: &[Measured]) -> String {
-    let mut lines: Vec<[String; HEADERS.len()]> = vec![HEADERS.map(str::to_owned)];
+pub fn format(all: &[Measured]) -> Table {
+    let mut table = Table::new(HEADS);
     for measured in all {
         let engines = measured
             .columns
@@ -39,20 +40,20 @@ pub fn format(all: &[Measured]) -> String {
             .filter(|own| own.role == Role::Engine && !own.side.ends_with(SERVED));
         for (index, own) in engines.enumerate() {
             let row = if index == 0 { measured.row.name } else { "" };
-            lines.push(line(row, own, measured));
+            table.lines.push(line(row, own, measured));
         }
     }
-    align(&lines)
+    table
 }
 
-fn line(row: &str, own: &Column, measured: &Measured) -> [String; HEADERS.len()] {
+fn line(row: &str, own: &Column, measured: &Measured) -> Vec<String> {
     let name = format!("{}{SERVED}", own.side);
     let served = measured.columns.iter().find(|column| column.side == name);
     let peer = measured.role(Role::Peer);
     let cell = |value: Option<f64>| value.map_or(String::new(), short);
     let ratio = served.and_then(|served| served.ratio_to(own));
     let per_peer = served.and_then(|served| peer?.ratio_to(served));
-    [
+    vec![
         row.to_owned(),
         own.side.clone(),
         short(own.ns().median),

@@ -1,37 +1,50 @@
 //! The table of a suite with several peers: a line for each row and side, with the times within which most operations
 //! were done.
 
-use super::{align, short};
+use super::short;
+use super::table::Table;
 use crate::measure::Spread;
 use crate::measured::{Column, Measured};
 use crate::side::Role;
 
-const BEFORE: [&str; 5] = ["row", "side", "per second", "\u{b5}s", "min-max"];
-const BEHIND: [&str; 7] = ["syncs", "p50", "p99", "p99.9", "p99.99", "max", "scaling"];
+const BEFORE: [(&str, &str); 5] = [
+    ("row", ""),
+    ("side", ""),
+    ("per second", "operations"),
+    ("\u{b5}s", "per operation"),
+    ("min-max", "\u{b5}s"),
+];
+const BEHIND: [(&str, &str); 7] = [
+    ("syncs", "per operation"),
+    ("p50", "\u{b5}s"),
+    ("p99", "\u{b5}s"),
+    ("p99.9", "\u{b5}s"),
+    ("p99.99", "\u{b5}s"),
+    ("max", "\u{b5}s"),
+    ("scaling", "of one thread"),
+];
 
 /// One line for each row and side. Columns such as `/overwrite` are this side's time as a multiple of that side's; the
 /// last ones are syncs per operation, microseconds, and the rate as a multiple of the rate with one thread.
-pub fn format(all: &[Measured]) -> String {
-    let Some(first) = all.first() else {
-        return String::new();
-    };
+pub fn format(all: &[Measured]) -> Table {
     let references: Vec<&str> = [Role::Limit, Role::Engine]
         .iter()
-        .flat_map(|role| first.roles(*role))
+        .flat_map(|role| all.first().into_iter().flat_map(|first| first.roles(*role)))
         .map(|column| column.side.as_str())
         .collect();
-    let headers = BEFORE.iter().map(|name| (*name).to_owned());
-    let headers = headers
-        .chain(references.iter().map(|name| format!("/{name}")))
-        .chain(BEHIND.iter().map(|name| (*name).to_owned()));
-    let mut lines: Vec<Vec<String>> = vec![headers.collect()];
+    let named = |(name, unit): (&str, &'static str)| (name.to_owned(), unit);
+    let heads = BEFORE.into_iter().map(named);
+    let heads = heads
+        .chain(references.iter().map(|name| (format!("/{name}"), "")))
+        .chain(BEHIND.into_iter().map(named));
+    let mut table = Table::new(heads);
     for measured in all {
         for (index, column) in measured.columns.iter().enumerate() {
             let row = if index == 0 { measured.row.name } else { "" };
-            lines.push(line(row, column, measured, &references));
+            table.lines.push(line(row, column, measured, &references));
         }
     }
-    align(&lines)
+    table
 }
 
 fn line(row: &str, column: &Column, measured: &Measured, references: &[&str]) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! What the numbers come from: without it nobody can compare them.
 
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -28,12 +29,62 @@ pub struct Run<'r> {
     pub seconds: f64,
 }
 
-/// The description, one fact a line.
-pub fn describe(run: &Run<'_>) -> String {
+/// What a run was: names and facts.
+#[derive(Clone, Debug)]
+pub struct Description(Vec<(&'static str, String)>);
+
+impl Description {
+    /// Of these facts.
+    pub fn of(facts: impl IntoIterator<Item = (&'static str, String)>) -> Description {
+        Description(facts.into_iter().collect())
+    }
+
+    /// In the order in which they are told.
+    pub fn facts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, fact)| (*name, fact.as_str()))
+    }
+
+    /// What stands below each plot: machine, commit, and how busy the machine was.
+    pub fn caption(&self) -> Vec<String> {
+        let fact = |name: &str| {
+            let mut facts = self.facts();
+            facts
+                .find(|(other, _)| *other == name)
+                .map_or("-", |(_, fact)| fact)
+        };
+        // What the share means, the description says; of the load, how many processes there are.
+        let share = fact(SHARE).split(' ').next().unwrap_or("-");
+        let load: Vec<&str> = fact("load average").split(' ').take(3).collect();
+        vec![
+            format!("{}, {}; {}", fact("cpu"), fact("kernel"), fact("date")),
+            format!(
+                "commit {}; rounds: {}, {}, {} clock; processor share {share}, load average {}",
+                fact("commit"),
+                fact("rounds"),
+                fact("scale"),
+                fact("clock"),
+                load.join(" "),
+            ),
+        ]
+    }
+}
+
+/// One fact a line.
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.facts()
+            .try_for_each(|(name, fact)| writeln!(f, "{name}: {fact}"))
+    }
+}
+
+const SHARE: &str = "processor share";
+
+/// Asks the system.
+pub fn describe(run: &Run<'_>) -> Description {
     let cpu = cpu_model();
     // SAFETY: reads a number. (`available_parallelism` would tell how many this pinned thread may use.)
     let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    let facts = [
+    Description::of([
         ("date", output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"])),
         ("commit", commit()),
         ("command", std::env::args().collect::<Vec<_>>().join(" ")),
@@ -51,7 +102,7 @@ pub fn describe(run: &Run<'_>) -> String {
             run.pinned.map_or("no".to_owned(), |cpu| cpu.to_string()),
         ),
         (
-            "processor share",
+            SHARE,
             run.processor_share.map_or("-".to_owned(), |share| {
                 format!("{share:.3} (below 0.95: the machine was busy, trust ratios only)")
             }),
@@ -64,11 +115,7 @@ pub fn describe(run: &Run<'_>) -> String {
                 .to_owned(),
         ),
         ("seconds", format!("{:.0}", run.seconds)),
-    ];
-    facts
-        .iter()
-        .map(|(name, fact)| format!("{name}: {fact}\n"))
-        .collect()
+    ])
 }
 
 fn described<T>(things: &[T], one: impl Fn(&T) -> String) -> String {

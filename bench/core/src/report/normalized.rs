@@ -1,24 +1,34 @@
 //! The table of programs that are normalized to their plain form.
 
-use super::{align, short};
+use super::short;
+use super::table::Table;
 use crate::measured::{Column, Measured};
 use crate::side::Role;
 
-const HEADERS: [&str; 10] = [
-    "row", "side", "domain", "ns", "/plain", "of plain", "/flush1", "fences", "lines", "syncs",
+const HEADS: [(&str, &str); 10] = [
+    ("row", ""),
+    ("side", ""),
+    ("domain", ""),
+    ("ns", "per piece of work"),
+    ("/plain", "times its time"),
+    ("of plain", "of its rate"),
+    ("/flush1", "times its time"),
+    ("fences", "per piece"),
+    ("lines", "per piece"),
+    ("syncs", "per piece"),
 ];
 
 /// A line for each row and side: nanoseconds, time as a multiple of the plain program's, rate in percent of it, and
 /// counts, each for one piece of work.
-pub fn format(all: &[Measured]) -> String {
-    let mut lines = vec![HEADERS.map(str::to_owned).to_vec()];
+pub fn format(all: &[Measured]) -> Table {
+    let mut table = Table::new(HEADS);
     for measured in all {
         for (index, column) in measured.columns.iter().enumerate() {
             let row = if index == 0 { measured.row.name } else { "" };
-            lines.push(line(row, column, measured));
+            table.lines.push(line(row, column, measured));
         }
     }
-    align(&lines)
+    table
 }
 
 fn line(row: &str, column: &Column, measured: &Measured) -> Vec<String> {

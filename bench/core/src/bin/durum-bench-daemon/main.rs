@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use durum_bench_core::command::{self, WorkDir, print, progress, write};
 use durum_bench_core::error::{Error, Result};
-use durum_bench_core::report::machine;
+use durum_bench_core::report::{machine, page};
 use durum_persist::domain::{self, Domain};
 use durum_persist::line;
 
@@ -119,7 +119,8 @@ fn run() -> Result<()> {
     deaths::measure(&mut bench)?;
     clients::measure(&mut bench)?;
     progress("");
-    print(&format!("{}\n", bench.table))?;
+    let table = bench.table.report();
+    print(&format!("{table}\n"))?;
     let dirs = bench.places.iter().map(|(dir, _)| dir.path());
     let description = machine::describe(&machine::Run {
         dirs: dirs.collect(),
@@ -134,7 +135,13 @@ fn run() -> Result<()> {
     });
     print(&format!("{description}\n"))?;
     write(&options.out.join("daemon.csv"), &bench.table.csv())?;
-    write(&options.out.join("daemon.txt"), &description)
+    write(&options.out.join("daemon.txt"), &description.to_string())?;
+    let (title, about) = (
+        "What asking a service costs",
+        "The limit is this project's own, of the figure or of its ratio to the one beside it.",
+    );
+    let page = page::of_table(title, about, table, description);
+    write(&options.out.join("daemon.html"), &page)
 }
 
 /// For `map_err` on what the service and its client say.

@@ -1,7 +1,8 @@
 //! The table: a line for each figure, beside the paper's and the one that this project has set itself.
 
-use std::fmt;
 use std::time::Duration;
+
+use durum_bench_core::report::table;
 
 /// A figure.
 #[derive(Clone, Debug)]
@@ -77,9 +78,9 @@ impl Line {
         }
     }
 
-    fn cells(&self) -> [String; 8] {
+    fn cells(&self) -> Vec<String> {
         let cell = |value: Option<f64>| value.map_or(String::new(), number);
-        [
+        vec![
             self.row.clone(),
             self.place.to_owned(),
             format!("{} {}", number(self.value), self.unit),
@@ -112,8 +113,15 @@ fn number(value: f64) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Table(Vec<Line>);
 
-const HEADERS: [&str; 8] = [
-    "row", "place", "measured", "beside", "ratio", "limit", "paper", "",
+const HEADS: [(&str, &str); 8] = [
+    ("row", ""),
+    ("place", ""),
+    ("measured", ""),
+    ("beside", "in the same unit"),
+    ("ratio", "measured / beside"),
+    ("limit", "at most"),
+    ("paper", "in the same unit"),
+    ("", ""),
 ];
 
 impl Table {
@@ -143,26 +151,11 @@ impl Table {
         }
         text
     }
-}
 
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut lines = vec![HEADERS.map(str::to_owned)];
-        lines.extend(self.0.iter().map(Line::cells));
-        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-        let widths: Vec<usize> = (0..HEADERS.len())
-            .map(|at| width(at).unwrap_or(0))
-            .collect();
-        for line in &lines {
-            let mut text = String::new();
-            for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-                text += &match column {
-                    0 | 1 => format!("{cell:<width$}  "),
-                    _ => format!("{cell:>width$}  "),
-                };
-            }
-            writeln!(f, "{}", text.trim_end())?;
-        }
-        Ok(())
+    /// For people.
+    pub(crate) fn report(&self) -> table::Table {
+        let mut table = table::Table::new(HEADS);
+        table.lines = self.0.iter().map(Line::cells).collect();
+        table
     }
 }

@@ -27,7 +27,7 @@ use clap::Parser;
 use durum::Engine;
 use durum_bench_core::command::{self, WorkDir, print, progress, write};
 use durum_bench_core::error::{Error, Result};
-use durum_bench_core::report::machine;
+use durum_bench_core::report::{machine, page};
 use durum_bench_core::sides::{environment_is_fair, make_environment_fair};
 use durum_persist::line;
 
@@ -60,7 +60,7 @@ struct Options {
     /// Where the stores are made.
     #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
-    /// Where sensors.csv and sensors.txt go.
+    /// Where sensors.csv, sensors.txt and sensors.html go.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
 }
@@ -102,7 +102,8 @@ fn run() -> Result<()> {
         )?);
     }
     progress("");
-    print(&format!("{table}\n"))?;
+    let report = table.report();
+    print(&format!("{report}\n"))?;
     let description = machine::describe(&machine::Run {
         dirs: vec![&options.dir],
         instruction: format!("{:?}", line::instruction()),
@@ -116,7 +117,13 @@ fn run() -> Result<()> {
     });
     print(&format!("{description}\n"))?;
     write(&options.out.join("sensors.csv"), &table.csv())?;
-    write(&options.out.join("sensors.txt"), &description)
+    write(&options.out.join("sensors.txt"), &description.to_string())?;
+    let (title, about) = (
+        "What many nodes found, in one structure",
+        "The medians of the rounds; the parts are those of the round that the median is of.",
+    );
+    let page = page::of_table(title, about, report, description);
+    write(&options.out.join("sensors.html"), &page)
 }
 
 /// Who competes, the peer first.

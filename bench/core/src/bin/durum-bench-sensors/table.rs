@@ -1,7 +1,8 @@
 //! What comes out: a line for each number of variables and side, and what it is beside libpmemobj.
 
-use std::fmt;
 use std::time::Duration;
+
+use durum_bench_core::report::table;
 
 use crate::expected::Expected;
 use crate::side::Times;
@@ -92,45 +93,53 @@ impl Table {
         }
         text
     }
+
+    /// For people.
+    pub(crate) fn report(&self) -> table::Table {
+        let mut table = table::Table::new(HEADS);
+        table.words = 3;
+        table.lines = self.0.iter().map(Line::cells).collect();
+        table
+    }
 }
 
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:>5} {:>9}  {:<14} {:>9} {:>9} {:>10} {:>9} {:>9} {:>8}  goal",
-            "nodes", "variables", "side", "ms", "best", "import", "rewriting", "rest", "speedup"
-        )?;
-        for line in &self.0 {
-            let Times {
-                import,
-                rewriting,
-                rest,
-            } = line.times;
-            write!(
-                f,
-                "{:>5} {:>9}  {:<14} {:>9.1} {:>9.1} {:>10.1} {:>9.1} {:>9.1}",
-                line.nodes,
-                line.variables,
-                line.side,
-                millis(line.times.total()),
-                millis(line.best),
-                millis(import),
-                millis(rewriting),
-                millis(rest)
-            )?;
-            if let Some(speedup) = line.speedup {
-                write!(f, " {speedup:>8.2}")?;
-                let goal = GOALS
-                    .iter()
-                    .find(|(variables, _)| *variables == line.variables);
-                if let Some((_, goal)) = goal.filter(|_| line.nodes >= 200) {
-                    let met = if speedup >= *goal { "met" } else { "MISSED" };
-                    write!(f, "  {goal}: {met}")?;
-                }
-            }
-            writeln!(f)?;
-        }
-        Ok(())
+const HEADS: [(&str, &str); 10] = [
+    ("nodes", ""),
+    ("variables", "of a node"),
+    ("side", ""),
+    ("ms", "median"),
+    ("best", "ms"),
+    ("import", "ms"),
+    ("rewriting", "ms"),
+    ("rest", "ms"),
+    ("speedup", "pmdk / ours"),
+    ("goal", ""),
+];
+
+impl Line {
+    fn cells(&self) -> Vec<String> {
+        let Times {
+            import,
+            rewriting,
+            rest,
+        } = self.times;
+        let times = [self.times.total(), self.best, import, rewriting, rest];
+        let mut goals = GOALS.iter();
+        let goal = goals.find(|(variables, _)| *variables == self.variables && self.nodes >= 200);
+        let met = |(speedup, (_, goal)): (f64, &(u64, f64))| {
+            let met = if speedup >= *goal { "met" } else { "MISSED" };
+            format!("{goal}: {met}")
+        };
+        let words = [
+            self.nodes.to_string(),
+            self.variables.to_string(),
+            self.side.to_owned(),
+        ];
+        let times = times.map(|time| format!("{:.1}", millis(time)));
+        let beside = [
+            (self.speedup).map_or(String::new(), |speedup| format!("{speedup:.2}")),
+            self.speedup.zip(goal).map_or(String::new(), met),
+        ];
+        words.into_iter().chain(times).chain(beside).collect()
     }
 }
