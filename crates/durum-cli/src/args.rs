@@ -7,7 +7,7 @@ mod values;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, ColorChoice, Parser, Subcommand};
 use clap_complete::Shell;
 use durum_runner::limits::Setting;
 
@@ -23,6 +23,9 @@ use self::values::{depth, number, seconds};
         a pool durum:POOL, durum+unix:SOCKET:POOL.\n\nExit codes: 0 success, 2 refused input, 3 damaged data, 1 the system failed, 130 interrupted."
 )]
 pub struct Arguments {
+    /// Colours; auto: on a terminal, unless the environment has NO_COLOR, and elsewhere if it has CLICOLOR_FORCE
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
     #[command(subcommand)]
     pub command: Command,
 }

@@ -2,14 +2,15 @@
 //! survive.
 //!
 //! `docs/how-to/cli.md` tells what each subcommand prints. Reading order: `args` (what may be asked for), `failure`
-//! (how it can go wrong, and the exit codes), `place` (how a store is named), `commands` (one file for each small
-//! subcommand), `inspect` (objects through their type descriptors), `explore` (the same for a browser), `top` (what a
-//! service does), `watch` (what a program does that has a store open), `kv` (databases of durum-kv), `demo` (the word
-//! count that is killed again and again; `demo/map.rs` is an example of the untyped API).
+//! (how it can go wrong, and the exit codes), `place` (how a store is named), `color` (where there is any), `commands`
+//! (one file for each small subcommand), `inspect` (objects through their type descriptors), `explore` (the same for a
+//! browser), `top` (what a service does), `watch` (what a program does that has a store open), `kv` (databases of
+//! durum-kv), `demo` (the word count that is killed again and again; `demo/map.rs` is an example of the untyped API).
 
 #![warn(clippy::unwrap_used)]
 
 mod args;
+mod color;
 mod commands;
 mod confirm;
 mod demo;
@@ -38,9 +39,11 @@ use failure::Failure;
 /// The exit code is 0 for success, 2 for refused input, 3 for damaged data, 1 when the system failed, and 130 after an
 /// interrupt.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let arguments = match Arguments::try_parse_from(&arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
+            color::choose(color::asked_in(&arguments));
             // Help and version go to the output and succeed; anything else is refused input.
             let code = if error.use_stderr() {
                 failure::REFUSED
@@ -51,6 +54,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    color::choose(arguments.color);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let result = run(&arguments.command, &mut out).and_then(|()| Ok(out.flush()?));
     // A panic below would have left `out` to its destructor; here it is empty or the reader is gone.
@@ -59,7 +63,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Err(failure) => {
             let _ = out.flush();
-            eprintln!("durum: {failure}");
+            eprintln!("{} {failure}", color::err(color::BAD, "durum:"));
             ExitCode::from(failure.exit_code())
         }
     }

@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use durum::Domain;
 
+use crate::color;
+
 /// A size in bytes for people: `4.0 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -108,7 +110,7 @@ pub(crate) fn table(out: &mut dyn Write, rows: &[Vec<String>], right: &[usize]) 
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
+    for (at, row) in rows.iter().enumerate() {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             if column > 0 {
@@ -121,7 +123,10 @@ pub(crate) fn table(out: &mut dyn Write, rows: &[Vec<String>], right: &[usize]) 
                 format!("{cell:<width$}")
             };
         }
-        writeln!(out, "{}", line.trim_end())?;
+        match (at, line.trim_end()) {
+            (0, heading) => writeln!(out, "{}", color::out(color::HEADING, heading))?,
+            (_, line) => writeln!(out, "{line}")?,
+        }
     }
     Ok(())
 }
@@ -130,7 +135,7 @@ pub(crate) fn table(out: &mut dyn Write, rows: &[Vec<String>], right: &[usize]) 
 pub(crate) fn facts(out: &mut dyn Write, facts: &[(&str, String)]) -> io::Result<()> {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in facts {
-        writeln!(out, "{name:<width$}  {value}")?;
+        writeln!(out, "{:<width$}  {value}", color::out(color::HEADING, name))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{recover, state};
 use crate::args::Check;
+use crate::color;
 use crate::failure::Failure;
 use crate::output::{self, count, list, size};
 use crate::place::Place;
@@ -118,7 +119,7 @@ fn print(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     for action in repaired {
-        writeln!(out, "repaired: {action}")?;
+        writeln!(out, "{}: {action}", color::out(color::GOOD, "repaired"))?;
     }
     if was_asked_to_repair && repaired.is_empty() {
         writeln!(out, "nothing to repair")?;
@@ -173,10 +174,19 @@ fn print(
         }
     }
     for finding in &report.findings {
-        writeln!(out, "{}: {finding}", name(finding.severity))?;
+        let style = match finding.severity {
+            Severity::Note => color::ASIDE,
+            Severity::Leak => color::WARNING,
+            Severity::Damage => color::BAD,
+        };
+        writeln!(
+            out,
+            "{}: {finding}",
+            color::out(style, name(finding.severity))
+        )?;
     }
     if report.is_sound() {
-        writeln!(out, "sound")?;
+        writeln!(out, "{}", color::out(color::GOOD, "sound"))?;
     }
     Ok(())
 }

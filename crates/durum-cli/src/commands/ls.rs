@@ -5,9 +5,10 @@ use std::io::Write;
 use durum_service::{PoolSummary, ReadOnlyStore};
 use serde_json::{Value, json};
 
-use super::state::States;
+use super::state::{self, States};
 use super::{recover, rights};
 use crate::args::Ls;
+use crate::color;
 use crate::failure::Failure;
 use crate::output::{self, size};
 use crate::place::Place;
@@ -49,11 +50,19 @@ pub(crate) fn list(
             mode,
             owner,
             group,
-            states.line(pool),
+            state(&states, pool),
         ]);
     }
     output::table(out, &rows, &[2, 3])?;
     states.outcome()
+}
+
+/// The last column, so that its colours push nothing aside.
+fn state(states: &States<'_>, pool: &PoolSummary) -> String {
+    match states.line(pool) {
+        line if line == state::OK => line,
+        line => color::out(color::BAD, line).to_string(),
+    }
 }
 
 /// What is told of pools in JSON.

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::state::States;
 use crate::args::Stat;
+use crate::color;
 use crate::failure::Failure;
 use crate::output::{self, count, domain_name, grouped, list, size, survives};
 use crate::place::Place;
@@ -57,6 +58,12 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         return states.outcome();
     }
     let damaged = states.damaged();
+    let style = match (served.is_some() || writer.is_some(), reader.is_clean()) {
+        (true, _) => anstyle::Style::new(),
+        (false, true) if damaged.is_some() => color::BAD,
+        (false, true) => color::GOOD,
+        (false, false) => color::WARNING,
+    };
     let state = match (writer, reader.is_clean()) {
         _ if served.is_some() => format!("served at {}", place.path().display()),
         (Some(pid), _) => format!("open for writing in process {pid}"),
@@ -88,7 +95,7 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
             "domain",
             format!("{}, {}{moved}", domain_name(found), survives(found)),
         ),
-        ("state", state),
+        ("state", color::out(style, state).to_string()),
         (
             "base",
             format!(
@@ -125,11 +132,12 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
             list(pending.refused.iter().map(|pool| &pool.name)),
             place.path().display()
         );
-        facts.push(("refused", text));
+        facts.push(("refused", color::out(color::WARNING, text).to_string()));
     }
-    facts.extend(damaged.map(|damaged| ("damaged", damaged)));
+    let bad = |text: String| color::out(color::BAD, text).to_string();
+    facts.extend(damaged.map(|damaged| ("damaged", bad(damaged))));
     if !states.quarantined().is_empty() {
-        facts.push(("quarantined", list(states.quarantined())));
+        facts.push(("quarantined", bad(list(states.quarantined()))));
     }
     output::facts(out, &facts)?;
     states.outcome()

@@ -27,6 +27,9 @@ pub(crate) fn advice(store: &Path, pools: &[&str]) -> String {
     )
 }
 
+/// What a line says of a pool that can be used.
+pub(crate) const OK: &str = "ok";
+
 /// What is wrong with pools of a store.
 pub(crate) struct States<'a> {
     /// As messages name the store.
@@ -74,7 +77,7 @@ impl<'a> States<'a> {
         let lost = self.lost_line(&pool.name);
         let all: Vec<String> = note.into_iter().chain(interrupted).chain(lost).collect();
         match all.as_slice() {
-            [] => "ok".into(),
+            [] => OK.into(),
             all => all.join("; "),
         }
     }

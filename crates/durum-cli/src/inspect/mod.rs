@@ -2,12 +2,13 @@
 //! is written.
 //!
 //! [`pool`] reads objects, [`contents`] tells what they mean; [`graph`] follows pointers from the root, [`tree`] and
-//! [`json`] print objects as they lie in memory. [`heap`] tells about free space, [`logs`] about what was under way
-//! when a program died.
+//! [`json`] print objects as they lie in memory; [`highlight`] gives what is printed its colours. [`heap`] tells about
+//! free space, [`logs`] about what was under way when a program died.
 
 pub(crate) mod contents;
 mod graph;
 pub(crate) mod heap;
+mod highlight;
 mod json;
 pub(crate) mod logs;
 pub(crate) mod names;
@@ -21,12 +22,14 @@ use durum_service::ReadOnlyStore;
 use serde_json::{Value as Json, json};
 
 use crate::args::Inspect;
+use crate::color;
 use crate::commands::{ls, recover};
 use crate::failure::Failure;
 use crate::output::{self, count, grouped};
 use crate::place::Place;
 use crate::watch::live::Live;
 use graph::{Graph, Limits};
+use highlight::Highlighted;
 use pool::PoolView;
 
 pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure> {
@@ -88,12 +91,21 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
         output::json(out, &value)?;
     } else {
         notes(&store, &pool, out)?;
+        let mut painted;
+        let shown: &mut dyn Write = match color::is_on() {
+            true => {
+                painted = Highlighted::new(out);
+                &mut painted
+            }
+            false => out,
+        };
         if let Some(contents) = &contents {
-            contents.print(name, options, out)?;
+            contents.print(name, options, shown)?;
         }
         if let Some(graph) = &graph {
-            tree::print(name, graph, options, out)?;
+            tree::print(name, graph, options, shown)?;
         }
+        shown.flush()?;
         if let Some(heap) = &heap {
             heap.print(out)?;
         }
@@ -138,11 +150,12 @@ fn header(store: &ReadOnlyStore, pool: &PoolView<'_>) -> Json {
 
 /// What has to be known to read the rest.
 fn notes(store: &ReadOnlyStore, pool: &PoolView<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    let note_word = color::out(color::WARNING, "note:");
     if !store.is_clean() {
         let pending = store.pending();
         writeln!(
             out,
-            "note: the store was not closed in order; shown as recovery will leave it ({} rolled back, {} forward)",
+            "{note_word} the store was not closed in order; shown as recovery will leave it ({} rolled back, {} forward)",
             count(pending.rolled_back, "transaction"),
             grouped(pending.rolled_forward)
         )?;
@@ -150,7 +163,7 @@ fn notes(store: &ReadOnlyStore, pool: &PoolView<'_>, out: &mut dyn Write) -> Res
     if let Some(note) = &pool.summary.quarantine {
         writeln!(
             out,
-            "note: the pool is in quarantine, changes may be half done: {}: {}",
+            "{note_word} the pool is in quarantine, changes may be half done: {}: {}",
             note.log.display(),
             note.reason
         )?;
@@ -158,7 +171,7 @@ fn notes(store: &ReadOnlyStore, pool: &PoolView<'_>, out: &mut dyn Write) -> Res
     for client in store.interrupted_in(&pool.summary.name) {
         writeln!(
             out,
-            "note: the pool is shown as sections left it, half done: {}",
+            "{note_word} the pool is shown as sections left it, half done: {}",
             client.reason()
         )?;
     }

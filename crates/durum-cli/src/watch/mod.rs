@@ -18,6 +18,7 @@ use durum_service::ReadOnlyStore;
 use serde_json::Value;
 
 use crate::args::Stat;
+use crate::color;
 use crate::failure::Failure;
 use crate::top::CLEAR;
 
@@ -48,7 +49,7 @@ pub(crate) fn run(
             match (find(store), &before) {
                 (Ok(found), _) => watched = found,
                 (Err(_), Some(_)) => {
-                    eprintln!("durum: the store was closed");
+                    eprintln!("{} the store was closed", color::err(color::BAD, "durum:"));
                     return Ok(());
                 }
                 (Err(failure), None) => return Err(failure),

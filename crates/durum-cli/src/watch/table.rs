@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use durum_protocol::watching::{Number, Numbers};
 
+use crate::color;
 use crate::output::{self, grouped, size, time};
 
 /// Shows what each program has counted, and how fast that grew since an earlier look.
@@ -37,7 +38,12 @@ fn one(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let open = time(Duration::from_micros(numbers.open_us));
-    writeln!(out, "process {}: open for {open}", numbers.pid)?;
+    let process = format!("process {}:", numbers.pid);
+    writeln!(
+        out,
+        "{} open for {open}",
+        color::out(color::HEADING, process)
+    )?;
     let mut rows = output::heading("NUMBER|NOW|A SECOND");
     for number in numbers.all.iter().filter(|number| !number.is_by_pool) {
         let value = number.values.first().copied().unwrap_or(0);
