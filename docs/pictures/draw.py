@@ -145,6 +145,54 @@ def architecture(theme):
     return d.end()
 
 
+def migration(theme):
+    """The steps of docs/internals/migration.md, and what a crash in each leaves."""
+    steps = [
+        ("1  check", "every object is converted", "and thrown away", "old", ""),
+        ("2  make", "every object once more,", "into new puddles", "old", "coming"),
+        ("3  swap", "one commit of the", "registry", "new", "removing"),
+        ("4  remove", "the old files go", "", "new", ""),
+    ]
+    d = Drawing(
+        920, 372, "A pool becomes one of other types",
+        "Four steps. While all objects are checked and made, the registry names the old puddles; new puddles are listed as"
+        " coming. One commit of the registry names the new puddles and lists the old ones as removing; then their files go."
+        " A crash before that commit leaves the old pool, one behind it the new pool.",
+        theme,
+    )
+    for number, (name, first, second, current, other) in enumerate(steps):
+        left = 30 + 220 * number
+        d.text(left, 36, name, 15, bold=True)
+        d.text(left, 56, first, 12, "soft")
+        d.text(left, 72, second, 12, "soft")
+        # Arrows first, so that boxes lie over their ends.
+        places = {"old": left + 46, "new": left + 154}
+        d.line([(places[current], 142), (places[current], 212)], arrow=True, width=2)
+        if other:
+            # Above the swap the new ones are coming, behind it the old ones go.
+            away = places["new" if current == "old" else "old"]
+            d.line([(away, 142), (away, 212)], arrow=True, dashed=True)
+            if current == "old":
+                d.text(away - 9, 178, other, 12, "soft", "end")
+            else:
+                d.text(away + 9, 178, other, 12, "soft")
+        d.rect(left, 94, 200, 48, "below", "below_edge", 6)
+        d.text(left + 100, 123, "registry", 14, anchor="middle", bold=True, mono=True)
+        for kind, look, x in (("old", "client", places["old"]), ("new", "front", places["new"])):
+            if (kind == "new" and number == 0) or (kind == "old" and number == 3):
+                continue
+            d.rect(x - 46, 214, 92, 58, look, f"{look}_edge", 6)
+            d.text(x, 239, kind, 14, anchor="middle", bold=True)
+            d.text(x, 257, "puddles", 12, "soft", "middle")
+    d.line([(30, 306), (460, 306)], "client_edge", width=3)
+    d.line([(470, 306), (890, 306)], "front_edge", width=3)
+    d.text(245, 330, "a crash here leaves the old pool;", 13, anchor="middle", bold=True)
+    d.text(680, 330, "a crash here leaves the new pool;", 13, anchor="middle", bold=True)
+    d.text(245, 350, "the next opener removes what was coming", 12, "soft", "middle")
+    d.text(680, 350, "the next opener removes what is left of the old one", 12, "soft", "middle")
+    return d.end()
+
+
 def table(first_cell, after=""):
     """Rows of the first table in the page, behind the text `after`, whose header begins with this cell."""
     lines = FIGURES.read_text().split(after, 1)[1].splitlines() if after else FIGURES.read_text().splitlines()
@@ -236,7 +284,7 @@ def panel(d, left, title, subtitle, series, rows, top_value, step):
 
 def main():
     stale = []
-    for picture in (architecture, benchmark):
+    for picture in (architecture, benchmark, migration):
         for name, theme in THEMES.items():
             path = HERE / f"{picture.__name__}-{name}.svg"
             drawn = picture(theme)
