@@ -59,15 +59,15 @@ fn each_figure_of_the_service_has_a_line() {
     let table = String::from_utf8(output.stdout).unwrap();
     let csv = std::fs::read_to_string(out.path().join("daemon.csv")).unwrap();
     for row in [
-        "empty request,memory",
-        "puddle to first load,memory",
+        "empty request on one processor,memory",
+        "puddle to first load on one processor,memory",
         "new puddle to first store,memory",
         "log space registered,memory",
         "log space registered beside 10000 pools and 5000 types,memory",
         "pool of 10000 puddles opened by userfaultfd,memory",
         "its descriptors by signal,memory",
         "first touch by signal: shadow served,memory",
-        "crashed transaction recovered: hybrid log work,memory",
+        "crashed transaction recovered: hybrid log work: one of 1,memory",
         "death to next commit: twin 1 MiB of log,memory",
         "20 clients come and open a pool each and commit once,memory",
         "memory of the service for each,memory",
@@ -79,6 +79,11 @@ fn each_figure_of_the_service_has_a_line() {
         let (name, _) = row.rsplit_once(',').unwrap();
         assert!(table.contains(name), "{name}: {table}");
     }
+    for line in csv.lines() {
+        assert_eq!(line.split(',').count(), 7, "a name is one field: {line}");
+    }
+    let page = std::fs::read_to_string(out.path().join("daemon.html")).unwrap();
+    assert!(page.contains("<th scope=\"row\" class=\"word\">memory of the service for each</th>"));
     let description = std::fs::read_to_string(out.path().join("daemon.txt")).unwrap();
     assert!(description.contains("commit"), "{description}");
 }

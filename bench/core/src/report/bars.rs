@@ -240,3 +240,86 @@ fn figure(
     chart.draw_series([EmptyElement::at((end, middle)) + figure])?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Sample;
+    use crate::workload::Row;
+
+    /// A row of the plain program, the limit, and one of ours, which take so many nanoseconds in two rounds.
+    fn row(name: &'static str, sides: &[(&str, Role, [f64; 2])]) -> Measured {
+        let column = |(side, role, ns): &(&str, Role, [f64; 2])| Column {
+            side: (*side).to_owned(),
+            role: *role,
+            domain: "dram".to_owned(),
+            samples: ns
+                .map(|ns| Sample {
+                    ns,
+                    ..Sample::default()
+                })
+                .to_vec(),
+        };
+        Measured {
+            suite: "nvlc",
+            row: Row { name, one_op: "" },
+            columns: sides.iter().map(column).collect(),
+        }
+    }
+
+    /// How long the bars of this colour are.
+    fn lengths(svg: &str, tone: Role) -> Vec<i32> {
+        let RGBColor(red, green, blue) = tone_of(tone).color();
+        let fill = format!("fill=\"#{red:02X}{green:02X}{blue:02X}\"");
+        let bars = svg
+            .lines()
+            .filter(|line| line.starts_with("<rect") && line.contains(&fill));
+        // Those of the legend are 11 pixels long.
+        let width = |line: &str| {
+            line.split("width=\"")
+                .nth(1)?
+                .split('"')
+                .next()?
+                .parse()
+                .ok()
+        };
+        bars.filter_map(width)
+            .filter(|width| *width != 11)
+            .collect()
+    }
+
+    #[test]
+    fn bars_are_as_long_as_times_on_a_logarithmic_axis() {
+        let all = [row(
+            "hash",
+            &[
+                ("plain", Role::Peer, [100.0, 100.0]),
+                ("nvlc", Role::Engine, [1000.0, 1000.0]),
+                ("flush1", Role::Limit, [10_000.0, 10_000.0]),
+            ],
+        )];
+        let svg = format("title", Length::Time, &all, &[]);
+        let ours = lengths(&svg, Role::Engine);
+        let [plain, limit] = [Role::Peer, Role::Limit].map(|role| lengths(&svg, role));
+        assert_eq!((plain.len(), ours.len(), limit.len()), (1, 1, 1));
+        // Each is ten times the one before: as much longer.
+        let more = (ours[0] - plain[0], limit[0] - ours[0]);
+        assert!(more.0 > 50 && (more.0 - more.1).abs() <= 1, "{more:?}");
+        assert!(svg.contains("\n1000 ns, 0.10\u{d7} flush1\n"), "{svg}");
+    }
+
+    #[test]
+    fn times_of_the_plain_program_are_taken_round_by_round() {
+        let sides = [
+            ("plain", Role::Peer, [100.0, 400.0]),
+            ("nvlc", Role::Engine, [200.0, 800.0]),
+        ];
+        let alone = [("nvlc", Role::Engine, [200.0, 800.0])];
+        let all = [row("hash", &sides), row("list", &alone)];
+        let svg = format("title", Length::TimesPlain, &all, &[]);
+        // Without a plain program there is no bar, only a name.
+        assert_eq!(lengths(&svg, Role::Engine).len(), 1);
+        assert!(svg.contains("\nhash, dram\n") && svg.contains("\nlist, dram\n"));
+        assert!(svg.contains("\n1\u{d7}\n") && svg.contains("\n500 ns\n"));
+    }
+}

@@ -40,7 +40,7 @@ fn log_work(bench: &mut Bench) -> Result<()> {
             for _ in 0..bench.count(11, 1) {
                 times.push(recovered_at_start(bench, engine, count)? / count as u32);
             }
-            let row = format!("{ROW}: {} log work, one of {count}", engine.name());
+            let row = format!("{ROW}: {} log work: one of {count}", engine.name());
             let line = Line::micros(row, median(times)).paper(110.1);
             bench.table.push(Line { limit, ..line });
         }

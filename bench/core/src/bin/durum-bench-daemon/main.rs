@@ -50,7 +50,7 @@ struct Options {
     /// Where those on a disk are made; none: nowhere [default: that of --out].
     #[arg(long, value_name = "DIR")]
     disk_dir: Option<PathBuf>,
-    /// Where daemon.csv and daemon.txt go.
+    /// Where daemon.csv, daemon.txt and daemon.html go.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
     /// The part that this process plays, for another one of this program.

@@ -183,7 +183,7 @@ fn further_puddles(bench: &mut Bench) -> Result<()> {
         source.open_pool("pool").map_err(said)?;
     }
     let each = took[1].saturating_sub(took[0]) / (puddles as u32 - 1).max(1);
-    let line = Line::micros("import, a further puddle", each);
+    let line = Line::micros("import: a further puddle", each);
     bench.table.push(line.limit(Limit::Value(20.0)));
     drop((source, target));
     remove(&directory)
@@ -220,7 +220,7 @@ fn copies(bench: &mut Bench) -> Result<()> {
         drop(pool);
         served.remove_pool("pool").map_err(said)?;
     }
-    let name = format!("import by a service, {} MiB, beside cp", bytes >> 20);
+    let name = format!("import by a service: {} MiB beside cp", bytes >> 20);
     let beside = median(plain).as_secs_f64() * 1e3;
     let line = millis(name, median(copies)).beside(beside);
     bench.table.push(line.limit(Limit::Ratio(1.2)));
