@@ -58,7 +58,7 @@ fn clear_reserved(ty: &Type<usize>, bytes: &mut [u8]) {
         }
         Type::Variants(it) => {
             let tag = tag(it, bytes);
-            let case = it.cases.iter().find(|case| case.discriminant == tag);
+            let case = it.case_of(tag);
             for field in case.iter().flat_map(|case| &case.fields) {
                 clear_part(&field.ty, field.offset, bytes);
             }

@@ -132,7 +132,6 @@ on_each_engine! {
         }
         #[derive(Clone, Copy, Debug, PartialEq, PSafe, Root)]
         #[repr(u8)]
-        #[expect(dead_code, reason = "what a root does not begin with")]
         enum Any {
             One,
             #[default]

@@ -111,6 +111,93 @@ fn a_pool_of_the_typed_interface_comes_back() {
     comes_back(&store, &pool_of(&store), &[]);
 }
 
+/// A store with options of values.
+mod options {
+    use durum::typed::*;
+
+    durum::pool!(P);
+
+    #[derive(PSafe)]
+    #[repr(C, u8)]
+    enum State {
+        Waiting,
+        Taken { by: u32 },
+    }
+
+    #[derive(PSafe)]
+    #[repr(C)]
+    struct Place {
+        row: u64,
+        seat: Option<char>,
+    }
+
+    #[derive(PSafe)]
+    #[repr(C)]
+    struct Task {
+        deadline: Option<u64>,
+        state: Option<State>,
+        place: Option<Place>,
+        flags: [Option<bool>; 3],
+    }
+
+    pub fn make(path: &std::path::Path) {
+        type Root = PMutex<(PVec<Task, P>, PVec<Option<bool>, P>), P>;
+        let root = P::open::<Root>(path, Flags::CREATE).unwrap();
+        P::transaction(|j| {
+            let (tasks, flags) = &mut *root.lock(j);
+            for number in 0..8_u64 {
+                let task = Task {
+                    deadline: (number > 2).then_some(number),
+                    state: match number {
+                        0 => None,
+                        1 => Some(State::Waiting),
+                        _ => Some(State::Taken { by: number as u32 }),
+                    },
+                    place: (number > 4).then_some(Place {
+                        row: number,
+                        seat: (number > 5).then_some('x'),
+                    }),
+                    flags: [None, Some(true), Some(false)],
+                };
+                tasks.push(task, j);
+                flags.push(Some(number > 4), j);
+            }
+            flags.push(None, j);
+        })
+        .unwrap();
+        root.close().unwrap();
+    }
+}
+
+#[test]
+fn options_of_values_are_shown_and_come_back() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    options::make(&store);
+    let pool = pool_of(&store);
+    for (at, shown) in [
+        (
+            0,
+            "Task { deadline: None, state: None, place: None, flags: [None, Some(true), Some(false)] }",
+        ),
+        (
+            5,
+            "Task { deadline: Some(5), state: Some(State::Taken { by: 5 }), place: Some(Place { row: 5, seat: None }), flags: [None, Some(true), Some(false)] }",
+        ),
+        (
+            6,
+            "Task { deadline: Some(6), state: Some(State::Taken { by: 6 }), place: Some(Place { row: 6, seat: Some('x') }), flags: [None, Some(true), Some(false)] }",
+        ),
+    ] {
+        let path = format!("root.0[{at}]");
+        let out = succeeds(&["inspect", text(&store), &pool, "--path", &path]).out;
+        let words: Vec<&str> = out.split_whitespace().collect();
+        let words = words.join(" ").replace(", }", " }");
+        assert!(words.contains(shown), "{words}");
+    }
+    comes_back(&store, &pool, &[]);
+}
+
 #[test]
 fn structs_of_c_come_back_with_sharing_cycles_and_pointers_into_objects() {
     let directory = scratch();

@@ -83,6 +83,7 @@ fn psafe(item: &Item, repr: Option<&Repr>) -> TokenStream {
     let fields: Vec<_> = item.fields().map(Field::as_psafe).collect();
     let owners = owners::sum(item);
     let kind = kind(item, repr);
+    let any_value = any_value(item);
     let zero_is_value = match (&item.body, repr) {
         (Body::Struct(_), _) => quote!(true #(&& #fields::ZERO_IS_VALUE)*),
         (Body::Enum(variants), Some(Repr::Enum(tag))) => tagged::zero_is_value(variants, tag),
@@ -104,8 +105,30 @@ fn psafe(item: &Item, repr: Option<&Repr>) -> TokenStream {
             fn owners(&self) -> ::core::primitive::i64 {
                 #owners
             }
+
+            #[inline]
+            fn __any_value() -> ::durum::typed::__private::Option<Self> {
+                #any_value
+            }
         }
     }
+}
+
+/// Some value of the type: each field is what its type gives, and an enum is its first case.
+fn any_value(item: &Item) -> TokenStream {
+    let (case, fields) = match &item.body {
+        Body::Struct(fields) => (quote!(Self), fields.as_slice()),
+        Body::Enum(variants) => match variants.first() {
+            Some(first) => {
+                let name = &first.ident;
+                (quote!(Self::#name), first.fields.as_slice())
+            }
+            None => return quote!(::durum::typed::__private::Option::None),
+        },
+    };
+    let members = fields.iter().map(|field| &field.member);
+    let values = fields.iter().map(Field::as_psafe);
+    quote!(::durum::typed::__private::Option::Some(#case { #(#members: #values::__any_value()?),* }))
 }
 
 /// What the type is to an `Option`.

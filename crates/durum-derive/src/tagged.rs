@@ -36,7 +36,7 @@ pub fn variants(ty: &TokenStream, variants: &[Variant], tag: &Tag) -> TokenStrea
         );
         quote! {
             ::durum::typed::__private::Case {
-                discriminant: #discriminant as #unsigned as ::core::primitive::u64,
+                discriminant: ::durum::typed::__private::Option::Some(#discriminant as #unsigned as ::core::primitive::u64),
                 name: <::durum::typed::__private::String as ::core::convert::From<&::core::primitive::str>>::from(#name),
                 was: ::std::vec![#(<::durum::typed::__private::String as ::core::convert::From<&::core::primitive::str>>::from(#was)),*],
                 fields: #fields,

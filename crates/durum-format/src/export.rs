@@ -14,13 +14,15 @@ use crate::registry::state::by_hex;
 use crate::registry::{PoolRecord, PuddleRecord, State};
 use crate::store::StoreHeader;
 use crate::text::{FirstLine, hex};
-use crate::types::{Meanings, text_has_history};
+use crate::types::{Meanings, text_has_history, text_has_other_case};
 use crate::{EngineKind, Uuid};
 
 /// The name of the file. In an export each puddle's file has the puddle's uuid as its name.
 pub const FILE_NAME: &str = "durum.export";
 /// The newest version that this build writes and reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// The version of manifests in which types have a history, and none has a case for whatever else a tag says.
+const VERSION_HISTORY: u32 = 2;
 /// The version of manifests in which no type has a history: older builds read them.
 pub const VERSION_MIN: u32 = 1;
 /// So many bytes of the file tell by [`length`] how long it is.
@@ -153,9 +155,12 @@ impl Manifest {
 
     /// The version of its file: the oldest that can say this.
     fn version(&self) -> u32 {
+        if self.types.values().any(|text| text_has_other_case(text)) {
+            return VERSION;
+        }
         let has_history = self.types.values().any(|text| text_has_history(text));
         match has_history || self.pools.values().any(|pool| !pool.meanings.is_empty()) {
-            true => VERSION,
+            true => VERSION_HISTORY,
             false => VERSION_MIN,
         }
     }

@@ -131,7 +131,7 @@ fn a_list_ends_and_cases_have_their_numbers() {
     };
     let case = |discriminant, name: &str, fields| Case {
         was: Vec::new(),
-        discriminant,
+        discriminant: Some(discriminant),
         name: name.to_owned(),
         fields,
     };

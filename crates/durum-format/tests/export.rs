@@ -112,7 +112,7 @@ fn every_changed_or_missing_byte_is_refused() {
         assert!(parse(&MANIFEST.as_bytes()[..cut]).is_err(), "{cut}");
     }
     assert!(parse(format!("{MANIFEST}x").as_bytes()).is_err());
-    let newer = MANIFEST.replacen("export 1", "export 3", 1);
+    let newer = MANIFEST.replacen("export 1", "export 4", 1);
     assert_eq!(
         parse(newer.as_bytes()).unwrap_err().fault(),
         Fault::OtherVersion

@@ -678,8 +678,8 @@ fn a_record_that_is_not_the_next_one_is_damage() {
 #[test]
 fn a_newer_registry_is_refused_by_its_version_and_a_foreign_one_as_such() {
     for parsed in [
-        parse(b"durum registry 5 whatever follows\n").map(|_| ()),
-        Room::of(b"durum registry 5 whatever follows\n").map(|_| ()),
+        parse(b"durum registry 6 whatever follows\n").map(|_| ()),
+        Room::of(b"durum registry 6 whatever follows\n").map(|_| ()),
     ] {
         let newer = parsed.unwrap_err();
         assert_eq!(newer.fault(), Fault::OtherVersion, "{newer}");

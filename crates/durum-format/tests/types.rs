@@ -43,13 +43,13 @@ fn table() -> Vec<Type<String>> {
         cases: vec![
             Case {
                 was: Vec::new(),
-                discriminant: 0,
+                discriminant: Some(0),
                 name: "Empty".into(),
                 fields: vec![],
             },
             Case {
                 was: Vec::new(),
-                discriminant: 1,
+                discriminant: Some(1),
                 name: "One".into(),
                 fields: vec![
                     Field::new("key", 4, number(Primitive::U32)),
@@ -58,7 +58,7 @@ fn table() -> Vec<Type<String>> {
             },
             Case {
                 was: Vec::new(),
-                discriminant: 2,
+                discriminant: Some(2),
                 name: "Pair".into(),
                 fields: vec![Field::new(
                     "nodes",
@@ -327,7 +327,7 @@ fn impossible_types_are_refused() {
             tag_width: 1,
             cases: vec![Case {
                 was: Vec::new(),
-                discriminant: 1,
+                discriminant: Some(1),
                 name: "A".into(),
                 fields,
             }],
@@ -336,7 +336,7 @@ fn impossible_types_are_refused() {
     let tag = |tag_offset, tag_width, discriminant| {
         let cases = vec![Case {
             was: Vec::new(),
-            discriminant,
+            discriminant: Some(discriminant),
             name: "A".into(),
             fields: vec![],
         }];
@@ -441,7 +441,7 @@ fn deeply_nested_variants_are_read_in_no_time() {
         let fields = vec![Field::new("inner", 8, ty)];
         let cases = vec![Case {
             was: Vec::new(),
-            discriminant: 0,
+            discriminant: Some(0),
             name: "C".into(),
             fields,
         }];
@@ -552,7 +552,7 @@ fn pointers_are_found_in_arrays_cases_and_tails() {
 fn case(discriminant: u64, name: &str, fields: Vec<Field<String>>) -> Case<String> {
     Case {
         was: Vec::new(),
-        discriminant,
+        discriminant: Some(discriminant),
         name: name.into(),
         fields,
     }
@@ -833,14 +833,14 @@ fn laid_out(name: String, members: Vec<Type<String>>, is_variants: bool) -> Type
     }
     let empty = Case {
         was: Vec::new(),
-        discriminant: 0,
+        discriminant: Some(0),
         name: "Zero".into(),
         fields: vec![],
     };
     let cases = vec![
         Case {
             was: Vec::new(),
-            discriminant: 9,
+            discriminant: Some(9),
             name: "Nine".into(),
             fields,
         },

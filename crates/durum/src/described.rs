@@ -95,6 +95,13 @@ impl Description {
         }
     }
 
+    /// The canonical text of the type.
+    pub fn text(&self) -> &str {
+        let mut texts = self.texts.iter();
+        let own = texts.find(|(id, _)| *id == self.id);
+        own.map_or("", |(_, text)| text.as_str())
+    }
+
     #[inline]
     pub(crate) fn is_registered_with(&self, store_key: u64) -> bool {
         self.registered_with.load(Ordering::Relaxed) == store_key

@@ -163,8 +163,7 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
     ) -> Result<&'d Case<usize>, String> {
         let at = place.address.saturating_add(variants.tag_offset);
         let tag = self.unsigned(at, place.end, variants.tag_width)?;
-        let mut cases = variants.cases.iter();
-        let found = cases.find(|case| case.discriminant == tag);
+        let found = variants.case_of(tag);
         found.ok_or_else(|| format!("its tag is {tag}, which is no case"))
     }
 

@@ -253,6 +253,9 @@ impl Printer<'_> {
                 close: ")",
             },
             Content::Struct { name, fields } => of_fields(printable(name), fields),
+            Content::Case { name, case, fields } if name.starts_with("Option<") => {
+                of_fields(printable(case), fields)
+            }
             Content::Case { name, case, fields } => {
                 of_fields(format!("{}::{}", printable(name), printable(case)), fields)
             }

@@ -1,6 +1,6 @@
 //! A type as both directions go over it: found once, gone over for each object.
 
-use crate::types::{Count, Descriptor, Field, Primitive, Struct, Type, TypeError};
+use crate::types::{Count, Descriptor, Field, Primitive, Struct, Type, TypeError, says};
 
 /// How the objects of a type are written and read.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(super) enum Part {
         size: usize,
         /// Whether any case holds pointers, which nobody finds where the tag is none.
         has_pointers: bool,
-        cases: Vec<(u64, String, Members)>,
+        cases: Vec<(Option<u64>, String, Members)>,
     },
     Array {
         element: Box<Part>,
@@ -162,7 +162,9 @@ fn replace_in(part: &Part, at: usize, base: usize, bytes: &mut [u8], replace: &m
         } => {
             let tag = word_at(bytes, at + tag_offset, *tag_width);
             // Nothing is stored where there is no such case.
-            if let Some((.., members)) = cases.iter().find(|(case, ..)| Some(*case) == tag) {
+            if let Some((.., members)) =
+                tag.and_then(|tag| cases.iter().find(|(number, ..)| says(*number, tag)))
+            {
                 of_members(members, bytes, replace);
             }
         }

@@ -100,7 +100,9 @@ impl<F: FnMut(Reference) -> Result<u64, String>> Reader<'_, '_, F> {
                     .find(|(_, name, _)| self.scanner.accept_word(name));
                 match case {
                     Some((tag, _, members)) => {
-                        self.put(at + tag_offset, *tag_width, *tag)?;
+                        if let Some(tag) = tag {
+                            self.put(at + tag_offset, *tag_width, *tag)?;
+                        }
                         self.scanner.expect(b':')?;
                         self.members(members, at, at)?;
                     }

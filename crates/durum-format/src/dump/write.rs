@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::EXACT_MAX;
 use super::plan::{Members, Part, Plan, Repeats};
-use crate::types::Primitive;
+use crate::types::{Primitive, says};
 
 /// Where a pointer leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl<F: FnMut(u64) -> To> Writer<'_, F> {
                 cases,
             } => {
                 let tag = self.raw(at + tag_offset, *tag_width)?;
-                match cases.iter().find(|(case, ..)| *case == tag) {
+                match cases.iter().find(|(number, ..)| says(*number, tag)) {
                     Some((_, name, members)) => {
                         self.out.push(b'{');
                         self.out.extend_from_slice(name.as_bytes());

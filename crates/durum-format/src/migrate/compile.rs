@@ -9,8 +9,8 @@ use super::values::{
 };
 use super::{MadeBy, Refusal, Rule, Rules, Source};
 use crate::types::{
-    Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type, Variants,
-    compile,
+    BYTES, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type,
+    Variants, as_bytes, compile, has_bytes, id_with_bytes, value_in_bytes, was_bytes,
 };
 
 /// Whether types with this name have keys, which are found by their contents.
@@ -164,8 +164,21 @@ impl<'c> Compiler<'c> {
                     self.made(by, old, new, path, parts);
                 }
             }
+            (Type::Struct(was), Type::Variants(is))
+                if was_bytes(was, is) && self.rules.of(old.0).is_none() =>
+            {
+                self.named(old.0, (&was.name, &is.name, &is.was), path);
+                parts.push(Part::Copy { from, to, size });
+            }
             _ => match self.rules.of(old.0).and_then(|rule| rule.made_by) {
                 Some(by) => self.made(by, old, new, path, parts),
+                None if matches!(old.0, Type::Struct(it) if value_in_bytes(it).is_some()) => {
+                    let (old, new) = (self.old.short(old.0), self.new.short(new.0));
+                    self.refuse(
+                        path,
+                        format!("{old}, now {new}: {BYTES}; a function makes it"),
+                    );
+                }
                 None => self.differ(old, new, path),
             },
         }
@@ -527,7 +540,8 @@ impl<'c> Compiler<'c> {
     }
 }
 
-/// Whether types are the same, also those that pointers lead to.
+/// Whether types are the same, also those that pointers lead to. Where the old ones have options of values that are
+/// described as bytes, those of the other one are taken as such.
 fn is_same(
     (of, ty): (&Descriptor, &Type<usize>),
     (other, is): (&Descriptor, &Type<usize>),
@@ -535,5 +549,14 @@ fn is_same(
     let id = |of: &Descriptor, line: usize| of.target(line).map(|target| target.id());
     let with_ids =
         |of: &Descriptor, ty: &Type<usize>| ty.map_targets(&mut |line: &usize| id(of, *line)).ok();
-    with_ids(of, ty) == with_ids(other, is)
+    if with_ids(of, ty) == with_ids(other, is) {
+        return true;
+    }
+    let id =
+        |of: &Descriptor, line: usize| of.target(line).and_then(|target| id_with_bytes(&target));
+    let with_ids = |of: &Descriptor, ty: &Type<usize>| {
+        let ty = as_bytes(ty);
+        ty.map_targets(&mut |line: &usize| id(of, *line)).ok()
+    };
+    has_bytes(of) && with_ids(of, ty) == with_ids(other, is)
 }

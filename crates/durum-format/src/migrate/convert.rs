@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::parts::{Became, Conversion, Part};
 use super::values::is_strong;
-use crate::types::{PointerAt, Primitive, Step, Type, count_elements, read_unsigned, walk};
+use crate::types::{PointerAt, Primitive, Step, Type, count_elements, read_unsigned, says, walk};
 
 /// The functions of the program, and who is told what is wrong with objects.
 pub trait Program {
@@ -206,10 +206,12 @@ impl<P: Program> Run<'_, P> {
                 has_pointers,
             } => {
                 let found = self.word(base + tag, *width)?;
-                let case = cases.iter().find(|(number, _)| *number == found);
+                let case = cases.iter().find(|(number, _)| says(*number, found));
                 match case {
                     Some((_, Became::Case(number, parts))) => {
-                        self.put(to_base + new_tag, *new_width, *number)?;
+                        if let Some(number) = number {
+                            self.put(to_base + new_tag, *new_width, *number)?;
+                        }
                         self.parts(parts, base, to_base)
                     }
                     Some((_, Became::Nothing(path))) => {
@@ -351,7 +353,7 @@ fn is_value(ty: &Type<usize>, bytes: &[u8], base: u64) -> bool {
         }
         Type::Variants(it) => {
             let tag = word(base + it.tag_offset, it.tag_width);
-            let case = it.cases.iter().find(|case| Some(case.discriminant) == tag);
+            let case = tag.and_then(|tag| it.case_of(tag));
             case.is_some_and(|case| {
                 let mut fields = case.fields.iter();
                 fields.all(|field| is_value(&field.ty, bytes, base + field.offset))

@@ -2,7 +2,7 @@
 
 use super::partners::{became, cases};
 use super::parts::Conversion;
-use crate::types::{Count, Descriptor, Field, Type, read_unsigned};
+use crate::types::{Count, Descriptor, Field, Type, read_unsigned, says, was_bytes};
 
 /// A part that is in no new object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,8 +105,8 @@ impl Follow<'_> {
                 let bytes = (self.bytes)();
                 let tag = read_unsigned(&bytes, at + was.tag_offset, was.tag_width);
                 let mut all = was.cases.iter().zip(cases(was, is));
-                let case =
-                    all.find(|(case, _)| tag.as_ref().is_ok_and(|tag| case.discriminant == *tag));
+                let case = all
+                    .find(|(case, _)| tag.as_ref().is_ok_and(|tag| says(case.discriminant, *tag)));
                 let Some((case, other)) = case else {
                     return self.gone("its tag is no case");
                 };
@@ -116,6 +116,7 @@ impl Follow<'_> {
                 };
                 self.fields((&case.fields, at), &other.fields, None, offset)
             }
+            (Type::Struct(was), Type::Variants(is)) if was_bytes(was, is) => Ok(Some(offset)),
             (
                 Type::Array { element, .. },
                 Type::Array {

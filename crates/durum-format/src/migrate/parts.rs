@@ -73,7 +73,7 @@ pub(super) enum Part {
         size: u64,
         tag: (u64, u64),
         new_tag: (u64, u64),
-        cases: Vec<(u64, Became)>,
+        cases: Vec<(Option<u64>, Became)>,
         /// Nobody finds the pointers of a case that there is not.
         has_pointers: bool,
     },
@@ -100,7 +100,7 @@ pub(super) enum Part {
 /// What a case has become.
 #[derive(Clone, Debug)]
 pub(super) enum Became {
-    Case(u64, Vec<Part>),
+    Case(Option<u64>, Vec<Part>),
     /// There is none, which is told where an object has it.
     Nothing(String),
 }

@@ -30,7 +30,7 @@ pub const FILE_NAME: &str = "registry";
 /// The name of its copy.
 pub const COPY_NAME: &str = "registry.copy";
 /// The newest version that this build writes and reads.
-pub const VERSION: u32 = VERSION_MEANINGS;
+pub const VERSION: u32 = VERSION_OTHER_CASES;
 /// The oldest version that it reads, in which pools had no owners and clients no users.
 pub const VERSION_MIN: u32 = 1;
 /// The oldest version that it writes: every file that says no more is of this one, and older builds read it.
@@ -39,6 +39,8 @@ pub const VERSION_RIGHTS: u32 = 2;
 pub const VERSION_MOVES: u32 = 3;
 /// The version of files with types that have former names or reserved bytes, or that mean others by now.
 pub const VERSION_MEANINGS: u32 = 4;
+/// The version of files with types that have a case for whatever else a tag says.
+pub const VERSION_OTHER_CASES: u32 = 5;
 /// A snapshot, its first line included, is never longer: more than a million puddles.
 pub const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;
 /// So many bytes of the file tell by [`Room::of`] how long it is.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::rights::Rights;
-use super::{VERSION_MEANINGS, VERSION_MIN, VERSION_MOVES, VERSION_RIGHTS};
+use super::{VERSION_MEANINGS, VERSION_MIN, VERSION_MOVES, VERSION_OTHER_CASES, VERSION_RIGHTS};
 use crate::home::Verdict;
 use crate::puddle::PuddleKind;
 use crate::store::StoreHeader;
 use crate::text::hex;
-use crate::types::{Meanings, text_has_history};
+use crate::types::{Meanings, text_has_history, text_has_other_case};
 use crate::{EngineKind, Uuid};
 
 /// A pool.
@@ -365,6 +365,9 @@ impl State {
 
     /// The oldest version whose files can say this.
     pub(super) fn version_needed(&self) -> u32 {
+        if self.types.values().any(|text| text_has_other_case(text)) {
+            return VERSION_OTHER_CASES;
+        }
         let mut pools = self.pools.values();
         let has_rights = !self.users.is_empty() || pools.any(|pool| pool.rights.is_some());
         let mut pools = self.pools.values();
@@ -421,6 +424,7 @@ impl Change {
     pub fn version_needed(&self) -> u32 {
         match self {
             Change::PutPool(_, pool) if !pool.meanings.is_empty() => VERSION_MEANINGS,
+            Change::PutType(_, text) if text_has_other_case(text) => VERSION_OTHER_CASES,
             Change::PutType(_, text) if text_has_history(text) => VERSION_MEANINGS,
             Change::PutMove(..) | Change::PutImport(..) | Change::Coming(..) => VERSION_MOVES,
             Change::PutPool(_, pool) if pool.damage.is_some() => VERSION_MOVES,

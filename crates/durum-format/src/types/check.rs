@@ -173,6 +173,7 @@ impl<T> Type<T> {
                     size,
                     align,
                     tag: None,
+                    is_over_tag: false,
                 };
                 let has_tail = whole.check_fields(path, depth, &it.fields)?;
                 path.pop();
@@ -210,7 +211,7 @@ impl<T> Type<T> {
                     normalize_names(&case.name, &mut case.was);
                     normalize_fields(&mut case.fields);
                 }
-                cases.sort_by_key(|case| case.discriminant);
+                cases.sort_by_key(|case| order(case.discriminant));
             }
             Self::Primitive(_)
             | Self::Pointer { .. }
@@ -234,8 +235,9 @@ impl<T> Variants<T> {
         };
         for (index, case) in self.cases.iter().enumerate() {
             check_names(&case.name, &case.was)?;
-            if width < 8 && case.discriminant >> (8 * width) != 0 {
-                let what = format!("discriminant {} does not fit the tag", case.discriminant);
+            let number = case.discriminant;
+            if let Some(number) = number.filter(|number| width < 8 && number >> (8 * width) != 0) {
+                let what = format!("discriminant {number} does not fit the tag");
                 return problem(path, what);
             }
             let earlier = &self.cases[..index];
@@ -246,7 +248,7 @@ impl<T> Variants<T> {
                 let what = format!("case {:?} stands there twice", case.name);
                 return problem(path, what);
             }
-            let is_larger = |other: &Case<T>| other.discriminant > case.discriminant;
+            let is_larger = |other: &Case<T>| order(other.discriminant) > order(number);
             if earlier.last().is_some_and(is_larger) {
                 let what = format!(
                     "case {:?} stands behind one with a larger discriminant",
@@ -259,6 +261,7 @@ impl<T> Variants<T> {
                 size: self.size,
                 align: self.align,
                 tag: Some((tag, tag_end)),
+                is_over_tag: number.is_none(),
             };
             whole.check_fields(path, depth, &case.fields)?;
             path.pop();
@@ -267,12 +270,19 @@ impl<T> Variants<T> {
     }
 }
 
+/// Cases stand in the order of their numbers; the one for whatever else the tag says is the last.
+fn order(discriminant: Option<u64>) -> (bool, Option<u64>) {
+    (discriminant.is_none(), discriminant)
+}
+
 /// What the fields of a struct or of a case have to fit into.
 struct Whole {
     size: u64,
     align: u64,
     /// Begin and end of the tag of variants.
     tag: Option<(u64, u64)>,
+    /// Fields may lie over the tag: what it says is what they hold.
+    is_over_tag: bool,
 }
 
 impl Whole {
@@ -325,7 +335,7 @@ impl Whole {
                 if has_tail {
                     return problem(path, "a case has no tail");
                 }
-                if offset < tag_end && tag < end {
+                if offset < tag_end && tag < end && !self.is_over_tag {
                     return problem(path, "it lies over the tag");
                 }
             }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use super::descriptor::Descriptor;
+use super::option::{BYTES, value_in_bytes, was_bytes};
 use super::tree::{Case, Count, Field, Strength, Type, Variants};
 
 /// The most differences that are told one by one.
@@ -163,6 +164,11 @@ impl Comparison<'_> {
                 }
             }
             (Type::Variants(old), Type::Variants(new)) => self.variants(old, new, path),
+            (Type::Struct(old), Type::Variants(new)) if was_bytes(old, new) => {}
+            (Type::Struct(was), Type::Variants(_)) if value_in_bytes(was).is_some() => {
+                let was = format!("{} ({BYTES})", was.name);
+                self.changed(path, was, self.is.short(new));
+            }
             (
                 Type::Array { element, count },
                 Type::Array {
@@ -254,7 +260,7 @@ impl Comparison<'_> {
                 Some(other) => {
                     let path = format!("{path}({})", case.name);
                     if case.discriminant != other.discriminant {
-                        self.changed(&path, case.discriminant, other.discriminant);
+                        self.changed(&path, number(case), number(other));
                     }
                     self.fields(&case.fields, &other.fields, &path);
                 }
@@ -344,7 +350,13 @@ fn layout(size: u64, align: u64) -> String {
 }
 
 fn called(case: &Case<usize>) -> String {
-    format!("case {} = {}", case.name, case.discriminant)
+    format!("case {} = {}", case.name, number(case))
+}
+
+/// What the tag says of a case.
+pub(super) fn number(case: &Case<usize>) -> String {
+    let number = case.discriminant.map(|number| number.to_string());
+    number.unwrap_or_else(|| "any other".to_owned())
 }
 
 impl Descriptor {

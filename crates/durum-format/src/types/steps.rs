@@ -1,7 +1,7 @@
 //! Where a type's pointers and its volatile parts lie: found once for a type, walked for each object.
 
 use super::check::TypeError;
-use super::tree::{Case, Count, Field, Strength, Struct, Type, Variants};
+use super::tree::{Case, Count, Field, Strength, Struct, Type, Variants, says};
 
 /// An object whose bytes do not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,7 +148,7 @@ pub(crate) enum Step<P> {
     Switch {
         tag_offset: u64,
         tag_width: u64,
-        cases: Vec<(u64, Vec<Step<P>>)>,
+        cases: Vec<(Option<u64>, Vec<Step<P>>)>,
     },
 }
 
@@ -301,10 +301,8 @@ pub(super) fn case_at<'a>(
 ) -> Result<&'a Case<usize>, ValueError> {
     let offset = base + variants.tag_offset;
     let found = read_unsigned(bytes, offset, variants.tag_width)?;
-    let mut cases = variants.cases.iter();
-    cases
-        .find(|case| case.discriminant == found)
-        .ok_or(ValueError::Case { offset, found })
+    let case = variants.case_of(found);
+    case.ok_or(ValueError::Case { offset, found })
 }
 
 pub(super) fn slice(bytes: &[u8], offset: u64, len: u64) -> Result<&[u8], ValueError> {
@@ -360,8 +358,8 @@ pub(crate) fn walk<P: Part>(
                 cases,
             } => {
                 let tag = read_unsigned(bytes, base + tag_offset, *tag_width)?;
-                let Some((_, steps)) = cases.iter().find(|(discriminant, _)| *discriminant == tag)
-                else {
+                let mut cases = cases.iter();
+                let Some((_, steps)) = cases.find(|(number, _)| says(*number, tag)) else {
                     return Err(ValueError::Case {
                         offset: base + tag_offset,
                         found: tag,

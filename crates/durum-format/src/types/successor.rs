@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use super::descriptor::Descriptor;
+use super::diff::number;
 use super::names::Renames;
+use super::option::{BYTES, value_in_bytes, was_bytes};
 use super::tree::{Case, Count, Field, Struct, Type, Variants};
 
 /// The most types, fields and cases that are compared. Programs that nobody believes have registered the texts, in
@@ -127,6 +129,13 @@ impl<'d> Comparison<'d> {
         match (old, new) {
             (Type::Struct(old), Type::Struct(new)) => self.structs(old, new, path),
             (Type::Variants(old), Type::Variants(new)) => self.variants(old, new, path),
+            (Type::Struct(old), Type::Variants(new)) if was_bytes(old, new) => {
+                self.name(&old.name, &new.name, &new.was, path)
+            }
+            (Type::Struct(old), Type::Variants(new)) if value_in_bytes(old).is_some() => {
+                let why = format!("{}, now {}: {BYTES}", old.name, new.name);
+                obstacle(path, why)
+            }
             (
                 Type::Array { element, count },
                 Type::Array {
@@ -234,21 +243,22 @@ impl<'d> Comparison<'d> {
         if (old.tag_offset, old.tag_width) != (new.tag_offset, new.tag_width) {
             return obstacle(path, "its tag lies elsewhere, or has another width");
         }
-        let cases: HashMap<u64, &'d Case<usize>> = new
+        let cases: HashMap<Option<u64>, &'d Case<usize>> = new
             .cases
             .iter()
             .map(|case| (case.discriminant, case))
             .collect();
+        let has_other = |of: &Variants<usize>| of.cases.iter().any(|it| it.discriminant.is_none());
+        if old.cases.len() < new.cases.len() && (has_other(old) || has_other(new)) {
+            return obstacle(path, "it has a case more, which other tags say already");
+        }
         for case in &old.cases {
             let path = format!("{path}({})", case.name);
             let Some(other) = cases.get(&case.discriminant) else {
-                return obstacle(
-                    &path,
-                    format!("there is no case {} any more", case.discriminant),
-                );
+                return obstacle(&path, format!("there is no case {} any more", number(case)));
             };
             if case.name != other.name && !other.was.contains(&case.name) {
-                let (number, is) = (case.discriminant, &other.name);
+                let (number, is) = (number(case), &other.name);
                 let why = format!(
                     "case {number} is now {is}, which does not say that it was {}",
                     case.name

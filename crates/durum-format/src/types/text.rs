@@ -44,7 +44,10 @@ pub(crate) fn write(ty: &Type<usize>, out: &mut String) {
             let _ = write!(out, "({},{},", it.size, it.align);
             let _ = write!(out, "tag {},{}){{", it.tag_offset, it.tag_width);
             for case in &it.cases {
-                let _ = write!(out, "{}:", case.discriminant);
+                let _ = match case.discriminant {
+                    Some(number) => write!(out, "{number}:"),
+                    None => write!(out, "{OTHER_CASE}"),
+                };
                 write_names(&case.name, &case.was, out);
                 out.push('{');
                 write_fields(&case.fields, out);
@@ -73,6 +76,16 @@ fn write_names(name: &str, was: &[String], out: &mut String) {
     for name in was {
         let _ = write!(out, " was \"{name}\"");
     }
+}
+
+/// What stands in place of a case's number, where it is whatever else the tag says.
+const OTHER_CASE: &str = "else:";
+
+/// Whether a case in a text has no number, which builds do not know from before there were such.
+pub(crate) fn has_other_case(text: &str) -> bool {
+    // Every other part is a name.
+    let mut words = text.split('"').step_by(2);
+    words.any(|word| word.ends_with(OTHER_CASE))
 }
 
 /// Whether there are words in a text that builds do not know which cannot follow types that change: former names, and
@@ -276,8 +289,14 @@ impl<'a> Reader<'a> {
         self.expect("){")?;
         let mut cases = Vec::new();
         while !self.accept("}") {
-            let discriminant = self.number()?;
-            self.expect(":")?;
+            let discriminant = match self.accept(OTHER_CASE) {
+                true => None,
+                false => {
+                    let number = self.number()?;
+                    self.expect(":")?;
+                    Some(number)
+                }
+            };
             let (name, was) = self.names()?;
             self.expect("{")?;
             cases.push(Case {

@@ -159,8 +159,8 @@ pub struct Variants<T> {
 /// One case of a [`Variants`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Case<T> {
-    /// The tag's bits, zero-extended.
-    pub discriminant: u64,
+    /// The tag's bits, zero-extended. `None`: whatever else the tag says; then fields may lie over it.
+    pub discriminant: Option<u64>,
     /// Its name.
     pub name: String,
     /// Names that it had before.
@@ -213,6 +213,18 @@ pub enum Type<T> {
         /// Their alignment.
         align: u64,
     },
+}
+
+impl<T> Variants<T> {
+    /// The case that a tag says.
+    pub fn case_of(&self, tag: u64) -> Option<&Case<T>> {
+        self.cases.iter().find(|case| says(case.discriminant, tag))
+    }
+}
+
+/// Whether a tag says a case of this number. Cases stand in the order of their numbers, so one without is asked last.
+pub(crate) fn says(discriminant: Option<u64>, tag: u64) -> bool {
+    discriminant.is_none_or(|number| number == tag)
 }
 
 impl<T> Field<T> {

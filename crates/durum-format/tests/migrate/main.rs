@@ -428,3 +428,107 @@ fn the_page_shows_a_map() {
         struct \"job\"(32,8){0:\"number\":u64;8:\"priority\":u32;16:\"attempts\":u64;24:\"next\":*1;}\n"
     );
 }
+
+/// Converts one object of the only type.
+fn converted(pairs: &Pairs, old: &[u8]) -> Vec<u8> {
+    let (_, conversion) = pairs.iter().next().unwrap();
+    let mut new = vec![0; conversion.size(old.len() as u64) as usize];
+    let mut functions = Functions::default();
+    conversion.convert(old, &mut new, &mut functions).unwrap();
+    assert_eq!(functions.told, <[String; 0]>::default());
+    new
+}
+
+#[test]
+fn what_an_option_holds_changes_with_its_type() {
+    let of = |number: &str| {
+        parsed(&[&format!(
+            r#"struct "T"(24,8){{0:"a":variants "Option<N>"(8,4,tag 0,1){{0:"None"{{}}1:"Some"{{4:"0":{number};}}}};8:"b":variants "Option<bool>"(1,1,tag 0,1){{2:"None"{{}}else:"Some"{{0:"0":bool;}}}};16:"c":u64;}}"#
+        )])
+    };
+    let wide = parsed(&[
+        r#"struct "T"(24,8){0:"a":variants "Option<N>"(16,8,tag 0,1){0:"None"{}1:"Some"{8:"0":u64;}};16:"b":variants "Option<bool>"(2,1,tag 1,1){0:"None"{}1:"Some"{0:"0":bool;}};}"#,
+    ]);
+    let pairs = pairs(&of("u32"), &wide, &Rules::default());
+    assert_eq!(refusals(&pairs), <[String; 0]>::default());
+    let object = |a: [u32; 2], b: u8| {
+        let mut bytes = vec![0xee; 24];
+        bytes[..4].copy_from_slice(&a[0].to_le_bytes());
+        bytes[4..8].copy_from_slice(&a[1].to_le_bytes());
+        bytes[8] = b;
+        bytes
+    };
+    let expected = |tag: u8, a: u64, b: [u8; 2]| {
+        let mut bytes = vec![0; 24];
+        bytes[0] = tag;
+        bytes[8..16].copy_from_slice(&a.to_le_bytes());
+        bytes[16..18].copy_from_slice(&b);
+        bytes
+    };
+    // What lay beside the tag does not come along.
+    assert_eq!(
+        converted(&pairs, &object([0xabcd_ef01, 7], 1)),
+        expected(1, 7, [1, 1])
+    );
+    assert_eq!(
+        converted(&pairs, &object([0xabcd_ef00, 7], 2)),
+        expected(0, 0, [0, 0])
+    );
+    assert_eq!(
+        converted(&pairs, &object([0, 0], 0)),
+        expected(0, 0, [0, 1])
+    );
+    // The other way there is no tag to be written.
+    let narrow = parsed(&[
+        r#"struct "T"(24,8){16:"b":variants "Option<bool>"(1,1,tag 0,1){2:"None"{}else:"Some"{0:"0":bool;}};}"#,
+    ]);
+    let back = self::pairs(&wide, &narrow, &Rules::default());
+    for (old, new) in [([0, 0], 2), ([0, 1], 0), ([1, 1], 1)] {
+        assert_eq!(converted(&back, &expected(0, 0, old))[16], new);
+    }
+}
+
+#[test]
+fn an_option_that_was_bytes_stays_what_it_is_or_is_made_by_a_function() {
+    let bytes = |value: &str| {
+        let id = durum_format::types::type_id(&format!("{value}\n"));
+        format!(r#"struct "Option<u64>"(16,8){{0:"bytes of {id:016x}":opaque(16,8);}}"#)
+    };
+    let option = r#"variants "Option<u64>"(16,8,tag 0,1){0:"None"{}1:"Some"{8:"0":u64;}}"#;
+    let of = |option: &str| {
+        parsed(&[&format!(
+            r#"struct "T"(24,8){{0:"n":{option};16:"x":u64;}}"#
+        )])
+    };
+    let fields =
+        |option: &str| parsed(&[&format!(r#"struct "T"(24,8){{0:"x":u64;8:"n":{option};}}"#)]);
+    let same = pairs(&of(&bytes("u64")), &fields(option), &Rules::default());
+    assert_eq!(refusals(&same), <[String; 0]>::default());
+    let old: Vec<u8> = (1..25).collect();
+    assert_eq!(converted(&same, &old), [&old[16..], &old[..16]].concat());
+    let other = pairs(&of(&bytes("i64")), &fields(option), &Rules::default());
+    let told = refusals(&other);
+    assert!(
+        told[0].contains("was bytes to the store") && told.len() == 1,
+        "{told:?}"
+    );
+    // A function for what it lies in knows the option by its new description.
+    let mut rules = Rules::default();
+    let rule = Rule {
+        made_by: Some(MadeBy {
+            function: 0,
+            zero_is_value: true,
+        }),
+        made_of: Some(Box::new((of(option), of(option)))),
+        ..Rule::default()
+    };
+    rules.0.insert("T".to_owned(), rule);
+    let made = pairs(&of(&bytes("u64")), &of(option), &rules);
+    assert_eq!(refusals(&made), <[String; 0]>::default());
+    let made = pairs(&of(&bytes("i64")), &of(option), &rules);
+    let told = refusals(&made);
+    assert!(
+        told[0].contains("takes another type than the pool has"),
+        "{told:?}"
+    );
+}

@@ -64,7 +64,7 @@ fn an_object_whose_value_is_gone_is_cloned_as_it_is() {
         tag_width: 8,
         cases: vec![Case {
             was: Vec::new(),
-            discriminant: 1,
+            discriminant: Some(1),
             name: "Guarded".into(),
             fields: vec![Field::new("lock", 8, lock)],
         }],

@@ -55,6 +55,10 @@ macro_rules! cell {
                 // counts the handles that it sees.
                 unsafe { (*self.value.get()).owners() }
             }
+
+            fn __any_value() -> Option<Self> {
+                Some(Self::with(T::__any_value()?))
+            }
         }
 
         impl<T: PSafe $(+ $bound)?, P: PoolType> ::std::panic::UnwindSafe for $cell<T, P> {}

@@ -233,6 +233,14 @@ unsafe impl<T: PSafe, P: PoolType, Q: PoolType, K: Counting> PSafe for Pptr<T, P
     fn owners(&self) -> i64 {
         0
     }
+
+    fn __any_value() -> Option<Self> {
+        Some(Self {
+            exports: [0; 2],
+            number: 0,
+            _to: PhantomData,
+        })
+    }
 }
 
 impl<T: PSafe, P: PoolType, Q: PoolType, K: Counting> Clone for Pptr<T, P, Q, K> {

@@ -113,12 +113,8 @@ impl<P: PoolType> Migrating<P> {
 
 /// The descriptor of a type.
 pub(super) fn descriptor_of<T: Described>() -> Descriptor {
-    let description = T::description();
-    let texts = description.texts.iter();
-    let mut own = texts.filter(|(id, _)| *id == description.id());
-    let parsed = own.next().map(|(_, text)| Descriptor::parse(text));
-    match parsed {
-        Some(Ok(descriptor)) => descriptor,
+    match Descriptor::parse(T::description().text()) {
+        Ok(descriptor) => descriptor,
         _ => panic!(
             "the description of {} is not usable",
             std::any::type_name::<T>()

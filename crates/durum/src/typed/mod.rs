@@ -43,6 +43,7 @@ mod not_send;
 mod open;
 mod open_options;
 mod open_ranges;
+mod option_layout;
 mod pbox;
 mod pcell;
 mod pmutex;

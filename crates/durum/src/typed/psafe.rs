@@ -7,6 +7,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use durum_format::types::{Field, Type};
 
 use super::layout::structure;
+use super::option_layout;
 use super::pointer_kind::{FitsOption, Plain, PointerKind};
 use super::pool_id::PoolId;
 use crate::described::{Described, Walk};
@@ -46,6 +47,12 @@ pub unsafe trait PSafe: Described + UnwindSafe + RefUnwindSafe {
     const ZERO_IS_VALUE: bool = false;
     /// The handles in this value, not counting those behind pointers.
     fn owners(&self) -> i64;
+    /// Some value without pointers, by which it is measured how the compiler lays an `Option` out; of a type that gives
+    /// none, an `Option` is described as bytes.
+    #[doc(hidden)]
+    fn __any_value() -> Option<Self> {
+        None
+    }
 }
 
 /// What an `Option` in a pool may hold: a handle ([`Pbox`](super::Pbox), [`Prc`](super::Prc), [`Parc`](super::Parc),
@@ -98,7 +105,7 @@ pub fn name_of<T: Described>() -> String {
 }
 
 macro_rules! plain {
-    ([$($generics:tt)*] $type:ty) => {
+    ([$($generics:tt)*] $type:ty, $value:expr) => {
         // SAFETY: no pointers, no interior mutability, a fixed layout.
         unsafe impl<$($generics)*> PSafe for $type {
             type Threads = ();
@@ -112,13 +119,17 @@ macro_rules! plain {
             fn owners(&self) -> i64 {
                 0
             }
+
+            fn __any_value() -> Option<Self> {
+                Some($value)
+            }
         }
     };
-    ($($type:ty),*) => { $( plain! { [] $type } )* };
+    ($($type:ty),*) => { $( plain! { [] $type, Self::default() } )* };
 }
 
 plain! { u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, bool, char, () }
-plain! { [T: 'static + UnwindSafe + RefUnwindSafe] PhantomData<T> }
+plain! { [T: 'static + UnwindSafe + RefUnwindSafe] PhantomData<T>, PhantomData }
 
 // SAFETY: no bytes at all.
 unsafe impl Described for () {
@@ -149,11 +160,18 @@ unsafe impl<T: PSafe, const N: usize> PSafe for [T; N] {
             0
         }
     }
+
+    fn __any_value() -> Option<Self> {
+        let values: Option<Vec<T>> = (0..N).map(|_| T::__any_value()).collect();
+        values?.try_into().ok()
+    }
 }
 
-/// A handle or none, in eight bytes; or a value without pointers. Others have no layout that could be described. In
-/// place of an `Option<PVec<_>>` use an empty vector, which allocates nothing, or `Option<Pbox<PVec<_>>>`; in place of
-/// others an enum of your own with `derive(PSafe)` and `repr(C, u8)`.
+/// A handle or none, in eight bytes; or a value without pointers, where the description says how the compiler lays it
+/// out: where none is kept, beside the value or in bits that no value has. A program that another compiler lays out
+/// otherwise has another description, and is refused. Other options have no layout that could be described. In place of
+/// an `Option<PVec<_>>` use an empty vector, which allocates nothing, or `Option<Pbox<PVec<_>>>`; in place of others an
+/// enum of your own with `derive(PSafe)` and `repr(C, u8)`.
 ///
 /// ```compile_fail
 /// # use durum::typed::*;
@@ -161,7 +179,7 @@ unsafe impl<T: PSafe, const N: usize> PSafe for [T; N] {
 /// let _ = P::open::<PRefCell<Option<(bool, Pbox<u64, P>)>, P>>("store", 0);
 /// ```
 // SAFETY: the compiler measures the size, and [`InOption`]: a handle that is not there is zero (the niche of
-// `NonZero`); anything else is described as bytes, which hold no pointers.
+// `NonZero`); anything else holds no pointers, and is described as it was measured, or as bytes.
 unsafe impl<T: PSafe + InOption> Described for Option<T> {
     fn name() -> Option<Cow<'static, str>> {
         Some(Cow::Owned(format!("Option<{}>", name_of::<T>())))
@@ -171,14 +189,19 @@ unsafe impl<T: PSafe + InOption> Described for Option<T> {
         // Another type than the value's own: a `None` is no value of that. And another one for each type of values,
         // down to the last field.
         let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        let fields = vec![match T::Kind::HANDLE {
-            true => Field::new("some", 0, T::layout(walk)),
-            false => {
-                let name = format!("bytes of {:016x}", T::description().id());
-                Field::new(name, 0, Type::Opaque { size, align })
-            }
-        }];
-        Type::structure(name_of::<Self>(), size, align, fields)
+        let value = T::layout(walk);
+        if T::Kind::HANDLE {
+            let some = vec![Field::new("some", 0, value)];
+            return Type::structure(name_of::<Self>(), size, align, some);
+        }
+        let is_small = size_of::<Self>() <= option_layout::SIZE_MAX;
+        let any = is_small.then(T::__any_value).flatten();
+        let measured = any.and_then(|any| option_layout::of(name_of::<Self>(), value, any));
+        measured.unwrap_or_else(|| {
+            let name = format!("bytes of {:016x}", T::description().id());
+            let bytes = Field::new(name, 0, Type::Opaque { size, align });
+            Type::structure(name_of::<Self>(), size, align, vec![bytes])
+        })
     }
 }
 
@@ -199,6 +222,10 @@ unsafe impl<T: PSafe + InOption> PSafe for Option<T> {
             Some(value) if T::OWNERS => value.owners(),
             _ => 0,
         }
+    }
+
+    fn __any_value() -> Option<Self> {
+        Some(None)
     }
 }
 
@@ -232,6 +259,10 @@ macro_rules! tuples {
             #[inline]
             fn owners(&self) -> i64 {
                 0 $(+ if $name::OWNERS { self.$index.owners() } else { 0 })+
+            }
+
+            fn __any_value() -> Option<Self> {
+                Some(($($name::__any_value()?,)+))
             }
         }
     )* };

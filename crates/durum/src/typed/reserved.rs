@@ -107,6 +107,10 @@ unsafe impl<const N: usize> PSafe for Reserved<N> {
     fn owners(&self) -> i64 {
         0
     }
+
+    fn __any_value() -> Option<Self> {
+        Some(Self::new())
+    }
 }
 
 impl<P, const N: usize> Root<P> for Reserved<N> {
