@@ -69,8 +69,9 @@ nvlc | locks)
 esac
 # The programs of examples/rust belong to the suite typed as well.
 case "${SUITE:-}" in typed) set -- --suite programs "$@" ;; esac
-[ -z "${SUITE:-}" ] && [ $# -eq 0 ] || exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"
-"$target/bench-build/release/durum-bench"
+[ -z "${SUITE:-}" ] && [ $# -eq 0 ] ||
+    exec "$target/bench-build/release/durum-bench" --out "$target/bench" ${SUITE:+--suite "$SUITE"} "$@"
+"$target/bench-build/release/durum-bench" --out "$target/bench"
 cd "$target/bench"
 "$target/bench-build/release/durum-bench-page" run.html \
     latest.html operations.html daemon.html sensors.html kv.html nvlc.html locks.html programs.txt recovery.txt
