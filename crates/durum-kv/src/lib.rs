@@ -25,7 +25,7 @@
 //!
 //! docs/tutorials/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `inner` (what
 //! its handles share), `read`, `write` and `queue` (how changes become durable and visible), `tree`, `versions` and
-//! `media` (what changes, and where it lies), `index`, `sorted` and `heads` (finding a key), `lock`, `pins` and
+//! `media` (what changes, and where it lies), `index`, `entries`, `sorted` and `heads` (finding a key), `lock`, `pins` and
 //! `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
 
 #![warn(clippy::unwrap_used)]
@@ -33,6 +33,7 @@
 mod batch;
 mod comparator;
 mod db;
+mod entries;
 mod error;
 mod heads;
 mod index;

@@ -5,7 +5,7 @@
 //! heads say nothing and keys are compared.
 
 use std::cmp::Ordering;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use arrayvec::ArrayVec;
 
@@ -92,6 +92,26 @@ fn head(key: &[u8], skip: usize) -> u64 {
     }
 }
 
+/// Where the key is among those that [`Sorted::narrow`] has left, or where it belongs.
+#[inline]
+pub(crate) fn find_among<'k>(
+    Range { start, end }: Range<usize>,
+    keys: &Keys,
+    key: &[u8],
+    key_at: impl Fn(usize) -> &'k [u8],
+) -> Result<usize, usize> {
+    let (mut from, mut to) = (start, end);
+    while from < to {
+        let middle = from + (to - from) / 2;
+        match keys.compare(key_at(middle), key) {
+            Ordering::Less => from = middle + 1,
+            Ordering::Equal => return Ok(middle),
+            Ordering::Greater => to = middle,
+        }
+    }
+    Err(from)
+}
+
 impl<H: Heads> Sorted<H> {
     /// The order of `len` keys, which ascend.
     pub(crate) fn of<'k>(keys: &Keys, len: usize, key_at: impl Fn(usize) -> &'k [u8]) -> Self {
@@ -131,28 +151,26 @@ impl<H: Heads> Sorted<H> {
         key: &[u8],
         key_at: impl Fn(usize) -> &'k [u8],
     ) -> Result<usize, usize> {
-        let (mut from, mut to) = (0, self.heads.len());
-        if let Keys::Bytewise = keys {
-            let prefix = self.prefix.bytes();
-            let begin = &key[..prefix.len().min(key.len())];
-            match begin.cmp(prefix) {
-                Ordering::Less => return Err(0),
-                Ordering::Greater => return Err(to),
-                Ordering::Equal => {}
-            }
-            let head = head(key, prefix.len());
-            let (below, equal) = count(&self.heads, head);
-            (from, to) = (below, below + equal);
+        find_among(self.narrow(keys, key), keys, key, key_at)
+    }
+
+    /// Among which of them the key is, if it is there: no key is looked at for that.
+    #[inline]
+    pub(crate) fn narrow(&self, keys: &Keys, key: &[u8]) -> Range<usize> {
+        let len = self.heads.len();
+        let Keys::Bytewise = keys else {
+            return 0..len;
+        };
+        let prefix = self.prefix.bytes();
+        let begin = &key[..prefix.len().min(key.len())];
+        match begin.cmp(prefix) {
+            Ordering::Less => return 0..0,
+            Ordering::Greater => return len..len,
+            Ordering::Equal => {}
         }
-        while from < to {
-            let middle = from + (to - from) / 2;
-            match keys.compare(key_at(middle), key) {
-                Ordering::Less => from = middle + 1,
-                Ordering::Equal => return Ok(middle),
-                Ordering::Greater => to = middle,
-            }
-        }
-        Err(from)
+        let head = head(key, prefix.len());
+        let (below, equal) = count(&self.heads, head);
+        below..below + equal
     }
 
     /// Enters a key at `index`. `key_at` finds those that were there before, by their indices before.

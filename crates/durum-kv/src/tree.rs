@@ -13,8 +13,9 @@ use durum::Tx;
 use durum_persist::line::prefetch_to_write;
 
 use crate::comparator::Keys;
+use crate::entries::Entries;
 use crate::error::{Error, Result};
-use crate::index::{Entries, Index, Node, Position};
+use crate::index::{Index, Node, Position};
 use crate::media::{Database, Leaf, Media, Record, slot_of, store};
 use crate::versions::{Readers, versions, visible};
 

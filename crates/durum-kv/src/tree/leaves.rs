@@ -4,8 +4,9 @@
 use durum::Tx;
 
 use super::{LeafKey, Tree};
+use crate::entries::Entries;
 use crate::error::Result;
-use crate::index::{Entries, Node, Position};
+use crate::index::{Node, Position};
 use crate::media::{Leaf, SLOTS, Text, store};
 
 /// With at most so many records a leaf looks for a neighbour to merge with.
