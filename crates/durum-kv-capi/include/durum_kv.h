@@ -243,6 +243,44 @@ void durum_kv_sync(leveldb_t *db, char **errptr);
 size_t durum_kv_writebatch_size(const leveldb_writebatch_t *batch);
 
 /*
+ * Looks up `count` keys, any of them several times; all values are of one moment. The keys are
+ * looked up in groups, which costs less than a row of leveldb_get(). `vals[i]` is NULL and
+ * `vallens[i]` 0 where keys[i] is not there; each of the others goes with leveldb_free(). If it
+ * fails all are NULL.
+ */
+void durum_kv_multi_get(leveldb_t *db, const leveldb_readoptions_t *options, size_t count,
+                        const char *const *keys, const size_t *keylens, char **vals,
+                        size_t *vallens, char **errptr);
+
+/*
+ * Gives `count` keys values, one pair after the other; durable as leveldb_put() is. It is no batch:
+ * a reader, a crash or a failure may come between any two pairs, and what is there then is the
+ * first ones, up to some pair, each as a whole. It costs less than a row of leveldb_put() or a
+ * batch: several pairs share a fence or a sync.
+ */
+void durum_kv_multi_put(leveldb_t *db, const leveldb_writeoptions_t *options, size_t count,
+                        const char *const *keys, const size_t *keylens, const char *const *vals,
+                        const size_t *vallens, char **errptr);
+
+/*
+ * Writes in two halves. These return when readers see the change; durum_kv_wait() waits on the same
+ * thread, by the number that they give, until it is durable, and all that the thread has written
+ * before. 0 is durable, and what a failure gives. What the thread does in between, the next write
+ * above all, hides the time that the media take.
+ *
+ * After a crash a write is there as a whole or not at all; of those that a thread has begun at most
+ * the last one is missing, and none is there without all those before it. A write that nobody waits
+ * for becomes durable with the thread's next one, with durum_kv_sync(), or when the database is
+ * closed. It is durable at once where other threads write to the store, on a file system, if it
+ * is larger than about a kilobyte, on other engines than "shadow", and where buffered writes wait.
+ */
+uint64_t durum_kv_put_begin(leveldb_t *db, const char *key, size_t keylen, const char *val,
+                            size_t vallen, char **errptr);
+uint64_t durum_kv_delete_begin(leveldb_t *db, const char *key, size_t keylen, char **errptr);
+uint64_t durum_kv_write_begin(leveldb_t *db, leveldb_writebatch_t *batch, char **errptr);
+void durum_kv_wait(leveldb_t *db, uint64_t in_flight, char **errptr);
+
+/*
  * A transaction sees what it has written, and makes it durable as a whole. Other writers wait until
  * it has ended; readers do not. It ends on the thread that began it, before the database is closed,
  * and that thread does not write to the database past it.

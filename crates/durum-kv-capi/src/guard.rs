@@ -14,7 +14,7 @@ thread_local! {
 }
 
 /// Bytes in memory that C frees. NULL if there is no memory.
-fn copy(bytes: &[u8]) -> *mut c_char {
+pub(crate) fn copy(bytes: &[u8]) -> *mut c_char {
     // SAFETY: at least one byte is asked for.
     let place = unsafe { libc::malloc(bytes.len().max(1)) }.cast::<u8>();
     if !place.is_null() {

@@ -3,7 +3,7 @@
 //!
 //! `include/durum_kv.h` is what users read; it says what each function does and where it differs from LevelDB. The
 //! functions are thin: each takes what C gave apart, calls `durum-kv` inside [`guard`], and gives a failure as a
-//! string. [`extension`] has what LevelDB does not.
+//! string. [`extension`], [`many`] and [`in_flight`] have what LevelDB does not.
 //!
 //! Reading order: `status` (failures), [`guard`] (bytes from and to C), [`options`], [`db`], `dependents`,
 //! [`iterator`], [`batch`], [`comparator`], [`ignored`] (accepted, without effect).
@@ -25,7 +25,9 @@ mod dependents;
 pub mod extension;
 pub mod guard;
 pub mod ignored;
+pub mod in_flight;
 pub mod iterator;
+pub mod many;
 pub mod options;
 pub mod snapshot;
 mod status;

@@ -9,6 +9,27 @@ pub enum Change<'b> {
     Delete(&'b [u8]),
 }
 
+impl<'b> Change<'b> {
+    /// The key that is changed.
+    pub(crate) fn key(&self) -> &'b [u8] {
+        match self {
+            Change::Put(key, _) | Change::Delete(key) => key,
+        }
+    }
+
+    /// The bytes of key and value.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Change::Put(key, value) => key.len() + value.len(),
+            Change::Delete(key) => key.len(),
+        }
+    }
+
+    pub(crate) fn is_delete(&self) -> bool {
+        matches!(self, Change::Delete(_))
+    }
+}
+
 /// What of [`WriteBatch::bytes`] belongs to a change.
 #[derive(Clone, Debug)]
 struct Step {
@@ -55,6 +76,13 @@ impl WriteBatch {
             key_len: key.len(),
             value_len: None,
         });
+    }
+
+    pub(crate) fn push(&mut self, change: Change<'_>) {
+        match change {
+            Change::Put(key, value) => self.put(key, value),
+            Change::Delete(key) => self.delete(key),
+        }
     }
 
     /// Adds the changes of another batch behind these.

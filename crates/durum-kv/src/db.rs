@@ -10,6 +10,7 @@ use durum_service::Error as StoreError;
 
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
+use crate::in_flight::InFlight;
 use crate::inner::{Inner, Root};
 use crate::iter::Iter;
 use crate::lock::ReadersWriter;
@@ -270,7 +271,56 @@ impl Db {
         self.inner.write(Work::Batches(&[batch]), options)
     }
 
-    /// Makes every buffered write durable that has returned before.
+    /// Gives a key a value, and leaves it to [`InFlight::wait`] that it is durable. What the thread does in between,
+    /// the next write above all, hides the time that the media take.
+    ///
+    /// When this returns readers see the value. After a crash it is there as a whole or not at all; of the writes that
+    /// a thread has begun at most the last one is missing, and no write is there without all those before it, of
+    /// whichever thread. What the program tells others of it waits for `wait`.
+    ///
+    /// It is durable when this returns where other threads write to the store, on a file system, if it is larger than
+    /// about a kilobyte, on other engines than Shadow, and where buffered writes wait. A database that is set to buffer
+    /// ([`Db::set_durability`]) makes no difference to it: `wait` waits.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    /// # let path = dir.path().join("db");
+    /// # let db = durum_kv::Db::open(path, durum_kv::Options::new().create_if_missing(true))?;
+    /// let first = db.put_begin(b"apples", b"3")?;
+    /// let second = db.put_begin(b"pears", b"4")?; // waits for the first one while it has something to do itself
+    /// assert_eq!(db.get(b"pears")?.as_deref(), Some(&b"4"[..]));
+    /// first.wait()?;
+    /// second.wait()?; // from here on no crash takes any of them
+    /// # Ok::<(), durum_kv::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Db::put`].
+    pub fn put_begin(&self, key: &[u8], value: &[u8]) -> Result<InFlight<'_>> {
+        let change = Change::Put(key, value);
+        self.inner.begin_to_write(Work::One(change))
+    }
+
+    /// Deletes a key, if it is there, and leaves it to [`InFlight::wait`] that this is durable, as [`Db::put_begin`]
+    /// does.
+    ///
+    /// # Errors
+    /// As for [`Db::put`].
+    pub fn delete_begin(&self, key: &[u8]) -> Result<InFlight<'_>> {
+        let change = Change::Delete(key);
+        self.inner.begin_to_write(Work::One(change))
+    }
+
+    /// Makes all changes of a batch, which no reader sees in part, and leaves it to [`InFlight::wait`] that they are
+    /// durable, as [`Db::put_begin`] does.
+    ///
+    /// # Errors
+    /// As for [`Db::put`].
+    pub fn write_begin(&self, batch: &WriteBatch) -> Result<InFlight<'_>> {
+        self.inner.begin_to_write(Work::Batches(&[batch]))
+    }
+
+    /// Makes every buffered write durable that has returned before, and what is in flight.
     ///
     /// # Errors
     /// Those of durum.

@@ -1,12 +1,14 @@
 //! What a leaf has, sorted: in plain memory, made when the leaf is first looked at.
 
+use std::ops::Range;
+
 use arrayvec::ArrayVec;
 use durum_persist::line::{LINE, prefetch, prefetch_to_write};
 
 use crate::comparator::Keys;
 use crate::error::{Error, Result};
 use crate::media::{Leaf, Media, Record, SLOTS, slot_of};
-use crate::sorted::Sorted;
+use crate::sorted::{Sorted, find_among};
 
 /// A record, and its slot in the leaf.
 type Row = (*mut Record, usize);
@@ -34,6 +36,35 @@ impl Entries {
         for line in (start..start + size_of_val(&self.records)).step_by(LINE) {
             prefetch(line);
         }
+    }
+
+    /// Fetches the order, by which [`Entries::narrow`] goes.
+    #[inline(always)]
+    pub(crate) fn fetch_order(&self) {
+        let start = (&raw const self.order).addr();
+        for line in (start..start + size_of_val(&self.order)).step_by(LINE) {
+            prefetch(line);
+        }
+    }
+
+    /// Among which entries a key is, if it is there. Fetches what the first of them leads to, and its slot.
+    #[inline]
+    pub(crate) fn narrow(&self, keys: &Keys, key: &[u8]) -> Range<usize> {
+        let among = self.order.narrow(keys, key);
+        prefetch(self.records.as_ptr().wrapping_add(among.start).addr());
+        prefetch(self.slots.as_ptr().wrapping_add(among.start).addr());
+        among
+    }
+
+    /// The place of a key among those that [`Entries::narrow`] has left.
+    #[inline]
+    pub(crate) fn find_among(
+        &self,
+        among: Range<usize>,
+        keys: &Keys,
+        key: &[u8],
+    ) -> Result<usize, usize> {
+        find_among(among, keys, key, |index| self.key(index))
     }
 
     #[inline(always)]

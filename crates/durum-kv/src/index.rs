@@ -87,6 +87,7 @@ pub(crate) struct Index {
     /// The bounds of all chunks but the first.
     order: Sorted<Vec<u64>>,
     chunks: Vec<Chunk>,
+    shape: u64,
 }
 
 impl Index {
@@ -94,6 +95,7 @@ impl Index {
         Self {
             order: Sorted::default(),
             chunks: vec![Chunk::new(keys, vec![first])],
+            shape: 0,
         }
     }
 
@@ -113,6 +115,18 @@ impl Index {
     #[inline]
     pub(crate) fn node(&self, at: Position) -> &Node {
         &self.chunks[at.chunk].nodes[at.node]
+    }
+
+    /// The records of a node, if it was looked at before.
+    #[inline]
+    pub(crate) fn known_entries(&self, at: Position) -> Option<&Entries> {
+        self.node(at).entries.get().map(|entries| &**entries)
+    }
+
+    /// Counts the times that a node came or went: as long as it is the same, so are all positions.
+    #[inline]
+    pub(crate) fn shape(&self) -> u64 {
+        self.shape
     }
 
     /// The records of a node.
@@ -141,7 +155,7 @@ impl Index {
         place: usize,
         count: usize,
     ) {
-        let entries_of = |at: Position| self.node(at).entries.get();
+        let entries_of = |at| self.known_entries(at);
         let Some(entries) = entries_of(at) else {
             return;
         };
@@ -216,6 +230,7 @@ impl Index {
 
     /// Enters a node behind another.
     pub(crate) fn insert_after(&mut self, keys: &Keys, at: Position, node: Node) {
+        self.shape += 1;
         let chunk = &mut self.chunks[at.chunk];
         let Chunk { order, nodes } = chunk;
         order.insert(keys, at.node, &node.low, |index| &nodes[index + 1].low);
@@ -240,6 +255,7 @@ impl Index {
 
     /// Takes a node off, which is not the first one. Its range goes to the node before.
     pub(crate) fn remove(&mut self, keys: &Keys, at: Position) {
+        self.shape += 1;
         let Chunk { order, nodes } = &mut self.chunks[at.chunk];
         nodes.remove(at.node);
         if at.node > 0 {

@@ -24,9 +24,9 @@
 //! ```
 //!
 //! docs/tutorials/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `inner` (what
-//! its handles share), `read`, `write` and `queue` (how changes become durable and visible), `tree`, `versions` and
-//! `media` (what changes, and where it lies), `index`, `entries`, `sorted` and `heads` (finding a key), `lock`, `pins` and
-//! `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
+//! its handles share), `read`, `write`, `queue` and `in_flight` (how changes become durable and visible), `many` (many
+//! keys in one call), `tree`, `versions` and `media` (what changes, and where it lies), `index`, `entries`, `sorted`
+//! and `heads` (finding a key), `lock`, `pins` and `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
 
 #![warn(clippy::unwrap_used)]
 
@@ -36,12 +36,14 @@ mod db;
 mod entries;
 mod error;
 mod heads;
+mod in_flight;
 mod index;
 mod inner;
 mod iter;
 mod lock;
 #[cfg(test)]
 mod lock_tests;
+mod many;
 mod media;
 mod options;
 mod pins;
@@ -62,6 +64,7 @@ pub use comparator::{BYTEWISE, Comparator};
 pub use db::{Db, POOL};
 pub use durum::{Durability, Engine, StoreOptions};
 pub use error::{Error, ErrorKind, Result};
+pub use in_flight::InFlight;
 pub use iter::Iter;
 pub use options::{Options, ReadOptions, WriteOptions};
 pub use property::{Range, destroy, exists, repair};

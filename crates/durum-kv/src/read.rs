@@ -2,9 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::lock::Reading;
 use crate::media::Record;
 use crate::options::ReadOptions;
 use crate::snapshot::Snapshot;
+use crate::tree::Tree;
 
 impl Inner {
     /// Has `see` look at the value of a key. The writer waits meanwhile.
@@ -20,7 +22,20 @@ impl Inner {
             Some(snapshot) => self.sequence_of(snapshot)?,
             None => self.visible(),
         };
-        let Some(record) = tree.get(key, sequence)? else {
+        let record = tree.get(key, sequence)?;
+        Ok(self.value_of(&tree, key, record, options)?.map(see))
+    }
+
+    /// The value of a record that was found for a key, checked as the options say.
+    #[inline]
+    pub(crate) fn value_of<'t>(
+        &self,
+        tree: &'t Reading<'_, Tree>,
+        key: &[u8],
+        record: Option<*const Record>,
+        options: &ReadOptions<'_>,
+    ) -> Result<Option<&'t [u8]>> {
+        let Some(record) = record else {
             if options.verify_checksums {
                 tree.verify(tree.index.find(&tree.keys, key))?;
             }
@@ -31,7 +46,7 @@ impl Inner {
             unsafe { Record::verify(record)? };
         }
         // SAFETY: the record was found in the tree, and the writer is kept out.
-        Ok(Some(see(unsafe { Record::value(record) })))
+        Ok(Some(unsafe { Record::value(record) }))
     }
 
     pub(crate) fn sequence_of(&self, snapshot: &Snapshot) -> Result<u64> {

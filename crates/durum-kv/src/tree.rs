@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use durum::Tx;
 use durum_persist::line::prefetch_to_write;
 
+use crate::batch::Change;
 use crate::comparator::Keys;
 use crate::entries::Entries;
 use crate::error::{Error, Result};
@@ -19,6 +20,7 @@ use crate::index::{Index, Node, Position};
 use crate::media::{Database, Leaf, Media, Record, slot_of, store};
 use crate::versions::{Readers, versions, visible};
 
+pub(crate) mod group;
 mod leaves;
 mod sweep;
 
@@ -34,6 +36,13 @@ struct Stale {
 /// that took over its range.
 #[derive(Debug)]
 pub(crate) struct LeafKey(Option<Box<[u8]>>);
+
+/// Where a key is, or belongs: in which node, and at which index of its entries.
+#[derive(Debug)]
+struct Spot {
+    at: Position,
+    found: Result<usize, usize>,
+}
 
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -143,8 +152,26 @@ impl Tree {
         Ok(record.and_then(|record| unsafe { visible(record, sequence) }))
     }
 
+    /// Makes a change.
+    #[inline]
+    pub(crate) fn change(
+        &mut self,
+        tx: &Tx,
+        change: Change<'_>,
+        sequence: u64,
+        readers: &Readers,
+    ) -> Result<()> {
+        match change {
+            Change::Put(key, value) => self.put(tx, key, value, sequence, readers),
+            Change::Delete(key) => {
+                let spot = self.spot_to_write(key)?;
+                self.delete_at(tx, spot, key, sequence, readers)
+            }
+        }
+    }
+
     /// Sets the value of a key.
-    pub(crate) fn put(
+    fn put(
         &mut self,
         tx: &Tx,
         key: &[u8],
@@ -152,9 +179,32 @@ impl Tree {
         sequence: u64,
         readers: &Readers,
     ) -> Result<()> {
+        let spot = self.spot_to_write(key)?;
+        self.put_at(tx, spot, key, value, sequence, readers)
+    }
+
+    /// Where a key is, or belongs, which is about to be written.
+    #[inline(always)]
+    fn spot_to_write(&self, key: &[u8]) -> Result<Spot> {
         let at = self.index.find(&self.keys, key);
         let (entries, leaf) = (self.entries_to_search(at)?, self.index.node(at).leaf);
-        match entries.find_to_write(&self.media, &self.keys, leaf, key) {
+        let found = entries.find_to_write(&self.media, &self.keys, leaf, key);
+        Ok(Spot { at, found })
+    }
+
+    /// Sets the value of a key, which is or belongs there.
+    #[inline(always)]
+    fn put_at(
+        &mut self,
+        tx: &Tx,
+        Spot { at, found }: Spot,
+        key: &[u8],
+        value: &[u8],
+        sequence: u64,
+        readers: &Readers,
+    ) -> Result<()> {
+        let (entries, leaf) = (self.entries(at)?, self.index.node(at).leaf);
+        match found {
             Ok(index) if is_empty(leaf, entries.slot(index)) => {
                 // The commit has deleted it: what readers still see in its place has to go first, and no reader may
                 // come any more.
@@ -170,18 +220,18 @@ impl Tree {
     }
 
     /// Deletes a key, if it is there. That makes a record only where a snapshot or an iterator needs what was there.
-    pub(crate) fn delete(
+    fn delete_at(
         &mut self,
         tx: &Tx,
+        Spot { at, found }: Spot,
         key: &[u8],
         sequence: u64,
         readers: &Readers,
     ) -> Result<()> {
-        let at = self.index.find(&self.keys, key);
-        let entries = self.entries_to_search(at)?;
-        let Ok(index) = entries.find(&self.keys, key) else {
+        let Ok(index) = found else {
             return Ok(());
         };
+        let entries = self.entries(at)?;
         let record = entries.record(index);
         if is_empty(self.index.node(at).leaf, entries.slot(index)) {
             return Ok(());

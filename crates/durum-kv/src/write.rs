@@ -4,6 +4,9 @@
 //! the next sequence number; readers see them when that number becomes the visible one, which is after the commit. So
 //! nobody reads what a crash may take back, unless it was written as buffered.
 //!
+//! A write that is left in flight is the other exception: readers see it at once, and whoever asks waits for its fence
+//! ([`InFlight`](crate::InFlight)).
+//!
 //! Where a commit takes as long as a fence, readers are kept out to its end, and nothing that was superseded has to
 //! stay. Where it takes a sync, or the batch is large, they go on meanwhile: what they see is kept as older versions,
 //! until the commit is through and somebody sweeps.
@@ -12,20 +15,24 @@
 //! commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use arrayvec::ArrayVec;
 use durum::{Durability, Tx};
 
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
+use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::lock::{Turn, Writing};
 use crate::media::store;
 use crate::options::WriteOptions;
 use crate::primitive::locked;
 use crate::queue::Request;
+use crate::tree::group::GROUP;
 use crate::tree::{LeafKey, Tree};
 use crate::versions::Readers;
 
@@ -50,6 +57,7 @@ const MERGED_AT_ONCE: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work<'w> {
     One(Change<'w>),
+    Row(&'w [Change<'w>]),
     Batches(&'w [&'w WriteBatch]),
 }
 
@@ -58,6 +66,10 @@ impl Work<'_> {
         match self {
             Work::One(Change::Put(_, value)) => value.len() > BYTES_MAX,
             Work::One(_) => false,
+            Work::Row(changes) => {
+                let bytes = changes.iter().map(Change::size).sum::<usize>();
+                changes.len() > STRETCH || bytes > BYTES_MAX
+            }
             Work::Batches(batches) => {
                 let (mut count, mut bytes) = (0, 0);
                 for batch in *batches {
@@ -71,18 +83,31 @@ impl Work<'_> {
 
     fn has_deletes(&self) -> bool {
         match self {
-            Work::One(change) => matches!(change, Change::Delete(_)),
+            Work::One(change) => change.is_delete(),
+            Work::Row(changes) => changes.iter().any(Change::is_delete),
             Work::Batches(batches) => batches.iter().any(|batch| batch.has_deletes()),
         }
     }
 
-    fn each(&self, mut make: impl FnMut(Change<'_>) -> Result<()>) -> Result<()> {
+    /// Gives the changes in their order, up to [`GROUP`] at a time.
+    fn each_group(&self, mut make: impl FnMut(&[Change<'_>]) -> Result<()>) -> Result<()> {
         match self {
-            Work::One(change) => make(*change),
-            Work::Batches(batches) => batches
-                .iter()
-                .flat_map(|batch| batch.iter())
-                .try_for_each(make),
+            Work::One(change) => make(slice::from_ref(change)),
+            Work::Row(changes) => changes.chunks(GROUP).try_for_each(make),
+            Work::Batches(batches) => {
+                let mut group = ArrayVec::<Change<'_>, GROUP>::new();
+                for change in batches.iter().flat_map(|batch| batch.iter()) {
+                    group.push(change);
+                    if group.is_full() {
+                        make(&group)?;
+                        group.clear();
+                    }
+                }
+                match group.is_empty() {
+                    true => Ok(()),
+                    false => make(&group),
+                }
+            }
         }
     }
 }
@@ -110,6 +135,52 @@ impl Inner {
         self.write_in_group(work, durability)
     }
 
+    /// Makes changes one after the other, as many in a transaction as readers can wait for; on a file system, where
+    /// they need not wait, as many as threads write together.
+    ///
+    /// A transaction is committed before the next one begins, so what a crash leaves is the first of them.
+    pub(crate) fn write_row<'c>(
+        &self,
+        changes: impl Iterator<Item = Change<'c>>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let (count_max, bytes_max) = match self.has_slow_commits {
+            true => (usize::MAX, GROUP_BYTES_MAX),
+            false => (STRETCH, BYTES_MAX),
+        };
+        let mut row = Vec::with_capacity(STRETCH.min(changes.size_hint().0));
+        let mut bytes = 0;
+        for change in changes {
+            bytes += change.size();
+            if row.len() == count_max || bytes > bytes_max && !row.is_empty() {
+                self.write(Work::Row(&row), options)?;
+                row.clear();
+                bytes = change.size();
+            }
+            row.push(change);
+        }
+        match row.is_empty() {
+            true => Ok(()),
+            false => self.write(Work::Row(&row), options),
+        }
+    }
+
+    /// Makes the changes, and leaves it to [`InFlight::wait`] that they are durable, if they can be left in flight.
+    pub(crate) fn begin_to_write(&self, work: Work<'_>) -> Result<InFlight<'_>> {
+        if Tx::levels() > 0 {
+            return Err(Error::InTransaction);
+        }
+        self.check_writable()?;
+        if self.waiting.load(Ordering::Relaxed) == 0
+            && let Some(turn) = self.tree.try_turn()
+        {
+            let left = self.commit_and::<true>(&turn, work, Durability::Durable)?;
+            return Ok(InFlight::new(left));
+        }
+        self.write_in_group(work, Durability::Durable)?;
+        Ok(InFlight::new(None))
+    }
+
     /// Waits until this thread may write.
     pub(crate) fn wait_for_turn(&self) -> Result<Turn<'_, Tree>> {
         if Tx::levels() > 0 || *locked(&self.owner) == Some(thread::current().id()) {
@@ -125,11 +196,8 @@ impl Inner {
             return Err(Error::InTransaction);
         }
         let mut batch = WriteBatch::new();
-        work.each(|change| {
-            match change {
-                Change::Put(key, value) => batch.put(key, value),
-                Change::Delete(key) => batch.delete(key),
-            }
+        work.each_group(|changes| {
+            changes.iter().for_each(|change| batch.push(*change));
             Ok(())
         })?;
         let own = Arc::new(Request::new(batch, durability));
@@ -197,6 +265,16 @@ impl Inner {
         work: Work<'_>,
         durability: Durability,
     ) -> Result<()> {
+        self.commit_and::<false>(turn, work, durability).map(drop)
+    }
+
+    /// The same. If it `FLIES`, it may be left in flight: readers see it before it is durable.
+    pub(crate) fn commit_and<const FLIES: bool>(
+        &self,
+        turn: &Turn<'_, Tree>,
+        work: Work<'_>,
+        durability: Durability,
+    ) -> Result<Option<durum::InFlight<'_>>> {
         let goes_on_beside = self.has_slow_commits || work.is_large();
         let deletes_beside = goes_on_beside && work.has_deletes();
         // What it deletes is gone when it is through: nobody may begin to read by the number of before for longer than
@@ -208,7 +286,7 @@ impl Inner {
         let sequence_max = unsafe { &raw mut (*self.database.0).sequence_max };
         // SAFETY: only who has the turn changes it.
         let is_new = sequence > unsafe { *sequence_max };
-        self.transact(
+        let in_flight = self.transact::<FLIES>(
             turn,
             durability,
             goes_on_beside,
@@ -216,20 +294,20 @@ impl Inner {
                 if is_new {
                     store(tx, sequence_max, sequence + SEQUENCES)?;
                 }
-                let mut made = 0;
-                work.each(|change| {
-                    if goes_on_beside && made == STRETCH {
-                        made = 0;
-                        // What was changed so far has a number that nobody reads by.
-                        tree.take_if(|tree| !tree.is_ahead);
-                    }
-                    made += 1;
-                    let tree = keep_readers_out(turn, tree)?;
-                    match change {
-                        Change::Put(key, value) => tree.put(tx, key, value, sequence, readers),
-                        Change::Delete(key) => tree.delete(tx, key, sequence, readers),
-                    }
-                })?;
+                if let Work::One(change) = work {
+                    keep_readers_out(turn, tree)?.change(tx, change, sequence, readers)?;
+                } else {
+                    let mut made = 0;
+                    work.each_group(|changes| {
+                        if goes_on_beside && made + changes.len() > STRETCH {
+                            made = 0;
+                            // What was changed so far has a number that nobody reads by.
+                            tree.take_if(|tree| !tree.is_ahead);
+                        }
+                        made += changes.len();
+                        keep_readers_out(turn, tree)?.change_group(tx, changes, sequence, readers)
+                    })?;
+                }
                 if !goes_on_beside {
                     keep_readers_out(turn, tree)?.sweep(tx, readers, SWEPT_BY_COMMIT)?;
                 }
@@ -251,13 +329,13 @@ impl Inner {
             let _ = self.merge_few(turn, &emptied);
             let _ = self.sweep(turn, SWEPT_AT_ONCE, SWEPT_AT_ONCE);
         }
-        Ok(())
+        Ok(in_flight)
     }
 
     /// Merges leaves that a commit has left with few records. Readers are kept out for a moment at a time.
     fn merge_few(&self, turn: &Turn<'_, Tree>, emptied: &[LeafKey]) -> Result<()> {
         for some in emptied.chunks(MERGED_AT_ONCE) {
-            self.transact(
+            self.transact::<false>(
                 turn,
                 Durability::Buffered,
                 false,
@@ -294,13 +372,14 @@ impl Inner {
             return Ok(());
         }
         // It may come later: who opens the database after a crash does it then.
-        self.transact(
+        self.transact::<false>(
             turn,
             Durability::Buffered,
             false,
             |tx, tree, readers| keep_readers_out(turn, tree)?.sweep(tx, readers, max),
             |_| Ok(()),
-        )
+        )?;
+        Ok(())
     }
 
     /// Who reads by which number, for the writer while it keeps readers out.
@@ -312,19 +391,19 @@ impl Inner {
     }
 
     /// A transaction that changes the tree, by a thread that holds the writer's lock. If it fails, memory is made to
-    /// say what the pool says.
-    fn transact<'l>(
+    /// say what the pool says. If it `FLIES`, it may be in flight when this returns.
+    fn transact<'l, const FLIES: bool>(
         &self,
         turn: &Turn<'l, Tree>,
         durability: Durability,
         goes_on_beside: bool,
         change: impl FnOnce(&Tx, &mut Option<Writing<'l, Tree>>, &Readers) -> Result<()>,
         make_visible: impl FnOnce(&mut Option<Writing<'l, Tree>>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Option<durum::InFlight<'_>>> {
         // Outside of the transaction: where that rolls back, readers are still kept out.
         let mut tree: Option<Writing<'l, Tree>> = None;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            self.pool.transaction_with(durability, |tx| {
+            let body = |tx: &Tx| {
                 keep_readers_out(turn, &mut tree)?;
                 let readers = self.readers(goes_on_beside);
                 change(tx, &mut tree, &readers)?;
@@ -332,10 +411,15 @@ impl Inner {
                     tree.take_if(|tree| !tree.is_ahead);
                 }
                 Ok(())
-            })
+            };
+            if FLIES {
+                let ((), in_flight) = self.pool.transaction_in_flight(body)?;
+                return Ok(Some(in_flight));
+            }
+            self.pool.transaction_with(durability, body).map(|()| None)
         }));
         match outcome {
-            Ok(Ok(())) => make_visible(&mut tree),
+            Ok(Ok(in_flight)) => make_visible(&mut tree).map(|()| in_flight),
             Ok(Err(error)) => {
                 self.take_back(turn, tree, &error);
                 Err(error)

@@ -85,6 +85,70 @@ fn operations_cost_what_is_documented() {
     assert!(batch.fences <= 2, "{batch:?}");
 }
 
+/// Pairs of one call share fences, and syncs; writes in flight leave theirs to the next one.
+#[test]
+fn rows_and_writes_in_flight_cost_what_is_documented() {
+    const COUNT: u64 = 3_200;
+    let pairs: Vec<_> = (0..COUNT)
+        .map(|number| (key(number * 7919 % COUNT), VALUE))
+        .collect();
+    let keys: Vec<_> = pairs.iter().map(|(key, _)| *key).collect();
+    let (_dir, path) = support::place();
+    let db = Db::open(&path, support::options()).unwrap();
+    for round in ["new", "known"] {
+        let row = cost(|| db.multi_put(&pairs).unwrap());
+        println!("{round} keys, {COUNT} pairs: {row:?}");
+        // 32 share one; a pool that grows takes some more.
+        assert!(
+            (COUNT / 32..COUNT / 32 + 12).contains(&row.fences),
+            "{row:?}"
+        );
+    }
+    let read = cost(|| assert!(db.multi_get(&keys).unwrap().iter().all(Option::is_some)));
+    assert_eq!(
+        (read.fences, read.write_backs, read.bytes_written),
+        (0, 0, 0)
+    );
+    // The first one has nothing to wait for, each of the others waits for the one before.
+    db.put(&key(0), &VALUE).unwrap();
+    let mut last = None;
+    let begun = cost(|| {
+        for number in 0..100 {
+            last = Some(db.put_begin(&key(number), &VALUE).unwrap());
+        }
+    });
+    println!("100 in flight: {begun:?}");
+    assert_eq!(begun.fences, 99, "{begun:?}");
+    assert_eq!(cost(|| last.take().unwrap().wait().unwrap()).fences, 1);
+    assert_eq!(
+        cost(|| drop(db.put_begin(&key(0), &VALUE).unwrap())).fences,
+        0
+    );
+    assert_eq!(cost(|| db.sync().unwrap()).fences, 1);
+    assert_eq!(cost(|| drop(db.delete_begin(&key(1)).unwrap())).fences, 0);
+    assert_eq!(cost(|| db.put(&key(2), &VALUE).unwrap()).fences, 2);
+    let mut batch = WriteBatch::new();
+    batch.put(&key(3), b"3");
+    batch.put(&key(4), b"4");
+    let mut begun = None;
+    assert_eq!(
+        cost(|| begun = Some(db.write_begin(&batch).unwrap())).fences,
+        0
+    );
+    assert_eq!(cost(|| begun.take().unwrap().wait().unwrap()).fences, 1);
+
+    let (_dir, path) = support::place();
+    let store = StoreOptions::new().domain(Domain::File);
+    let db = Db::open(&path, support::options().store(store)).unwrap();
+    db.multi_put(&pairs).unwrap();
+    let row = cost(|| db.multi_put(&pairs).unwrap());
+    assert!((1..4).contains(&row.syncs), "{row:?}");
+    let mut begun = None;
+    let syncs = cost(|| begun = Some(db.put_begin(&key(0), &VALUE).unwrap())).syncs;
+    assert_eq!(syncs, 1, "it is durable at once");
+    assert_eq!(cost(|| begun.take().unwrap().wait().unwrap()).syncs, 0);
+}
+
 /// What a large batch makes is written once, to its places: records, and leaves, each of which is too small to be worth
 /// that alone.
 #[test]

@@ -2,7 +2,7 @@
 //! what was not, all or nothing.
 //!
 //! The crash: SIGKILL at any instruction. The page cache survives it, so this tests recovery under real concurrency,
-//! not missing flushes (`tests/crash.rs` does).
+//! not missing flushes (`tests/crash/main.rs` does).
 
 #[path = "../../durum/tests/support/mod.rs"]
 mod process;

@@ -24,6 +24,12 @@ enum Op {
     Buffered(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
     Batch(Vec<(Vec<u8>, Option<Vec<u8>>)>),
+    /// One after the other in a call.
+    MultiPut(Vec<(Vec<u8>, Vec<u8>)>),
+    /// Keys that may be there or not, some of them several times.
+    MultiGet(Vec<Vec<u8>>),
+    /// Left in flight: puts, deletes, and all together; whether the last one is waited for.
+    Begin(Vec<(Vec<u8>, Option<Vec<u8>>)>, bool),
     /// Put, deleted again or not, and committed or not.
     Transaction(Vec<(Vec<u8>, Option<Vec<u8>>)>, bool),
     /// So many keys in a row, from a number on.
@@ -59,6 +65,12 @@ fn changes() -> impl Strategy<Value = Vec<(Vec<u8>, Option<Vec<u8>>)>> {
     prop_oneof![4 => few, 1 => many]
 }
 
+fn pairs() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
+    let few = prop::collection::vec((key(), value()), 0..6);
+    let many = prop::collection::vec((key(), value()), 20..120);
+    prop_oneof![2 => few, 1 => many]
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
@@ -66,6 +78,9 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (key(), value()).prop_map(|(key, value)| Op::Buffered(key, value)),
         4 => key().prop_map(Op::Delete),
         3 => changes().prop_map(Op::Batch),
+        2 => pairs().prop_map(Op::MultiPut),
+        2 => prop::collection::vec(key(), 0..150).prop_map(Op::MultiGet),
+        2 => (changes(), any::<bool>()).prop_map(|(changes, waits)| Op::Begin(changes, waits)),
         2 => (changes(), any::<bool>()).prop_map(|(changes, commits)| Op::Transaction(changes, commits)),
         2 => (0..300u16, 20..200u16).prop_map(|(from, count)| Op::Fill(from, count)),
         2 => (key(), 20..200u16).prop_map(|(from, count)| Op::Clear(from, count)),
@@ -170,6 +185,22 @@ impl World {
                 self.db().write(&batch).unwrap();
                 self.note(changes);
             }
+            Op::MultiPut(pairs) => {
+                self.db().multi_put(pairs).unwrap();
+                self.map.extend(pairs.iter().cloned());
+            }
+            Op::MultiGet(keys) => {
+                let of = |map: &Map| -> Vec<_> {
+                    keys.iter().map(|key| map.get(key).cloned()).collect()
+                };
+                assert_eq!(self.db().multi_get(keys).unwrap(), of(&self.map));
+                for (snapshot, map) in &self.snapshots {
+                    let options = ReadOptions::new().snapshot(snapshot).verify_checksums(true);
+                    let found = self.db().multi_get_with(keys, &options).unwrap();
+                    assert_eq!(found, of(map));
+                }
+            }
+            Op::Begin(changes, waits) => self.begin(changes, *waits),
             Op::Transaction(changes, commits) => self.transaction(changes, *commits),
             Op::Fill(from, count) => {
                 for number in *from..from + count {
@@ -216,6 +247,26 @@ impl World {
             Op::Compact => self.db().compact().unwrap(),
             Op::Reopen => self.reopen(),
         }
+    }
+
+    fn begin(&mut self, changes: &[(Vec<u8>, Option<Vec<u8>>)], waits: bool) {
+        let mut batch = WriteBatch::new();
+        for (key, value) in changes {
+            let in_flight = match value {
+                Some(value) => self.db().put_begin(key, value).unwrap(),
+                None => self.db().delete_begin(key).unwrap(),
+            };
+            drop(in_flight);
+            batch.put(key, b"begun");
+        }
+        let last = self.db().write_begin(&batch).unwrap();
+        if waits {
+            last.wait().unwrap();
+        }
+        let begun = changes
+            .iter()
+            .map(|(key, _)| (key.clone(), b"begun".to_vec()));
+        self.map.extend(begun);
     }
 
     fn transaction(&mut self, changes: &[(Vec<u8>, Option<Vec<u8>>)], commits: bool) {
@@ -282,10 +333,15 @@ impl World {
             let options = ReadOptions::new().snapshot(snapshot);
             let mut iter = self.db().iter_with(&options).unwrap();
             assert_eq!(entries(&mut iter).unwrap(), self.row(map));
-            for key in map.keys().chain(self.map.keys()) {
+            let keys: Vec<_> = map.keys().chain(self.map.keys()).collect();
+            let mut bytes = b"before".to_vec();
+            let places = self.db().multi_get_into(&keys, &options, &mut bytes);
+            for (key, place) in keys.into_iter().zip(places.unwrap()) {
                 let found = self.db().get_with(key, &options).unwrap();
                 assert_eq!(found, map.get(key).cloned());
+                assert_eq!(place.map(|place| &bytes[place]), found.as_deref());
             }
+            assert!(bytes.starts_with(b"before"));
         }
     }
 }

@@ -44,7 +44,18 @@ fn the_tutorial_runs() -> durum_kv::Result<()> {
     }
     db.sync()?; // from here on no crash takes any of them
 
-    assert_eq!(support::contents(&db).len(), 1002);
+    db.multi_put(&[("plums", "blue"), ("pears", "green")])?; // durable, as by `put`
+    let colors = db.multi_get(&["pears", "plums", "grapes"])?;
+    assert_eq!(colors[0].as_deref(), Some(&b"green"[..]));
+    assert_eq!(colors[2], None);
+
+    let first = db.put_begin(b"grapes", b"red")?;
+    let second = db.put_begin(b"figs", b"brown")?; // the first one is durable
+    assert!(db.get(b"figs")?.is_some());
+    second.wait()?; // and from here on this one, too
+    first.wait()?; // has nothing to wait for
+
+    assert_eq!(support::contents(&db).len(), 1006);
     Ok(())
 }
 

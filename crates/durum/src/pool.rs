@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_format::extent::{self, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
+use durum_persist::line::{LINE, prefetch};
 use durum_service::EngineKind;
 
 use crate::alloc::{
-    Grow, PoolHeap, Puddle, PuddleHeap, puddle_at, puddle_followed_at, puddle_needed_at,
+    Grow, PoolHeap, Puddle, PuddleHeap, Slab, puddle_at, puddle_followed_at, puddle_needed_at,
 };
 use crate::combine::Combine;
 use crate::described::Described;
@@ -473,7 +474,27 @@ impl Pool {
     #[doc(hidden)]
     #[inline]
     pub unsafe fn prefetch_free(&self, object: *const u8) {
-        let address = object.addr();
+        self.see_slab(object.addr(), |slab, puddle| {
+            slab.prefetch_free(object.addr(), puddle.home_offset());
+        });
+    }
+
+    /// Fetches what [`Pool::prefetch_free`] looks at itself, for a caller that has several objects to free.
+    ///
+    /// # Safety
+    /// The object is allocated.
+    #[doc(hidden)]
+    #[inline]
+    pub unsafe fn prefetch_slab(&self, object: *const u8) {
+        self.see_slab(object.addr(), |slab, _| {
+            let start = (&raw const *slab).addr();
+            let lines = (start..start + size_of_val(slab)).step_by(LINE);
+            lines.for_each(prefetch);
+        });
+    }
+
+    #[inline(always)]
+    fn see_slab(&self, address: usize, see: impl FnOnce(&Slab, &Puddle)) {
         let Some(puddle) = puddle_at(address) else {
             return;
         };
@@ -482,7 +503,7 @@ impl Pool {
         if let Some(heap) = puddle.heap.get()
             && let Some(slab) = heap.slab_at(puddle, address)
         {
-            slab.prefetch_free(address, puddle.home_offset());
+            see(slab, puddle);
         }
     }
 

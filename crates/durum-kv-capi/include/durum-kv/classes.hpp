@@ -527,6 +527,26 @@ class Transaction {
     durum_kv_transaction_t *transaction_;
 };
 
+/* Not LevelDB's. A write that was made and may not be durable yet: DB::PutBegin. Wait, on the
+ * thread that has written and before its DB is deleted, returns when it is. */
+class InFlight {
+  public:
+    InFlight() = default;
+
+    Status Wait() const {
+        detail::Error error;
+        if (in_flight_ != 0)
+            durum_kv_wait(db_, in_flight_, error.place());
+        return error.status();
+    }
+
+  private:
+    friend class DB;
+    InFlight(leveldb_t *db, uint64_t in_flight) : db_(db), in_flight_(in_flight) {}
+    leveldb_t *db_ = nullptr;
+    uint64_t in_flight_ = 0;
+};
+
 class DB {
   public:
     static Status Open(const Options &options, const std::string &name, DB **place);
@@ -559,9 +579,33 @@ class DB {
         return error.status();
     }
 
+    /* Not LevelDB's: the values of keys, in their order and of one moment, and how Get would say
+     * that each was found; durum_kv_multi_get. A class of the program's own has this one, which
+     * asks for one key after the other. */
+    virtual std::vector<Status> MultiGet(const ReadOptions &options, const std::vector<Slice> &keys,
+                                         std::vector<std::string> *values);
+
+    /* Not LevelDB's: gives keys values, one pair after the other, and is no batch;
+     * durum_kv_multi_put. */
+    virtual Status MultiPut(const WriteOptions &options,
+                            const std::vector<std::pair<Slice, Slice>> &pairs);
+
+    /* Not LevelDB's: these write, and leave it to InFlight::Wait that it is durable;
+     * durum_kv_put_begin. In a class of the program's own it is durable at once. */
+    Status PutBegin(const Slice &key, const Slice &value, InFlight *place);
+    Status DeleteBegin(const Slice &key, InFlight *place);
+    Status WriteBegin(WriteBatch *updates, InFlight *place);
+
     /* Not LevelDB's: the database for functions of durum_kv.h. A class of the program's own that
      * has none keeps this, and has no transactions then. */
     virtual leveldb_t *c_handle() { return nullptr; }
+
+  private:
+    static WriteOptions synced() {
+        WriteOptions options;
+        options.sync = true;
+        return options;
+    }
 };
 
 inline Status DB::Put(const WriteOptions &options, const Slice &key, const Slice &value) {
@@ -576,7 +620,77 @@ inline Status DB::Delete(const WriteOptions &options, const Slice &key) {
     return Write(options, &batch);
 }
 
+inline std::vector<Status> DB::MultiGet(const ReadOptions &options, const std::vector<Slice> &keys,
+                                        std::vector<std::string> *values) {
+    std::vector<Status> found;
+    values->assign(keys.size(), std::string());
+    for (size_t at = 0; at < keys.size(); at++)
+        found.push_back(Get(options, keys[at], &(*values)[at]));
+    return found;
+}
+
+inline Status DB::MultiPut(const WriteOptions &options,
+                           const std::vector<std::pair<Slice, Slice>> &pairs) {
+    for (const auto &pair : pairs) {
+        const Status status = Put(options, pair.first, pair.second);
+        if (!status.ok())
+            return status;
+    }
+    return Status::OK();
+}
+
+inline Status DB::PutBegin(const Slice &key, const Slice &value, InFlight *place) {
+    leveldb_t *db = c_handle();
+    *place = InFlight();
+    if (db == nullptr)
+        return Put(synced(), key, value);
+    detail::Error error;
+    *place = InFlight(db, durum_kv_put_begin(db, key.data(), key.size(), value.data(), value.size(),
+                                             error.place()));
+    return error.status();
+}
+
+inline Status DB::DeleteBegin(const Slice &key, InFlight *place) {
+    leveldb_t *db = c_handle();
+    *place = InFlight();
+    if (db == nullptr)
+        return Delete(synced(), key);
+    detail::Error error;
+    *place = InFlight(db, durum_kv_delete_begin(db, key.data(), key.size(), error.place()));
+    return error.status();
+}
+
+inline Status DB::WriteBegin(WriteBatch *updates, InFlight *place) {
+    leveldb_t *db = c_handle();
+    *place = InFlight();
+    if (db == nullptr)
+        return Write(synced(), updates);
+    detail::Error error;
+    leveldb_writebatch_t *batch = updates == nullptr ? nullptr : updates->c_handle();
+    *place = InFlight(db, durum_kv_write_begin(db, batch, error.place()));
+    return error.status();
+}
+
 namespace detail {
+
+/* A row of byte strings, as C takes it. */
+class Row {
+  public:
+    explicit Row(size_t count) {
+        starts_.reserve(count);
+        sizes_.reserve(count);
+    }
+    void push(const Slice &bytes) {
+        starts_.push_back(bytes.data());
+        sizes_.push_back(bytes.size());
+    }
+    const char *const *starts() const { return starts_.data(); }
+    const size_t *sizes() const { return sizes_.data(); }
+
+  private:
+    std::vector<const char *> starts_;
+    std::vector<size_t> sizes_;
+};
 
 using OwnedOptions = Owned<leveldb_options_t, leveldb_options_destroy>;
 using OwnedComparator = Owned<leveldb_comparator_t, leveldb_comparator_destroy>;
@@ -626,6 +740,40 @@ class Database : public DB {
         char *found =
             leveldb_get(db_.get(), with.get(), key.data(), key.size(), &size, error.place());
         return error.taken(found, size, value);
+    }
+    std::vector<Status> MultiGet(const ReadOptions &options, const std::vector<Slice> &keys,
+                                 std::vector<std::string> *values) override {
+        const size_t count = keys.size();
+        Error error;
+        Row row(count);
+        std::vector<char *> found(count);
+        std::vector<size_t> sizes(count);
+        values->assign(count, std::string());
+        for (const Slice &key : keys)
+            row.push(key);
+        const auto with = reading(options);
+        durum_kv_multi_get(db_.get(), with.get(), count, row.starts(), row.sizes(), found.data(),
+                           sizes.data(), error.place());
+        const Status status = error.status();
+        if (!status.ok())
+            return std::vector<Status>(count, status);
+        std::vector<Status> statuses;
+        statuses.reserve(count);
+        for (size_t at = 0; at < count; at++)
+            statuses.push_back(error.taken(found[at], sizes[at], &(*values)[at]));
+        return statuses;
+    }
+    Status MultiPut(const WriteOptions &options,
+                    const std::vector<std::pair<Slice, Slice>> &pairs) override {
+        Error error;
+        Row keys(pairs.size()), values(pairs.size());
+        for (const auto &pair : pairs) {
+            keys.push(pair.first);
+            values.push(pair.second);
+        }
+        durum_kv_multi_put(db_.get(), writing(options), pairs.size(), keys.starts(), keys.sizes(),
+                           values.starts(), values.sizes(), error.place());
+        return error.status();
     }
     Iterator *NewIterator(const ReadOptions &options) override {
         return new DbIterator(leveldb_create_iterator(db_.get(), reading(options).get()));

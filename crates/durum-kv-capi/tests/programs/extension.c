@@ -130,6 +130,126 @@ static void batches_and_transactions(const char *place) {
     leveldb_options_destroy(options);
 }
 
+#define ROW 300
+
+/* Many keys in a call: they are found in the order in which they are asked for. */
+static void rows(const char *place) {
+    static char texts[ROW][16];
+    const char *keys[ROW + 2], *none[1] = {NULL};
+    size_t keylens[ROW + 2], vallens[ROW + 2], at;
+    char *vals[ROW + 2], path[4096];
+    leveldb_options_t *options = leveldb_options_create();
+    leveldb_readoptions_t *reading = leveldb_readoptions_create();
+    leveldb_writeoptions_t *synced = leveldb_writeoptions_create();
+    const leveldb_snapshot_t *snapshot;
+    leveldb_options_set_create_if_missing(options, 1);
+    leveldb_writeoptions_set_sync(synced, 1);
+    snprintf(path, sizeof(path), "%srows", place);
+    db = leveldb_open(options, path, &error);
+    FINE();
+    for (at = 0; at < ROW; at++) {
+        keylens[at] = (size_t)snprintf(texts[at], sizeof(texts[at]), "key %zu", at * 7 % ROW);
+        keys[at] = texts[at];
+    }
+    /* Each key is its own value. */
+    durum_kv_multi_put(db, NULL, ROW, keys, keylens, keys, keylens, &error);
+    FINE();
+    snapshot = leveldb_create_snapshot(db);
+    leveldb_readoptions_set_snapshot(reading, snapshot);
+    leveldb_readoptions_set_verify_checksums(reading, 1);
+    durum_kv_multi_put(db, synced, 1, keys, keylens, none, &(size_t){0}, &error);
+    FINE();
+    /* One that is not there, and one that comes twice. */
+    keys[ROW] = "key";
+    keylens[ROW] = 3;
+    keys[ROW + 1] = keys[5];
+    keylens[ROW + 1] = keylens[5];
+    durum_kv_multi_get(db, reading, ROW + 2, keys, keylens, vals, vallens, &error);
+    FINE();
+    for (at = 0; at < ROW + 2; at++) {
+        if (at == ROW) {
+            CHECK(vals[at] == NULL && vallens[at] == 0);
+            continue;
+        }
+        CHECK(vallens[at] == keylens[at] && memcmp(vals[at], keys[at], keylens[at]) == 0);
+        leveldb_free(vals[at]);
+    }
+    durum_kv_multi_get(db, NULL, 1, keys, keylens, vals, vallens, &error);
+    FINE();
+    /* An empty value is one. */
+    CHECK(vals[0] != NULL && vallens[0] == 0);
+    leveldb_free(vals[0]);
+    leveldb_release_snapshot(db, snapshot);
+
+    durum_kv_multi_get(db, NULL, 0, NULL, NULL, NULL, NULL, &error);
+    durum_kv_multi_put(db, NULL, 0, NULL, NULL, NULL, NULL, &error);
+    FINE();
+    vals[0] = path;
+    durum_kv_multi_get(NULL, NULL, 1, keys, keylens, vals, vallens, &error);
+    CHECK(vals[0] == NULL);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    durum_kv_multi_get(db, NULL, 1, NULL, keylens, vals, vallens, &error);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    durum_kv_multi_get(db, NULL, 1, keys, keylens, NULL, vallens, &error);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    durum_kv_multi_put(db, NULL, 1, keys, keylens, NULL, keylens, &error);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    leveldb_close(db);
+    leveldb_writeoptions_destroy(synced);
+    leveldb_readoptions_destroy(reading);
+    leveldb_options_destroy(options);
+}
+
+/* Writes in two halves are seen at once, and can be waited for in any order. */
+static void in_flight(const char *place) {
+    leveldb_options_t *options = leveldb_options_create();
+    leveldb_writebatch_t *batch = leveldb_writebatch_create();
+    char path[4096];
+    uint64_t first, second;
+    leveldb_options_set_create_if_missing(options, 1);
+    snprintf(path, sizeof(path), "%sflights", place);
+    db = leveldb_open(options, path, &error);
+    FINE();
+    first = durum_kv_put_begin(db, "a", 1, "1", 1, &error);
+    FINE();
+    second = durum_kv_put_begin(db, "b", 1, "2", 1, &error);
+    FINE();
+    CHECK(is("a", "1") && is("b", "2"));
+    durum_kv_wait(db, second, &error);
+    durum_kv_wait(db, first, &error);
+    durum_kv_wait(db, 0, &error);
+    FINE();
+    first = durum_kv_delete_begin(db, "a", 1, &error);
+    FINE();
+    leveldb_writebatch_put(batch, "c", 1, "3", 1);
+    leveldb_writebatch_delete(batch, "b", 1);
+    second = durum_kv_write_begin(db, batch, &error);
+    FINE();
+    CHECK(durum_kv_write_begin(db, NULL, &error) == 0);
+    FINE();
+    durum_kv_wait(db, second, &error);
+    FINE();
+    CHECK(is("a", NULL) && is("b", NULL) && is("c", "3"));
+    CHECK(durum_kv_put_begin(NULL, "a", 1, "1", 1, &error) == 0);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    CHECK(durum_kv_delete_begin(NULL, "a", 1, &error) == 0);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    CHECK(durum_kv_write_begin(NULL, batch, &error) == 0);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    durum_kv_wait(NULL, first, &error);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    /* Closing waits for what nobody has waited for. */
+    durum_kv_put_begin(db, "d", 1, "4", 1, &error);
+    FINE();
+    leveldb_close(db);
+    db = leveldb_open(options, path, &error);
+    FINE();
+    CHECK(is("c", "3") && is("d", "4"));
+    leveldb_close(db);
+    leveldb_writebatch_destroy(batch);
+    leveldb_options_destroy(options);
+}
+
 /* Who may only read reads, and changes nothing. */
 static void read_only(const char *place) {
     leveldb_options_t *options = leveldb_options_create();
@@ -234,6 +354,8 @@ int main(int argc, char **argv) {
     engines(place);
     buffered(place);
     batches_and_transactions(place);
+    rows(place);
+    in_flight(place);
     read_only(place);
     left_behind(place);
     printf("all checks passed\n");

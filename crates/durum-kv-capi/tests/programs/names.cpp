@@ -43,6 +43,7 @@ static bool has(leveldb::DB *db, const leveldb::Slice &key);
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -176,6 +177,17 @@ int main(int argc, char **argv) {
     CHECK(db->BeginTransaction(&transaction).IsNotSupportedError() && transaction == nullptr);
     CHECK(opened->BeginTransaction(&transaction).ok());
     transaction.reset();
+    // A wrapper without functions for them goes from pair to pair, and what begins is durable.
+    std::vector<std::string> values;
+    CHECK(db->MultiPut(leveldb::WriteOptions(), {{"x", "1"}, {"y", "2"}}).ok() && db->puts == 3);
+    const auto found = db->MultiGet(leveldb::ReadOptions(), {"y", "none"}, &values);
+    CHECK(found.size() == 2 && found[0].ok() && values[0] == "2" && found[1].IsNotFound());
+    leveldb::InFlight first, second;
+    CHECK(db->PutBegin("z", "3", &first).ok() && db->puts == 4 && first.Wait().ok());
+    CHECK(has(db.get(), "z") && db->DeleteBegin("z", &second).ok() && second.Wait().ok());
+    leveldb::WriteBatch begun;
+    begun.Put("z", "4");
+    CHECK(!has(db.get(), "z") && db->WriteBegin(&begun, &first).ok() && has(db.get(), "z"));
     durum::kv::DB *other = nullptr;
     durum::kv::Options own;
     own.create_if_missing = true;

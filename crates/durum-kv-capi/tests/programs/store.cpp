@@ -18,6 +18,8 @@ namespace store = leveldb;
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -133,6 +135,31 @@ static void ordinary(const std::string &path) {
     transaction->Put("count", "2");
     transaction.reset();
     CHECK(db->Get(store::ReadOptions(), "count", &value).ok() && value == "1");
+    transaction.reset();
+    const std::vector<std::pair<store::Slice, store::Slice>> pairs = {
+        {"x", "1"}, {"y", "2"}, {"x", "3"}, {"", ""}};
+    CHECK(db->MultiPut(store::WriteOptions(), pairs).ok() && db->MultiPut(synced, pairs).ok());
+    CHECK(db->MultiPut(store::WriteOptions(), {}).ok());
+    std::vector<std::string> values = {"before"};
+    const std::vector<store::Slice> keys = {"y", "none", "x", "", "y"};
+    std::vector<store::Status> found = db->MultiGet(store::ReadOptions(), keys, &values);
+    CHECK(found.size() == 5 && values.size() == 5 && found[1].IsNotFound() && values[1].empty());
+    CHECK(found[0].ok() && values[0] == "2" && found[2].ok() && values[2] == "3");
+    CHECK(found[3].ok() && values[3].empty() && found[4].ok() && values[4] == "2");
+    CHECK(db->MultiGet(store::ReadOptions(), {}, &values).empty() && values.empty());
+    store::InFlight first, second;
+    CHECK(first.Wait().ok());
+    CHECK(db->PutBegin("x", "4", &first).ok() && db->DeleteBegin("y", &second).ok());
+    CHECK(second.Wait().ok() && first.Wait().ok());
+    CHECK(db->Get(store::ReadOptions(), "x", &value).ok() && value == "4");
+    CHECK(db->Get(store::ReadOptions(), "y", &value).IsNotFound());
+    store::WriteBatch begun;
+    begun.Put("z", "5");
+    CHECK(db->WriteBegin(&begun, &first).ok() && first.Wait().ok());
+    CHECK(db->WriteBegin(nullptr, &first).ok() && first.Wait().ok());
+    CHECK(db->Get(store::ReadOptions(), "z", &value).ok() && value == "5");
+    CHECK(db->BeginTransaction(&transaction).ok());
+    CHECK(db->PutBegin("x", "5", &first).IsInvalidArgument() && first.Wait().ok());
     transaction.reset();
     db.reset();
     store::Options reading;

@@ -38,6 +38,12 @@ impl InFlight<'_> {
         self.land()
     }
 
+    /// Which record is in flight, for [`Pool::land`]; 0: none.
+    #[doc(hidden)]
+    pub fn record(&self) -> u64 {
+        self.left.map_or(0, |(_, record)| record)
+    }
+
     fn land(&self) -> Result<()> {
         match self.left {
             Some((pool, record)) => Tx::land(pool, record),

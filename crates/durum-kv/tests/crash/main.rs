@@ -1,0 +1,288 @@
+//! A database, crashed at every store, write-back and fence: every write that was acknowledged is there, and the one
+//! under way as a whole or not at all.
+//!
+//! The crashes: inside puts, deletes, batches and transactions, while leaves are split and merged, while older versions
+//! are kept for a snapshot and swept, while rows are put and writes are in flight, while a database is made or opened.
+//! Each image is recovered by the service alone, checked (no damage, no object that nothing leads to but what the next
+//! opening sweeps), opened, and compared as a whole with the model; then it is written to.
+
+mod story;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::sync::Mutex;
+
+use durum_kv::{Db, Error};
+use durum_persist::record::{self, Recorder, RecorderOptions};
+use durum_persist::simulate::explore_with_recovery;
+use story::{LINES, SECTORS, Setting, Step::*, Story, turn};
+use support::{Map, contents};
+
+/// Leaves have 59 slots: some of these puts split one, and some deletes merge two.
+fn leaves() -> Story {
+    let mut steps = vec![Put(1, 10), Put(2, 40), Put(1, 3000), Delete(4), Put(4, 0)];
+    steps.extend((0..6).map(|at| Put(2 * at + 1001, 20)));
+    steps.extend((0..8).map(|at| Put(2 * at + 41, 150)));
+    steps.extend([Put(1, 5000), Delete(1), Delete(7777)]);
+    Story {
+        name: "leaves",
+        before: 59,
+        steps,
+        points: 14,
+        inside: 0,
+    }
+}
+
+fn batches() -> Story {
+    Story {
+        name: "batches",
+        before: 60,
+        steps: vec![
+            Batch(1, 40, 5),
+            Transaction(10),
+            Batch(200, 0, 50),
+            Transaction(300),
+            Batch(200, 230, 20),
+            // Leaves that get empty are merged.
+            Batch(500, 0, 60),
+            Batch(501, 60, 60),
+        ],
+        points: 14,
+        inside: 0,
+    }
+}
+
+fn snapshots() -> Story {
+    let mut steps = vec![Snapshot, Put(2, 50), Put(2, 60), Delete(4), Snapshot];
+    steps.extend([
+        Put(2, 70),
+        Put(4, 10),
+        Delete(6),
+        Delete(6),
+        Batch(10, 30, 3),
+    ]);
+    steps.extend([Release, Put(8, 5), Delete(9), Compact, Put(8, 6)]);
+    Story {
+        name: "snapshots",
+        before: 30,
+        steps,
+        points: 14,
+        inside: 0,
+    }
+}
+
+fn buffered() -> Story {
+    let mut steps = vec![
+        Buffered(1, 20),
+        Buffered(3, 30),
+        Buffered(1, 25),
+        Put(5, 10),
+    ];
+    steps.extend([Buffered(7, 2000), Buffered(5, 11), Sync, Buffered(9, 9)]);
+    Story {
+        name: "buffered",
+        before: 20,
+        steps,
+        points: 10,
+        inside: 0,
+    }
+}
+
+/// Pairs that take several transactions each: 32 of them share one in memory; on a file system, a megabyte.
+fn rows() -> Story {
+    Story {
+        name: "rows",
+        before: 40,
+        steps: vec![
+            MultiPut(1, 80, 20),
+            Snapshot,
+            MultiPut(10, 100, 30),
+            MultiPut(200, 1, 5),
+        ],
+        points: 30,
+        inside: 2,
+    }
+}
+
+fn large_rows() -> Story {
+    Story {
+        name: "large rows",
+        before: 4,
+        steps: vec![MultiPut(1, 3, 400_000), MultiPut(2, 5, 300_000)],
+        points: 8,
+        inside: 1,
+    }
+}
+
+fn flights() -> Story {
+    let mut steps = vec![Begin(1, 20), Begin(3, 30), Begin(1, 25), Wait, Begin(5, 10)];
+    steps.extend([
+        BeginDelete(1),
+        Put(7, 10),
+        Begin(7, 11),
+        Sync,
+        BeginBatch(8),
+    ]);
+    steps.extend([
+        Begin(8, 3000),
+        Begin(8, 9),
+        Snapshot,
+        Begin(8, 10),
+        Begin(9, 8),
+    ]);
+    steps.extend([
+        Buffered(11, 5),
+        Begin(13, 5),
+        Wait,
+        MultiPut(1, 3, 9),
+        Begin(2, 2),
+    ]);
+    Story {
+        name: "flights",
+        before: 20,
+        steps,
+        points: 60,
+        inside: 0,
+    }
+}
+
+fn all(settings: &[Setting], story: fn() -> Story) {
+    settings
+        .iter()
+        .for_each(|setting| setting.survives(&story()));
+}
+
+#[test]
+fn puts_and_deletes_are_whole() {
+    all(&LINES, leaves);
+}
+
+#[test]
+fn puts_and_deletes_are_whole_on_a_file_system() {
+    all(&SECTORS, leaves);
+}
+
+#[test]
+fn batches_and_transactions_are_whole() {
+    all(&LINES, batches);
+}
+
+#[test]
+fn batches_and_transactions_are_whole_on_a_file_system() {
+    all(&SECTORS, batches);
+}
+
+#[test]
+fn older_versions_are_kept_and_swept() {
+    all(&LINES, snapshots);
+}
+
+#[test]
+fn older_versions_are_kept_and_swept_on_a_file_system() {
+    all(&SECTORS, snapshots);
+}
+
+#[test]
+fn buffered_writes_are_lost_from_the_end() {
+    all(&LINES, buffered);
+    all(&SECTORS, buffered);
+}
+
+/// Of pairs that are put in one call a crash leaves the first ones.
+#[test]
+fn of_a_row_the_first_pairs_are_there() {
+    all(&LINES, rows);
+    all(&SECTORS, large_rows);
+}
+
+/// Of what a thread has in flight a crash takes at most the last one.
+#[test]
+fn of_writes_in_flight_at_most_the_last_is_missing() {
+    all(&LINES, flights);
+    all(&SECTORS, flights);
+}
+
+/// What that notices: a write is not there that somebody has waited for, or that another one came behind.
+#[test]
+fn a_forgotten_fence_of_a_write_in_flight_is_noticed() {
+    let fence = durum::Site("shadow.commit: fence after a record that was left in flight");
+    let _turn = turn(LINES[0].base);
+    for steps in [
+        vec![Begin(1, 10), Wait],
+        vec![Begin(1, 10), Begin(3, 10), Begin(5, 10)],
+    ] {
+        let story = Story {
+            name: "a canary",
+            before: 5,
+            steps,
+            points: 60,
+            inside: 0,
+        };
+        assert!(LINES[0].crash(&story, None).is_ok());
+        assert!(LINES[0].crash(&story, Some(fence)).is_err());
+    }
+}
+
+/// What LevelDB's users have met as a missing or doubled manifest pointer, an empty table, a torn log: here a database
+/// is there, or it is not.
+#[test]
+fn a_database_is_made_as_a_whole() {
+    for setting in LINES.iter().chain(&SECTORS) {
+        let _turn = turn(setting.base);
+        let (_dir, path) = support::place();
+        drop(durum::Store::create(&path, setting.options().store).unwrap());
+        let recorder = Recorder::start(&path, RecorderOptions::default());
+        let db = Db::open(&path, setting.options()).unwrap();
+        record::note("made", 1);
+        drop(db);
+        let trace = recorder.stop();
+        let seen = Mutex::new([0, 0]);
+        let report = explore_with_recovery(
+            &trace,
+            &setting.plan(5),
+            |image| setting.recover(image),
+            |image, point| {
+                let is_made = point.last_note("made").is_some();
+                std::thread::scope(|scope| {
+                    let judged = scope.spawn(|| {
+                        let there = setting.options().create_if_missing(false);
+                        match Db::open(image, there) {
+                            Ok(db) => {
+                                seen.lock().unwrap()[1] += 1;
+                                assert!(contents(&db).is_empty());
+                            }
+                            Err(Error::Missing { .. }) if !is_made => seen.lock().unwrap()[0] += 1,
+                            Err(error) => return Err(error.to_string()),
+                        }
+                        setting.judge(image, &[Map::new()]).map(drop)
+                    });
+                    judged.join().unwrap_or_else(|_| Err("a panic".into()))
+                })
+            },
+        );
+        if let Err(failure) = report {
+            panic!("{failure}");
+        }
+        let seen = seen.into_inner().unwrap();
+        assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
+    }
+}
+
+/// What these tests notice: without the fence of its commit, or the write-back of its record, an acknowledged write is
+/// not there.
+#[test]
+fn a_forgotten_fence_is_noticed() {
+    let is_commit = |site: &durum::Site| site.0.starts_with("shadow.commit: ");
+    let sites: Vec<_> = durum::sites().into_iter().filter(is_commit).collect();
+    assert!(sites.len() >= 2, "{sites:?}");
+    let _turn = turn(LINES[0].base);
+    let story = || Story {
+        name: "a canary",
+        before: 5,
+        steps: vec![Put(1, 10), Put(2, 10), Delete(4)],
+        points: 60,
+        inside: 0,
+    };
+    let noticed = |site: &durum::Site| LINES[0].crash(&story(), Some(*site)).is_err();
+    assert!(sites.iter().filter(|site| noticed(site)).count() >= 2);
+}
