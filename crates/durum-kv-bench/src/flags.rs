@@ -23,7 +23,7 @@ pub(crate) const IGNORED: [&str; 8] = [
 ];
 
 /// Names of benchmarks, and what they mean.
-pub(crate) const BENCHMARKS: [(&str, &str); 26] = [
+pub(crate) const BENCHMARKS: [(&str, &str); 32] = [
     ("fillseq", "writes N entries in the order of keys"),
     ("fillrandom", "writes N entries, keys drawn"),
     ("overwrite", "the same, where entries are"),
@@ -34,12 +34,24 @@ pub(crate) const BENCHMARKS: [(&str, &str); 26] = [
         "writes N/1000 entries, keys drawn, each durable when it returns",
     ),
     ("fill100K", "writes N/1000 entries of 100,000 bytes"),
+    (
+        "fillseqmulti",
+        "as fillseq, --multi entries in a call that is no batch",
+    ),
+    ("fillrandommulti", "as fillrandom, likewise"),
+    ("overwritemulti", "as overwrite, likewise"),
+    (
+        "fillseqflying",
+        "as fillseq, each durable when the next one is made",
+    ),
+    ("overwriteflying", "as overwrite, likewise"),
     ("deleteseq", "removes N keys in their order"),
     ("deleterandom", "removes N keys, drawn"),
     ("deleteone", "as deleteseq, all in one batch"),
     ("readseq", "goes over entries in the order of keys"),
     ("readreverse", "goes over them the other way"),
     ("readrandom", "reads keys that are drawn"),
+    ("readrandommulti", "the same, --multi keys in a call"),
     ("readmissing", "reads keys that are not there"),
     ("readhot", "reads keys drawn from a hundredth of all"),
     ("readrandomsmall", "a thousandth of readrandom"),
@@ -93,6 +105,9 @@ pub struct Flags {
     /// Bytes of a value.
     #[arg(long, value_name = "BYTES", default_value = "100")]
     pub value_size: usize,
+    /// Keys in a call of the benchmarks whose names end in `multi`.
+    #[arg(long, value_name = "N", default_value = "32", value_parser = value_parser!(u64).range(1..))]
+    pub multi: u64,
     /// Bytes before the number in a key.
     #[arg(long, value_name = "BYTES", default_value = "0")]
     pub key_prefix: usize,

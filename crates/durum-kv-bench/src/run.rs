@@ -42,11 +42,30 @@ fn put(to: &mut impl Write, text: &str) -> Result<(), String> {
 /// What a benchmark does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    Write { random: bool, batch: u64 },
+    Write {
+        random: bool,
+        batch: u64,
+    },
+    /// Several keys in a call, each of which is put by itself.
+    WriteMany {
+        random: bool,
+    },
+    /// Each is durable when the next one is made.
+    WriteFlying {
+        random: bool,
+    },
     Read(Reads),
-    Scan { reverse: bool },
-    Seek { ordered: bool },
-    Delete { random: bool, batch: u64 },
+    ReadMany,
+    Scan {
+        reverse: bool,
+    },
+    Seek {
+        ordered: bool,
+    },
+    Delete {
+        random: bool,
+        batch: u64,
+    },
     ReadWhileWriting,
     Open,
     Compact,
@@ -87,7 +106,15 @@ fn plan(name: &str, flags: &Flags) -> Option<Plan> {
     };
     plan.fresh = matches!(
         name,
-        "fillseq" | "fillbatch" | "fillone" | "fillrandom" | "fillsync" | "fill100K"
+        "fillseq"
+            | "fillbatch"
+            | "fillone"
+            | "fillrandom"
+            | "fillsync"
+            | "fill100K"
+            | "fillseqmulti"
+            | "fillrandommulti"
+            | "fillseqflying"
     );
     plan.work = match name {
         "fillseq" => write(false, 1),
@@ -104,9 +131,14 @@ fn plan(name: &str, flags: &Flags) -> Option<Plan> {
             plan.value_size = 100 * 1000;
             write(true, 1)
         }
+        "fillseqmulti" => Work::WriteMany { random: false },
+        "fillrandommulti" | "overwritemulti" => Work::WriteMany { random: true },
+        "fillseqflying" => Work::WriteFlying { random: false },
+        "overwriteflying" => Work::WriteFlying { random: true },
         "readseq" => Work::Scan { reverse: false },
         "readreverse" => Work::Scan { reverse: true },
         "readrandom" => Work::Read(Reads::Any),
+        "readrandommulti" => Work::ReadMany,
         "readmissing" => Work::Read(Reads::Missing),
         "readhot" => Work::Read(Reads::Hot),
         "readrandomsmall" => Work::Read(Reads::Few),
@@ -262,12 +294,19 @@ fn time(plan: &Plan, flags: &Flags, store: &impl Store, seed: &mut u64) -> Resul
     Ok(sum)
 }
 
+/// Gives a place that is used again and again these bytes.
+fn fill(place: &mut Vec<u8>, bytes: &[u8]) {
+    place.clear();
+    place.extend_from_slice(bytes);
+}
+
 struct Worker<'r, S> {
     plan: &'r Plan,
     store: &'r S,
     /// Keys are drawn below it, also by benchmarks that do less.
     num: u64,
     reads: u64,
+    multi: u64,
     random: Random,
     values: Values,
     key: Key,
@@ -282,6 +321,7 @@ impl<'r, S: Store> Worker<'r, S> {
             store,
             num: flags.num,
             reads: flags.reads.unwrap_or(flags.num),
+            multi: flags.multi,
             random: Random::new(seed),
             values: Values::new(flags.compression_ratio, plan.value_size),
             key: Key::new(flags.key_prefix),
@@ -294,7 +334,10 @@ impl<'r, S: Store> Worker<'r, S> {
         match self.plan.work {
             Work::Write { random, batch: 1 } => self.put(random),
             Work::Write { random, batch } => self.write(random, batch, true),
+            Work::WriteMany { random } => self.write_many(random),
+            Work::WriteFlying { random } => self.write_flying(random),
             Work::Read(reads) => self.read(reads),
+            Work::ReadMany => self.read_many(),
             Work::ReadWhileWriting => self.read(Reads::Any),
             Work::Scan { reverse } => {
                 let stats = &mut self.stats;
@@ -360,6 +403,41 @@ impl<'r, S: Store> Worker<'r, S> {
         Ok(())
     }
 
+    /// The same, several in a call that is no batch.
+    fn write_many(&mut self, random: bool) -> Result<(), String> {
+        let mut pairs = Vec::new();
+        let mut at = 0;
+        while at < self.plan.num {
+            let end = (at + self.multi).min(self.plan.num);
+            pairs.resize_with((end - at) as usize, Default::default);
+            for ((key, value), at) in pairs.iter_mut().zip(at..) {
+                let number = self.number(random, at);
+                fill(key, self.key.of(number));
+                fill(value, self.values.next(self.plan.value_size));
+                self.stats.bytes += (key.len() + value.len()) as u64;
+            }
+            self.store.multi_put(&pairs, self.plan.sync)?;
+            pairs.iter().for_each(|_| self.stats.finished_one());
+            at = end;
+        }
+        self.say_ops();
+        Ok(())
+    }
+
+    /// Puts keys that are durable when the next one is put.
+    fn write_flying(&mut self, random: bool) -> Result<(), String> {
+        for at in 0..self.plan.num {
+            let number = self.number(random, at);
+            let (key, value) = (self.key.of(number), self.values.next(self.plan.value_size));
+            self.store.put_begin(key, value)?;
+            self.stats.bytes += (key.len() + value.len()) as u64;
+            self.stats.finished_one();
+        }
+        self.store.wait()?;
+        self.say_ops();
+        Ok(())
+    }
+
     /// Where a benchmark makes fewer writes than there are entries.
     fn say_ops(&mut self) {
         if self.plan.num != self.num {
@@ -390,6 +468,24 @@ impl<'r, S: Store> Worker<'r, S> {
         if let Reads::Any | Reads::Few = which {
             self.say_found();
         }
+        Ok(())
+    }
+
+    fn read_many(&mut self) -> Result<(), String> {
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        let mut left = self.reads;
+        while left > 0 {
+            let count = left.min(self.multi);
+            keys.resize_with(count as usize, Vec::new);
+            for key in &mut keys {
+                fill(key, self.key.of(self.random.below(self.num)));
+            }
+            values.clear();
+            self.stats.found += self.store.multi_get(&keys, &mut values)?;
+            keys.iter().for_each(|_| self.stats.finished_one());
+            left -= count;
+        }
+        self.say_found();
         Ok(())
     }
 

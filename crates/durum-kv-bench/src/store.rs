@@ -13,6 +13,9 @@ use crate::flags::Flags;
 /// Changes of a batch: keys, and the values of those that are put.
 pub type Batch<'b> = &'b [(Vec<u8>, Option<Vec<u8>>)];
 
+/// Keys that get values.
+pub type Pairs<'p> = &'p [(Vec<u8>, Vec<u8>)];
+
 /// A key-value store. Failures are texts.
 pub trait Store: Sync {
     /// Name and version.
@@ -32,6 +35,30 @@ pub trait Store: Sync {
 
     /// Copies the value of a key to the end of `value`. Whether there is one.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String>;
+
+    /// Gives keys values, one pair after the other, which nobody sees as one change. Stores that have no call for that
+    /// put each pair.
+    fn multi_put(&self, pairs: Pairs<'_>, sync: bool) -> Result<(), String> {
+        let mut pairs = pairs.iter();
+        pairs.try_for_each(|(key, value)| self.put(key, value, sync))
+    }
+
+    /// Copies the values of keys to the end of `values`. How many there are. Stores that have no call for that get each
+    /// one.
+    fn multi_get(&self, keys: &[Vec<u8>], values: &mut Vec<u8>) -> Result<u64, String> {
+        let found = keys.iter().map(|key| self.get(key, values));
+        found.map(|found| found.map(u64::from)).sum()
+    }
+
+    /// Gives a key a value, which `wait` makes durable. Stores that cannot leave it to that do it at once.
+    fn put_begin(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        self.put(key, value, true)
+    }
+
+    /// All that this thread has put is durable.
+    fn wait(&self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Goes over up to `count` entries, from the first on, or from the last on. `seen` gets the bytes of each one's key
     /// and value.
@@ -164,6 +191,28 @@ impl Store for Durum {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
         let options = durum_kv::ReadOptions::new();
         self.db()?.get_into(key, &options, value).map_err(text)
+    }
+
+    fn multi_put(&self, pairs: Pairs<'_>, sync: bool) -> Result<(), String> {
+        let options = self.options(sync);
+        self.db()?.multi_put_with(pairs, &options).map_err(text)
+    }
+
+    fn multi_get(&self, keys: &[Vec<u8>], values: &mut Vec<u8>) -> Result<u64, String> {
+        let options = durum_kv::ReadOptions::new();
+        let found = self.db()?.multi_get_into(keys, &options, values);
+        Ok(found.map_err(text)?.iter().flatten().count() as u64)
+    }
+
+    fn put_begin(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        // The next one waits for it, and `wait` for the last one.
+        let _in_flight = self.db()?.put_begin(key, value).map_err(text)?;
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<(), String> {
+        // ORDER: what was put is durable before it is said to be; else its fence is not timed.
+        self.db()?.sync().map_err(text)
     }
 
     fn scan(&self, reverse: bool, count: u64, seen: &mut impl FnMut(usize)) -> Result<(), String> {

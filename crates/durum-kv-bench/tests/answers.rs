@@ -76,6 +76,34 @@ fn every_benchmark_does_its_work() {
 }
 
 #[test]
+fn benchmarks_of_rows_and_flights_do_their_work() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let names = "--benchmarks=fillseqmulti,readseq,readrandommulti,fillseqflying,readseq,overwriteflying,overwritemulti,readseq,readrandommulti,fillrandommulti,readseq";
+    let flags = flags(dir.path(), ["--num=2000", "--multi=7", names]);
+    let Done { taken, .. } = done(Durum::new(&flags), &flags);
+    for (name, stats) in &taken {
+        match &**name {
+            "readrandommulti" => assert_eq!(stats.message, "(2000 of 2000 found)"),
+            "readseq" => assert!(stats.done <= 2000),
+            _ => assert_eq!((stats.done, stats.bytes), (2000, 2000 * 116), "{name}"),
+        }
+    }
+    let scans = taken.iter().filter(|(name, _)| name == "readseq");
+    let scans: Vec<u64> = scans.map(|(_, stats)| stats.done).collect();
+    assert_eq!(scans[..3], [2000; 3]);
+    // Keys that are drawn come several times.
+    assert!((1000..1500).contains(&scans[3]), "{scans:?}");
+    // A store without such calls is asked for one key after the other, for the same ones.
+    let one_by_one = asked("fillrandom", 500).0.puts;
+    assert_eq!(asked("fillrandommulti", 500).0.puts, one_by_one);
+    assert_eq!(asked("overwriteflying", 500).0.puts, one_by_one);
+    assert_eq!(
+        asked("readrandommulti", 500).0.gets,
+        asked("readrandom", 500).0.gets
+    );
+}
+
+#[test]
 fn leveldbs_list_and_a_misspelt_name_run_to_the_end() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     // db_bench's own, with the comma at its end.
