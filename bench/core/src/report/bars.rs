@@ -59,6 +59,18 @@ impl Length {
         }
     }
 
+    /// The time, and what it is a multiple of.
+    fn figure(self, column: &Column, measured: &Measured) -> String {
+        let other = match self {
+            Length::Time => measured.role(Role::Limit),
+            Length::TimesPlain => measured.role(Role::Peer),
+        };
+        let other = other.filter(|other| other.side != column.side);
+        let ratio = other.and_then(|other| Some((column.ratio_to(other)?.median, other)));
+        let ratio = ratio.map(|(ratio, other)| format!(", {}\u{d7} {}", short(ratio), other.side));
+        duration(column.ns().median) + &ratio.unwrap_or_default()
+    }
+
     /// Whole powers of ten below, the longest bar above.
     fn range(self, all: &[Measured]) -> (f64, f64) {
         let lengths = all.iter().flat_map(|measured| {
@@ -184,9 +196,10 @@ fn row(
         let middle = top - NAME - BAR * (index as f64 + 0.5);
         let name = Text::new(column.side.clone(), (-8, 0), right(12.0, INK));
         chart.draw_series([EmptyElement::at((first, middle)) + name])?;
-        if let Some(length) = length.of(column, measured) {
-            bar(chart, column, length, first, middle)?;
-            figure(chart, column, length.max, limit.zip(at), middle)?;
+        if let Some(spread) = length.of(column, measured) {
+            bar(chart, column, spread, first, middle)?;
+            let text = length.figure(column, measured);
+            figure(chart, text, spread.max, at, middle)?;
         }
     }
     if let Some(at) = at {
@@ -216,28 +229,21 @@ fn bar(
     Ok(())
 }
 
-/// What a side took, behind its bar, and as a multiple of the limit, which lies at a place of its own.
+/// What a side took, behind its bar. The line of the limit, which lies at a place of its own, crosses no figure.
 fn figure(
     chart: &mut Chart<'_, '_>,
-    column: &Column,
+    text: String,
     mut end: f64,
-    limit: Option<(&Column, f64)>,
+    limit: Option<f64>,
     middle: f64,
 ) -> Drawn {
-    let mut figure = duration(column.ns().median);
-    if let Some((limit, at)) = limit.filter(|(limit, _)| limit.side != column.side) {
-        if let Some(ratio) = column.ratio_to(limit) {
-            figure += &format!(", {}\u{d7} {}", short(ratio.median), limit.side);
-        }
-        // The limit's line crosses no figure.
-        let x = |value: f64| chart.backend_coord(&(value, middle)).0;
-        let width = CHARACTER * figure.chars().count() as i32;
-        if (x(end)..x(end) + BEHIND + width).contains(&x(at)) {
-            end = at;
-        }
+    let x = |value: f64| chart.backend_coord(&(value, middle)).0;
+    let width = CHARACTER * text.chars().count() as i32;
+    if let Some(at) = limit.filter(|at| (x(end)..x(end) + BEHIND + width).contains(&x(*at))) {
+        end = at;
     }
-    let figure = Text::new(figure, (BEHIND, 0), left(11.5, INK));
-    chart.draw_series([EmptyElement::at((end, middle)) + figure])?;
+    let text = Text::new(text, (BEHIND, 0), left(11.5, INK));
+    chart.draw_series([EmptyElement::at((end, middle)) + text])?;
     Ok(())
 }
 
@@ -320,6 +326,6 @@ mod tests {
         // Without a plain program there is no bar, only a name.
         assert_eq!(lengths(&svg, Role::Engine).len(), 1);
         assert!(svg.contains("\nhash, dram\n") && svg.contains("\nlist, dram\n"));
-        assert!(svg.contains("\n1\u{d7}\n") && svg.contains("\n500 ns\n"));
+        assert!(svg.contains("\n1\u{d7}\n") && svg.contains("\n500 ns, 2.00\u{d7} plain\n"));
     }
 }
