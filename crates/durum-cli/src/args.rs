@@ -107,10 +107,11 @@ pub enum Command {
     /// Make a pool anew under other types, as a map of their fields says
     #[command(
         after_help = "Examples:\n  durum migrate /mnt/pmem/store words --map words.map --dry-run\n  \
-        durum migrate /mnt/pmem/store words --map words.map\n\n\
+        durum migrate /mnt/pmem/store words --map words.map\n  \
+        durum migrate /mnt/pmem/store words --map words.map --with index\n\n\
         Every object becomes what the map says: fields by name, new ones with a default. Pointers of all kinds follow. The pool is the old one until all of it \
         is there, whatever happens. --dry-run tells how many objects there are of which types, and everything that stands in the way, and writes nothing. \
-        Room is needed for the pool once more, and 16 bytes for each object. docs/how-to/change-types.md tells the map."
+        Pools whose pointers lead into each other are made anew together (--with), all of them or none. Room is needed for the pools once more, and 16 bytes for each object. docs/how-to/change-types.md tells the map."
     )]
     Migrate(Migrate),
     /// Make a pool of lines that `durum dump` wrote
@@ -432,6 +433,9 @@ pub struct Migrate {
     /// The file that says what becomes of types
     #[arg(long, value_name = "FILE")]
     pub map: PathBuf,
+    /// A pool that is made anew with it, as their pointers lead into each other; may be given more than once
+    #[arg(long, value_name = "POOL")]
+    pub with: Vec<String>,
     /// Tell what would be done, and what stands in the way; write nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -6,7 +6,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
+use durum::{PoolOptions, Store, StoreOptions};
 use support::*;
+
+/// A node as a map makes it.
+#[repr(C)]
+struct Weighed {
+    weight: u64,
+    value: u64,
+    next: *mut Weighed,
+}
+durum::describe!(Weighed as "node" { weight, value, next });
 
 /// A pool type has one pool at a time.
 static MAKING: Mutex<()> = Mutex::new(());
@@ -95,4 +105,72 @@ fn what_stands_in_the_way_is_told_with_exit_code_2() {
             "(2 objects)",
         ],
     );
+}
+
+/// Two pools, each of which has a node of the other one behind its own.
+fn make_pair(path: &Path) {
+    let store = Store::create(path, StoreOptions::new()).unwrap();
+    let pools = ["words", "index"].map(|name| {
+        let pool = store.create_pool(name, PoolOptions::new()).unwrap();
+        pool.root::<Node>().unwrap();
+        pool
+    });
+    for (value, (pool, other)) in (1..).zip([(0, 1), (1, 0)]) {
+        let next = pools[other].root::<Node>().unwrap();
+        let root = pools[pool].root::<Node>().unwrap();
+        pools[pool]
+            .transaction(|tx| {
+                // SAFETY: both are there, and there is one thread.
+                unsafe {
+                    tx.add(root)?;
+                    root.write(Node { value, next });
+                }
+                Ok::<_, durum::Error>(())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn pools_that_lead_into_each_other_are_migrated_together() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    make_pair(&store);
+    let map = directory.path().join("nodes.map");
+    fs::write(
+        &map,
+        r#"{"durum-map": 1, "types": {"node": {"fields": [
+            {"name": "weight", "type": "u64", "default": 5}, "value", "next"]}}}"#,
+    )
+    .unwrap();
+    let arguments = ["migrate", text(&store), "words", "--map", text(&map)];
+    let with = |more: &[&'static str]| [&arguments[..], more].concat();
+    let alone = durum(&with(&["--dry-run"]));
+    assert_eq!(alone.code, 2);
+    let part = "pool \"index\", node: a pointer of it leads into the pool; `durum migrate --with` makes both anew together";
+    assert!(alone.out.contains(part), "{}", alone.out);
+    let planned = succeeds(&with(&["--with", "index", "--dry-run"])).out;
+    assert!(
+        planned.contains("node: 2 objects of 16 bytes, now node of 24")
+            && planned.contains("\"words\", \"index\" would be migrated"),
+        "{planned}"
+    );
+    let told = succeeds(&with(&["--with", "index", "--json"])).json();
+    assert_eq!(told["with"], serde_json::json!(["index"]));
+    let checked = succeeds(&["check", text(&store), "--json"]).json();
+    let findings = checked["findings"].as_array().unwrap().len();
+    assert_eq!(findings, 0, "{checked:#}");
+    // Each leads to the other, which has a weight, too.
+    let opened = Store::open(&store, StoreOptions::new()).unwrap();
+    let roots = ["words", "index"].map(|name| {
+        let pool = opened.open_pool(name, PoolOptions::new()).unwrap();
+        let root = pool.root::<Weighed>().unwrap();
+        (pool, root)
+    });
+    for (at, (_, root)) in roots.iter().enumerate() {
+        // SAFETY: the pools are open.
+        let node = unsafe { &**root };
+        assert_eq!((node.weight, node.value), (5, at as u64 + 1));
+        assert_eq!(node.next, roots[1 - at].1);
+    }
 }

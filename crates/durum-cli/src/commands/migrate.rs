@@ -30,6 +30,7 @@ pub(crate) fn run(options: &Migrate, out: &mut dyn Write) -> Result<(), Failure>
     };
     let how = MigrateOptions {
         untyped_hold_no_pointers: options.untyped_hold_no_pointers,
+        with: options.with.clone(),
         progress: Some(progress::stages()),
     };
     let place = Place::of(&options.store);
@@ -83,6 +84,7 @@ fn told(report: &MigrateReport, options: &Migrate, out: &mut dyn Write) -> Resul
         });
         let value = json!({
             "pool": report.pool,
+            "with": report.with,
             "dry_run": options.dry_run,
             "objects": report.objects,
             "untyped_objects": report.untyped_objects,
@@ -124,11 +126,13 @@ fn told(report: &MigrateReport, options: &Migrate, out: &mut dyn Write) -> Resul
         false => "migrated",
     };
     if report.refusals.is_empty() {
+        let names = [&report.pool].into_iter().chain(&report.with);
+        let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
         writeln!(
             out,
-            "{}: \"{}\" {verb}, {} in {}, before {}",
+            "{}: {} {verb}, {} in {}, before {}",
             options.store.display(),
-            report.pool,
+            names.join(", "),
             size(report.bytes),
             count(report.puddles, "puddle"),
             size(report.old_bytes),

@@ -1,14 +1,14 @@
-//! A pool gets new puddles in the place of those that it has, whole or not at all.
+//! Pools get new puddles in the place of those that they have, all of them whole or not at all.
 //!
 //! ```text
 //! hold     nobody opens a pool
 //! list     addresses | the registry lists the new files as such that go at the next open
 //! (make    each new puddle, synced: whoever asks for this)
-//! swap     the directory | one commit: the pool has the new puddles, and the old ones are removed | their files go
+//! swap     the directory | one commit: the pools have the new puddles, and the old ones are removed | their files go
 //! ```
 //!
 //! Nothing that is written before the swap is anybody's, and the old puddles are only read: a crash leaves the old
-//! pool, or the new one.
+//! pools, or the new ones.
 
 use std::collections::BTreeMap;
 
@@ -46,16 +46,20 @@ impl Embedded {
     /// Has nobody open a pool of the store from here on, until the answer is dropped.
     ///
     /// # Errors
-    /// `PoolMissing`; `PoolOpen`, `PoolBusy` where somebody has this pool open, or another one for writing;
-    /// `PoolQuarantined`, `PoolRefused`, `PoolInterrupted` for this one.
-    pub(crate) fn hold_all(&self, name: &str) -> Result<Holding<'_>> {
+    /// `PoolMissing`; `PoolOpen`, `PoolBusy` where somebody has one of these pools open, or another one for writing;
+    /// `PoolQuarantined`, `PoolRefused`, `PoolInterrupted` for these.
+    pub(crate) fn hold_all(&self, names: &[&str]) -> Result<Holding<'_>> {
         let held = self.host.undisturbed(|open| {
-            let pool = self.host.pool_named(&open.contents, name)?;
-            self.ensure_owns(open, pool, "migrated")?;
+            let mut renewed = Vec::new();
+            for name in names {
+                let pool = self.host.pool_named(&open.contents, name)?;
+                self.ensure_owns(open, pool, "migrated")?;
+                renewed.push(pool);
+            }
             let pools: Vec<Uuid> = open.contents.pools.keys().copied().collect();
             for other in &pools {
-                if *other == pool {
-                    self.ensure_usable(open, pool, Wish::Renew)?;
+                if renewed.contains(other) {
+                    self.ensure_usable(open, *other, Wish::Renew)?;
                 } else {
                     // One in quarantine is told with all else that stands in the way.
                     open.ensure_free(self.id, *other, Wish::Hold)?;
@@ -89,52 +93,49 @@ impl Embedded {
         Ok(())
     }
 
-    /// Takes addresses for new puddles of a pool, and has the registry list their files as such that go at the next
-    /// open.
+    /// Takes addresses for new puddles of pools, of these sizes. The registry lists their files as such that go at the
+    /// next open.
     ///
     /// # Errors
     /// `AddressesExhausted`, `StorageFull`.
-    pub(crate) fn list_coming(
-        &self,
-        (pool, engine): (Uuid, EngineKind),
-        sizes: &[u64],
-    ) -> Result<Coming<'_>> {
-        let mut uuids = Vec::new();
-        for _ in sizes {
-            uuids.push(names::random_uuid()?);
+    pub(crate) fn list_coming(&self, pools: &[(Uuid, EngineKind, Vec<u64>)]) -> Result<Coming<'_>> {
+        let mut wanted = Vec::new();
+        for (pool, engine, sizes) in pools {
+            for (at, size) in sizes.iter().enumerate() {
+                wanted.push(PuddleHeader {
+                    kind: engine.puddle_kind(),
+                    uuid: names::random_uuid()?,
+                    owner: *pool,
+                    address: 0,
+                    size: *size,
+                    is_root: at == 0,
+                });
+            }
         }
         let host = &self.host;
-        let kind = engine.puddle_kind();
         let (away, coming) = host.leave(|open| {
-            let rights = self.rights_of(open, pool);
-            let bytes = sizes.iter().sum();
-            self.ensure_room_for(open, Some(&rights), sizes.len() as u64, bytes)?;
+            for (pool, _, sizes) in pools {
+                let rights = self.rights_of(open, *pool);
+                let bytes = sizes.iter().sum();
+                self.ensure_room_for(open, Some(&rights), sizes.len() as u64, bytes)?;
+            }
             let cursor = open.space.cursor();
             let elsewhere = open.in_use_of(self.id).elsewhere.clone();
             let mut space = open.space.clone();
             let mut puddles = Vec::new();
-            for (size, uuid) in sizes.iter().zip(&uuids) {
-                let placed = space.place(*size, &elsewhere);
-                let address = placed.ok_or_else(|| Error::AddressesExhausted {
+            for header in &mut wanted {
+                let placed = space.place(header.size, &elsewhere);
+                header.address = placed.ok_or_else(|| Error::AddressesExhausted {
                     store: host.path.clone(),
-                    size: *size,
+                    size: header.size,
                     space: host.identity.size,
                 })?;
-                let header = PuddleHeader {
-                    kind,
-                    uuid: *uuid,
-                    owner: pool,
-                    address,
-                    size: *size,
-                    is_root: puddles.is_empty(),
-                };
-                puddles.push((*uuid, files::record_of(&header)));
+                puddles.push((header.uuid, files::record_of(header)));
             }
             open.space = space;
             open.coming.extend(puddles.iter().copied());
             Ok(Coming {
                 host,
-                pool,
                 puddles,
                 cursor,
                 made: Vec::new(),
@@ -151,7 +152,7 @@ impl Embedded {
         Ok(coming)
     }
 
-    /// The pool has the new puddles, whose files are durable, and no others; `types` are those of their objects.
+    /// The pools have the new puddles, whose files are durable, and no others; `types` are those of their objects.
     /// Durable on return.
     ///
     /// # Errors
@@ -160,8 +161,7 @@ impl Embedded {
         // ORDER: the names are durable before the registry names the puddles; else a crash leaves registered puddles
         // without files.
         files::sync_dir(&self.host.path.join(PUDDLE_DIRECTORY), NAMES)?;
-        let pool = coming.pool;
-        let Some((root_puddle, _)) = coming.puddles.first().copied() else {
+        let Some((first, _)) = coming.puddles.first().copied() else {
             return Ok(());
         };
         let puddles = coming.puddles.clone();
@@ -179,19 +179,23 @@ impl Embedded {
                     }
                 }
             }
-            let Some(record) = open.contents.pools.get(&pool) else {
-                return Err(Error::no_pool(&self.host.path, &pool.to_string()));
-            };
-            let removed: Vec<Registered> = open.contents.puddles_of(pool);
-            // No object has an id any more that means another one.
-            let record = PoolRecord {
-                root_puddle,
-                meanings: Meanings::NONE,
-                ..record.clone()
-            };
             let put = puddles.iter();
             changes.extend(put.map(|(uuid, record)| Change::PutPuddle(*uuid, *record)));
-            changes.push(Change::PutPool(pool, record));
+            let mut removed: Vec<Registered> = Vec::new();
+            for (root_puddle, root) in puddles.iter().filter(|(_, puddle)| puddle.is_root) {
+                let pool = root.owner;
+                let Some(record) = open.contents.pools.get(&pool) else {
+                    return Err(Error::no_pool(&self.host.path, &pool.to_string()));
+                };
+                removed.extend(open.contents.puddles_of(pool));
+                // No object has an id any more that means another one.
+                let record = PoolRecord {
+                    root_puddle: *root_puddle,
+                    meanings: Meanings::NONE,
+                    ..record.clone()
+                };
+                changes.push(Change::PutPool(pool, record));
+            }
             let gone = removed.iter();
             changes.extend(gone.map(|(uuid, _)| Change::RemovePuddle(*uuid)));
             changes.push(Change::Cursor(open.space.cursor()));
@@ -203,10 +207,10 @@ impl Embedded {
             };
             Ok(((), removal))
         });
-        // A file of an old puddle that cannot be removed is the next opener's affair: the pool is the new one.
+        // A file of an old puddle that cannot be removed is the next opener's affair: the pools are the new ones.
         let state = self.host.state();
         let is_made = match (state.poisoned.is_none(), state.open.as_ref()) {
-            (true, Some(open)) => open.contents.puddles.contains_key(&root_puddle),
+            (true, Some(open)) => open.contents.puddles.contains_key(&first),
             _ => swapped.is_ok(),
         };
         drop(state);
@@ -231,10 +235,9 @@ impl Drop for Holding<'_> {
     }
 }
 
-/// Puddles that are on their way. Dropped before they are the pool's, nothing of them is left.
+/// Puddles that are on their way. Dropped before they are the pools', nothing of them is left.
 pub(crate) struct Coming<'e> {
     host: &'e Host,
-    pool: Uuid,
     puddles: Vec<Registered>,
     /// Where the search for addresses began.
     cursor: u64,
@@ -244,7 +247,7 @@ pub(crate) struct Coming<'e> {
 }
 
 impl Coming<'_> {
-    /// What they are, the root puddle first.
+    /// What they are, pool by pool, the root puddle of each first.
     pub(crate) fn headers(&self) -> Vec<PuddleHeader> {
         let puddles = self.puddles.iter();
         let headers = puddles.map(|(uuid, record)| files::header_of(*uuid, record));

@@ -39,8 +39,8 @@ const CURE: &str = "`durum check` looks at everything";
 /// What was found.
 pub(super) struct Checked {
     pub(super) report: MigrateReport,
-    /// Bytes of the new puddles, the root puddle's first.
-    pub(super) sizes: Vec<u64>,
+    /// Bytes of the new puddles of each pool, the root puddle's first.
+    pub(super) sizes: Vec<Vec<u64>>,
     /// All pointers that were found.
     pub(super) seen: Seen,
 }
@@ -70,6 +70,8 @@ impl Seen {
 
 /// An object as it is.
 pub(super) struct Visit<'v> {
+    /// Which of the pools it is in.
+    pub(super) pool: usize,
     pub(super) view: &'v PuddleView,
     /// Its number, from 0.
     pub(super) index: u64,
@@ -111,11 +113,13 @@ pub(super) fn go_over(
 ) -> Result<()> {
     let mut index = 0;
     let total = 2 * old.numbers.objects();
-    for view in &old.views {
+    let views = old.pools.iter().enumerate();
+    let views = views.flat_map(|(at, pool)| pool.views.iter().map(move |view| (at, pool, view)));
+    for (at, pool, view) in views {
         let mut window = Window::of(view);
         for extent in extent::extents(view, view.header()) {
             let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
-            let (ty, conversion) = old.of_extent(&extent);
+            let (ty, conversion) = old.of_extent(pool, &extent);
             let aligned = |of: Option<&Descriptor>| of.map_or(1, |it| it.layout().align);
             let new_role = conversion.map_or(Role::Plain, |it| Role::of(it.new_type()));
             let align = align_of(&extent, aligned(ty.descriptor.as_ref()));
@@ -128,6 +132,7 @@ pub(super) fn go_over(
                 let new_type = conversion.map(Conversion::new_type);
                 let wanted = wanted(ty, new_type, (&object, new_size), align, is_root);
                 visit(&Visit {
+                    pool: at,
                     view,
                     index,
                     ty,
@@ -178,56 +183,85 @@ fn wanted(
 /// New puddles, of which one is being filled. Asked twice for the same objects it gives the same places.
 #[derive(Default)]
 pub(super) struct Places {
-    pub(super) sizes: Vec<u64>,
-    bytes: u64,
+    /// Bytes of the puddles of each pool, up to the one whose objects come.
+    pub(super) pools: Vec<Vec<u64>>,
+    /// Puddles of all of them.
+    count: usize,
     pub(super) image: Option<Image>,
 }
 
 impl Places {
-    /// A place; `filled` gets a puddle that is full, by its number.
+    /// A place in a pool, which is the last one or one behind; `filled` gets a puddle that is full, by its number.
     pub(super) fn place(
         &mut self,
+        pool: usize,
         wanted: &Wanted,
         mut filled: impl FnMut(usize, Image) -> Result<()>,
     ) -> Result<Option<Place>> {
+        self.go_to(pool, &mut filled)?;
         let mut offset = self.image.as_mut().and_then(|image| image.place(wanted));
         if offset.is_none() {
-            self.end(&mut filled)?;
-            let Some(size) = next_size(self.bytes, wanted) else {
+            self.give(&mut filled)?;
+            let Some(sizes) = self.pools.last_mut() else {
                 return Ok(None);
             };
-            let Some(mut image) = Image::new(size, self.sizes.is_empty()) else {
+            let Some(size) = next_size(sizes.iter().sum(), wanted) else {
+                return Ok(None);
+            };
+            let Some(mut image) = Image::new(size, sizes.is_empty()) else {
                 return Ok(None);
             };
             offset = image.place(wanted);
-            self.sizes.push(size);
-            self.bytes += size;
+            sizes.push(size);
+            self.count += 1;
             self.image = Some(image);
         }
-        let puddle = self.sizes.len().saturating_sub(1) as u32;
+        let puddle = self.count.saturating_sub(1) as u32;
         Ok(offset.map(|offset| Place { puddle, offset }))
     }
 
-    /// No more objects come for now.
-    pub(super) fn end(&mut self, mut filled: impl FnMut(usize, Image) -> Result<()>) -> Result<()> {
-        match self.image.take() {
-            Some(image) => filled(self.sizes.len() - 1, image),
-            None => Ok(()),
-        }
-    }
-
-    /// A pool without objects has a root puddle.
-    pub(super) fn ensure_root(
+    /// No more objects come, of so many pools.
+    pub(super) fn end(
         &mut self,
+        pools: usize,
         mut filled: impl FnMut(usize, Image) -> Result<()>,
     ) -> Result<()> {
-        if self.sizes.is_empty()
-            && let Some(image) = Image::new(UNIT, true)
-        {
-            self.sizes.push(UNIT);
-            filled(0, image)?;
+        self.go_to(pools.saturating_sub(1), &mut filled)?;
+        self.leave(&mut filled)
+    }
+
+    /// The objects of this pool come.
+    fn go_to(
+        &mut self,
+        pool: usize,
+        filled: &mut impl FnMut(usize, Image) -> Result<()>,
+    ) -> Result<()> {
+        while self.pools.len() <= pool {
+            self.leave(filled)?;
+            self.pools.push(Vec::new());
         }
         Ok(())
+    }
+
+    /// No more objects of the pool come. One without objects has a root puddle.
+    fn leave(&mut self, filled: &mut impl FnMut(usize, Image) -> Result<()>) -> Result<()> {
+        self.give(filled)?;
+        if let Some(sizes) = self.pools.last_mut()
+            && sizes.is_empty()
+            && let Some(image) = Image::new(UNIT, true)
+        {
+            sizes.push(UNIT);
+            self.count += 1;
+            filled(self.count - 1, image)?;
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, filled: &mut impl FnMut(usize, Image) -> Result<()>) -> Result<()> {
+        match self.image.take() {
+            Some(image) => filled(self.count - 1, image),
+            None => Ok(()),
+        }
     }
 }
 
@@ -337,9 +371,9 @@ impl Leads {
 
 /// The bytes of the object that begins at an address.
 fn object_at(old: &Old<'_>, address: u64) -> Option<Vec<u8>> {
-    let mut views = old.views.iter();
-    let view =
-        views.find(|view| (view.header().address..view.header().end()).contains(&address))?;
+    let view = old
+        .views()
+        .find(|view| (view.header().address..view.header().end()).contains(&address))?;
     let located = extent::locate(view, view.header(), address).ok()??;
     let extent::Place::Object { object, .. } = located.place else {
         return None;
@@ -365,7 +399,7 @@ pub(super) fn check(
     let (mut places, mut leads) = (Places::default(), Leads::default());
     let (mut new, mut found, mut seen) = (Vec::new(), Vec::new(), Seen::default());
     go_over(old, options, 0, |visit| {
-        let place = places.place(&visit.wanted, |_, _| Ok(()))?;
+        let place = places.place(visit.pool, &visit.wanted, |_, _| Ok(()))?;
         match (place, &mut table) {
             (Some(place), Some(table)) => table.put(visit.index, place),
             (Some(_), None) => {}
@@ -414,21 +448,20 @@ pub(super) fn check(
         }
         Ok(())
     })?;
-    places.end(|_, _| Ok(()))?;
-    places.ensure_root(|_, _| Ok(()))?;
+    places.end(old.pools.len(), |_, _| Ok(()))?;
     let refusals = asking.refusals.take().unwrap_or_default();
-    let mut report = told(old, &places.sizes);
+    let mut report = told(old, &places.pools);
     refusals.told(&mut report);
     Ok(Checked {
         report,
-        sizes: places.sizes,
+        sizes: places.pools,
         seen,
     })
 }
 
 /// Has the program's functions begin.
 pub(super) fn begin(old: &Old<'_>, migration: &mut Migration<'_>) -> Result<()> {
-    let puddles = old.views.iter().map(|view| OldPuddle {
+    let puddles = old.views().map(|view| OldPuddle {
         header: view.header(),
         file: view.file(),
     });
@@ -517,8 +550,11 @@ fn of_types(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) {
     }
 }
 
-fn told(old: &Old<'_>, sizes: &[u64]) -> MigrateReport {
-    let copies = old.engine().puddle_kind().copies();
+fn told(old: &Old<'_>, sizes: &[Vec<u64>]) -> MigrateReport {
+    let bytes = old.pools.iter().zip(sizes).map(|(pool, sizes)| {
+        let copies = pool.record.engine.puddle_kind().copies();
+        sizes.iter().sum::<u64>() * copies
+    });
     let mut types = Vec::new();
     for ty in old.types.iter().filter(|ty| ty.objects > 0) {
         let Some(descriptor) = &ty.descriptor else {
@@ -537,13 +573,19 @@ fn told(old: &Old<'_>, sizes: &[u64]) -> MigrateReport {
     }
     let unknown = old.types.iter().filter(|ty| ty.descriptor.is_none());
     MigrateReport {
-        pool: old.record.name.clone(),
+        pool: old.name().to_owned(),
+        with: old
+            .pools
+            .iter()
+            .skip(1)
+            .map(|pool| pool.record.name.clone())
+            .collect(),
         objects: old.numbers.objects(),
         types,
         untyped_objects: unknown.map(|ty| ty.objects).sum(),
-        old_bytes: old.views.iter().map(|view| view.header().file_size()).sum(),
-        bytes: sizes.iter().sum::<u64>() * copies,
-        puddles: sizes.len() as u64,
+        old_bytes: old.views().map(|view| view.header().file_size()).sum(),
+        bytes: bytes.sum(),
+        puddles: sizes.iter().flatten().count() as u64,
         scratch_bytes: old.numbers.objects() * Table::EACH + old.numbers.bytes(),
         refusals: Vec::new(),
         more_refusals: 0,

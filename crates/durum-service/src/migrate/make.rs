@@ -20,7 +20,7 @@ const MADE: Site = Site("migrated puddle");
 
 /// Where new puddles come.
 pub(super) struct Making<'m> {
-    /// The new puddles, in their order.
+    /// The new puddles, in their order, pool by pool.
     pub(super) headers: &'m [PuddleHeader],
     /// The store.
     pub(super) store: &'m std::path::Path,
@@ -48,13 +48,13 @@ impl Making<'_> {
         let mut write = |puddle: usize, image: Image| self.write(puddle, &image, &mut written);
         let changed = || Error::MigrationRefused {
             store: self.store.to_owned(),
-            pool: old.record.name.clone(),
+            pool: old.name().to_owned(),
             reasons: vec![
                 "a function gives something else for an object than it gave before".to_owned(),
             ],
         };
         go_over(old, options, old.numbers.objects(), |visit| {
-            let place = places.place(&visit.wanted, &mut write)?;
+            let place = places.place(visit.pool, &visit.wanted, &mut write)?;
             let place = place.filter(|place| *place == table.place(visit.index));
             let (Some(place), Some(image)) = (place, &mut places.image) else {
                 return Err(changed());
@@ -80,8 +80,7 @@ impl Making<'_> {
         if !seen.is_same(self.seen) {
             return Err(changed());
         }
-        places.end(&mut write)?;
-        places.ensure_root(&mut write)
+        places.end(old.pools.len(), &mut write)
     }
 
     /// Makes a new object, which is zero yet.

@@ -104,6 +104,9 @@ pub struct MigrateOptions {
     /// Objects of unknown type hold no pointers, and stay as they are. Without it a pool with some is refused, and so
     /// is one in a store where others have some.
     pub untyped_hold_no_pointers: bool,
+    /// Other pools of the store that are made anew with it, by the same rules: pointers between them follow, and all
+    /// are the old ones or all the new ones.
+    pub with: Vec<String>,
     /// Called as it goes on.
     pub progress: Option<Arc<ProgressFn>>,
 }
@@ -112,6 +115,7 @@ impl fmt::Debug for MigrateOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MigrateOptions")
             .field("untyped_hold_no_pointers", &self.untyped_hold_no_pointers)
+            .field("with", &self.with)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -122,7 +126,9 @@ impl fmt::Debug for MigrateOptions {
 pub struct MigrateReport {
     /// The pool's name.
     pub pool: String,
-    /// Objects.
+    /// Those of the pools that are made anew with it.
+    pub with: Vec<String>,
+    /// Objects, of all of them, as all that follows.
     pub objects: u64,
     /// Their types, in the order in which they come.
     pub types: Vec<MigratedType>,
@@ -250,15 +256,15 @@ pub fn plan_migration(
         });
     }
     let _lock = liveness::share(reader.path())?;
-    let old = Old::of(reader, pool, migration, None)?;
+    let old = Old::of(reader, &pools(pool, options), migration, None)?;
     let checked = check(&old, migration, options, None)?;
     Ok(checked.report)
 }
 
 impl Embedded {
-    /// Makes a pool anew under other types: every object becomes what the migration says, at another address, and
-    /// pointers lead to where things are then. It is durable on return, whole or not at all. Nobody has the pool open
-    /// meanwhile, and nobody opens another one of the store.
+    /// Makes a pool anew under other types, and others with it where the options name some: every object becomes what
+    /// the migration says, at another address, and pointers lead to where things are then. It is durable on return,
+    /// whole or not at all. Nobody has the pool open meanwhile, and nobody opens another one of the store.
     ///
     /// It needs room for the new puddles, 16 bytes for each object and 100 for each extent, which are free again at the
     /// end, as those of the old puddles are. Memory does not grow with what the pool holds, but for the largest object.
@@ -273,10 +279,11 @@ impl Embedded {
         migration: &mut Migration<'_>,
         options: &MigrateOptions,
     ) -> Result<MigrateReport> {
-        let _held = self.hold_all(name)?;
+        let names = pools(name, options);
+        let _held = self.hold_all(&names)?;
         let reader = self.read_held()?;
         let store = reader.path();
-        let old = Old::of(&reader, name, migration, Some(store))?;
+        let old = Old::of(&reader, &names, migration, Some(store))?;
         ensure_room(store, old.objects() * Table::EACH)?;
         let mut table = Table::new(store, old.objects())?;
         let Checked {
@@ -291,7 +298,11 @@ impl Embedded {
             let new = conversion.new_type();
             types.extend(descriptors::check_type(new.id(), new.text())?);
         }
-        let mut coming = self.list_coming((old.pool, old.record.engine), &sizes)?;
+        let pools = old.pools.iter().zip(sizes);
+        let pools: Vec<_> = pools
+            .map(|(pool, sizes)| (pool.uuid, pool.record.engine, sizes))
+            .collect();
+        let mut coming = self.list_coming(&pools)?;
         let headers = coming.headers();
         let making = Making {
             headers: &headers,
@@ -304,6 +315,12 @@ impl Embedded {
         self.swap(coming, &types)?;
         Ok(report)
     }
+}
+
+/// The names of all pools that are made anew.
+fn pools<'n>(name: &'n str, options: &'n MigrateOptions) -> Vec<&'n str> {
+    let others = options.with.iter().map(String::as_str);
+    [name].into_iter().chain(others).collect()
 }
 
 /// Refuses what there is no room for.

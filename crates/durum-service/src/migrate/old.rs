@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use durum_format::Uuid;
 use durum_format::content::Object;
 use durum_format::extent::{self, Extent, UNTYPED};
 use durum_format::migrate::{Conversion, Pairs};
 use durum_format::types::{Descriptor, Meanings, Registry};
-use durum_format::{EngineKind, Uuid};
 
 use super::Migration;
 use crate::dump::numbers::Numbers;
@@ -17,14 +17,11 @@ use crate::recovery::ensure_not_interrupted;
 use crate::registry::contents::PoolRecord;
 use crate::roles::Role;
 
-/// The pool.
+/// The pool, and those that are made anew with it.
 pub(super) struct Old<'o> {
     pub(super) reader: &'o ReadOnlyStore,
-    pub(super) pool: Uuid,
-    pub(super) record: PoolRecord,
-    /// The root puddle's first.
-    pub(super) views: Vec<PuddleView>,
-    pub(super) meanings: Meanings,
+    /// At least one: the pool is the first.
+    pub(super) pools: Vec<OldPool>,
     /// Which object an address is, and of which of the types, by its place among these.
     pub(super) numbers: Numbers,
     /// The first one is of what has no known type.
@@ -35,7 +32,41 @@ pub(super) struct Old<'o> {
     pub(super) pointers_are_typed: bool,
 }
 
-/// A type of the pool's objects.
+/// A pool.
+pub(super) struct OldPool {
+    pub(super) uuid: Uuid,
+    pub(super) record: PoolRecord,
+    /// The root puddle's first.
+    pub(super) views: Vec<PuddleView>,
+    pub(super) meanings: Meanings,
+}
+
+impl OldPool {
+    fn of(reader: &ReadOnlyStore, name: &str) -> Result<Self> {
+        let contents = reader.contents();
+        let (uuid, record) = contents
+            .pool_named(name)
+            .ok_or_else(|| Error::no_pool(reader.name(), name))?;
+        if let Some(note) = contents.quarantine_of(uuid) {
+            return Err(Error::quarantined(reader.name(), name.to_owned(), note));
+        }
+        ensure_not_interrupted(reader.name(), &reader.pending().interrupted, name)?;
+        let mut records = contents.puddles_of(uuid);
+        records.sort_unstable_by_key(|(_, record)| (!record.is_root, record.address));
+        let views = records
+            .iter()
+            .map(|(uuid, _)| reader.puddle_unguarded(*uuid))
+            .collect::<Result<Vec<PuddleView>>>()?;
+        Ok(Self {
+            uuid,
+            record: record.clone(),
+            views,
+            meanings: reader.meanings_of(uuid).clone(),
+        })
+    }
+}
+
+/// A type of the pools' objects.
 pub(super) struct OldType {
     pub(super) id: u64,
     pub(super) objects: u64,
@@ -45,32 +76,24 @@ pub(super) struct OldType {
 }
 
 impl<'o> Old<'o> {
-    /// Finds the pool's objects, and what their types become. What is known of extents is kept in the directory
+    /// Finds the objects of pools, and what their types become. What is known of extents is kept in the directory
     /// `scratch`, or in memory.
     ///
     /// # Errors
     /// As [`plan_migration`](super::plan_migration).
     pub(super) fn of(
         reader: &'o ReadOnlyStore,
-        name: &str,
+        names: &[&str],
         migration: &Migration<'_>,
         scratch: Option<&Path>,
     ) -> Result<Self> {
-        let contents = reader.contents();
-        let (pool, record) = contents
-            .pool_named(name)
-            .ok_or_else(|| Error::no_pool(reader.name(), name))?;
-        contents.ensure_rewritten(reader.name())?;
-        if let Some(note) = contents.quarantine_of(pool) {
-            return Err(Error::quarantined(reader.name(), name.to_owned(), note));
+        if let Some(twice) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
+            let reason = format!("pool \"{}\" is named twice", names[twice]);
+            return Err(Error::Options { reason });
         }
-        ensure_not_interrupted(reader.name(), &reader.pending().interrupted, name)?;
-        let mut records = contents.puddles_of(pool);
-        records.sort_unstable_by_key(|(_, record)| (!record.is_root, record.address));
-        let views = records
-            .iter()
-            .map(|(uuid, _)| reader.puddle_unguarded(*uuid))
-            .collect::<Result<Vec<PuddleView>>>()?;
+        reader.contents().ensure_rewritten(reader.name())?;
+        let pools = names.iter().map(|name| OldPool::of(reader, name));
+        let pools = pools.collect::<Result<Vec<OldPool>>>()?;
         let nothing = OldType {
             id: UNTYPED,
             objects: 0,
@@ -79,10 +102,7 @@ impl<'o> Old<'o> {
         };
         let mut old = Old {
             reader,
-            pool,
-            record: record.clone(),
-            meanings: reader.meanings_of(pool).clone(),
-            views: Vec::new(),
+            pools: Vec::new(),
             numbers: match scratch {
                 Some(directory) => Numbers::in_files(directory)?,
                 None => Numbers::default(),
@@ -96,23 +116,28 @@ impl<'o> Old<'o> {
                 .is_some_and(|it| it.pointers_are_typed),
         };
         let mut root = None;
-        for view in &views {
-            old.numbers.begin(view.header());
-            for extent in extent::extents(view, view.header()) {
-                let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
-                let mut tag = 0;
-                // A slab without elements is no object's.
-                if extent.allocated() > 0 {
-                    tag = old.learn(extent.type_id())?;
-                    old.types[tag as usize].objects += extent.allocated();
+        for (at, pool) in pools.iter().enumerate() {
+            for view in &pool.views {
+                old.numbers.begin(view.header());
+                for extent in extent::extents(view, view.header()) {
+                    let extent =
+                        extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
+                    // What its program has changed is what it is now.
+                    let id = pool.meanings.of(extent.type_id());
+                    let mut tag = 0;
+                    // A slab without elements is no object's.
+                    if extent.allocated() > 0 {
+                        tag = old.learn(id)?;
+                        old.types[tag as usize].objects += extent.allocated();
+                    }
+                    if at == 0 && view.header().is_root && extent.granule() == 0 {
+                        root = Some(id);
+                    }
+                    old.numbers.add(view.header(), &extent, tag)?;
                 }
-                if view.header().is_root && extent.granule() == 0 {
-                    root = Some(old.meanings.of(extent.type_id()));
-                }
-                old.numbers.add(view.header(), &extent, tag)?;
             }
         }
-        old.views = views;
+        old.pools = pools;
         let known: Vec<Descriptor> = old
             .types
             .iter()
@@ -129,8 +154,6 @@ impl<'o> Old<'o> {
 
     /// The place of a type among all.
     fn learn(&mut self, id: u64) -> Result<u32> {
-        // What its program has changed is what it is now.
-        let id = self.meanings.of(id);
         if let Some(known) = self.by_id.get(&id) {
             return Ok(*known);
         }
@@ -151,9 +174,13 @@ impl<'o> Old<'o> {
         Ok(tag)
     }
 
-    /// The type of an extent's objects, and what it becomes.
-    pub(super) fn of_extent(&self, extent: &Extent) -> (&OldType, Option<&Conversion>) {
-        let id = self.meanings.of(extent.type_id());
+    /// The type of the objects of a pool's extent, and what it becomes.
+    pub(super) fn of_extent(
+        &self,
+        pool: &OldPool,
+        extent: &Extent,
+    ) -> (&OldType, Option<&Conversion>) {
+        let id = pool.meanings.of(extent.type_id());
         let ty = self.by_id.get(&id).map_or(0, |tag| *tag as usize);
         // The first one is always there.
         let ty = self.types.get(ty).unwrap_or(&self.types[0]);
@@ -171,11 +198,17 @@ impl<'o> Old<'o> {
         types.filter_map(|ty| Some((ty.id, self.pairs.of(ty.id)?)))
     }
 
-    pub(super) fn engine(&self) -> EngineKind {
-        self.record.engine
+    /// All puddles.
+    pub(super) fn views(&self) -> impl Iterator<Item = &PuddleView> {
+        self.pools.iter().flat_map(|pool| &pool.views)
     }
 
-    /// Whether an address is one of the pool's puddles'.
+    /// The name of the pool that the others are made anew with.
+    pub(super) fn name(&self) -> &str {
+        self.pools.first().map_or("", |pool| &pool.record.name)
+    }
+
+    /// Whether an address is one of the pools' puddles'.
     pub(super) fn has(&self, address: u64) -> bool {
         self.numbers.has(address)
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use durum_format::extent;
 use durum_format::migrate::Refusal;
 use durum_format::types::Descriptor;
+use durum_format::{Uuid, extent};
 
 use super::old::Old;
 use super::{MigrateOptions, Refusals};
@@ -13,7 +13,7 @@ use crate::dump::window::Window;
 use crate::error::{Error, Result};
 use crate::roles::{Role, Tally};
 
-/// Pointers of other pools that lead into this one: nobody would have them follow.
+/// Pointers of other pools that lead into these: nobody would have them follow.
 pub(super) fn of_others(
     old: &Old<'_>,
     options: &MigrateOptions,
@@ -21,7 +21,8 @@ pub(super) fn of_others(
 ) -> Result<()> {
     let reader = old.reader;
     let contents = reader.contents();
-    for (pool, record) in contents.pools.iter().filter(|(pool, _)| **pool != old.pool) {
+    let is_other = |pool: &Uuid| old.pools.iter().all(|it| it.uuid != *pool);
+    for (pool, record) in contents.pools.iter().filter(|(pool, _)| is_other(pool)) {
         let name = format!("pool \"{}\"", record.name);
         if contents.quarantine_of(*pool).is_some() {
             let why = "it is in quarantine, so nobody knows whether pointers of it lead here";
@@ -78,7 +79,7 @@ pub(super) fn of_others(
                             .is_err();
                     if leads_here {
                         let path = format!("{name}, {}", descriptor.called());
-                        let why = "a pointer of it leads into the pool";
+                        let why = "a pointer of it leads into the pool; `durum migrate --with` makes both anew together";
                         refusals.of_object(Refusal::new(path, why));
                     }
                 }
