@@ -162,6 +162,20 @@ fn a_sum_is_that_of_all_parts_together() {
     assert_eq!(sum([&b"1234"[..], b"", b"56789"]), 0xe306_9283);
 }
 
+/// A type with a case for whatever else a tag says makes a manifest of version 3, which older builds refuse.
+#[test]
+fn a_type_with_a_case_without_a_number_is_of_version_3() {
+    let mut manifest = manifest();
+    let text = "variants \"E\"(1,1,tag 0,1){2:\"A\"{}else:\"B\"{0:\"0\":bool;}}\n";
+    manifest.types.insert(type_id(text), text.to_owned());
+    let bytes = manifest.encode().unwrap();
+    assert!(bytes.starts_with(b"durum export 3 "));
+    assert_eq!(parse(&bytes), Ok(manifest));
+    let older = [b"durum export 2 ".as_slice(), &bytes[15..]].concat();
+    let refused = parse(&older).unwrap_err().to_string();
+    assert!(refused.contains("as this version"), "{refused}");
+}
+
 /// Types that may change, and those that did, are of version 2, which older builds refuse.
 #[test]
 fn types_with_a_history_are_of_version_2() {

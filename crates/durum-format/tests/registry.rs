@@ -258,12 +258,20 @@ fn types_that_may_change_and_what_became_of_them_are_of_version_4() {
         ),
         ("reserved(8,8)\n", registry::VERSION_MEANINGS),
         (
+            "variants \"E\"(1,1,tag 0,1){2:\"A\"{}else:\"B\"{0:\"0\":bool;}}\n",
+            registry::VERSION_OTHER_CASES,
+        ),
+        (
             "struct \"a\"(8,8){0:\"n\":u64 in reserved;}\n",
             registry::VERSION_MEANINGS,
         ),
     ] {
         let put = Change::PutType(type_id(text), text.to_owned());
         assert_eq!(put.version_needed(), version, "{text}");
+        let mut state = after(&all, all.len());
+        state.commit(&[put]);
+        let least = version.max(registry::VERSION_RIGHTS);
+        assert_eq!(snapshot_version(&state), least, "{text}");
     }
 }
 
