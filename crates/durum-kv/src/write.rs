@@ -268,7 +268,8 @@ impl Inner {
         self.commit_and::<false>(turn, work, durability).map(drop)
     }
 
-    /// The same. If it `FLIES`, it may be left in flight: readers see it before it is durable.
+    /// The same. If it `FLIES`, it may be left in flight: readers see it before it is durable, which it is when it was
+    /// waited for, whatever `durability` says.
     pub(crate) fn commit_and<const FLIES: bool>(
         &self,
         turn: &Turn<'_, Tree>,

@@ -37,7 +37,8 @@ type Places = ArrayVec<Place, GROUP>;
 impl Tree {
     /// Looks up to [`GROUP`] keys up, and fetches what a reader of their values looks at.
     pub(crate) fn look_up<'k>(&self, keys: impl Iterator<Item = &'k [u8]> + Clone) -> Places {
-        let places = self.narrow(keys, |_| {});
+        let mut places = self.find_nodes(keys.clone());
+        self.narrow(&mut places, keys, |_| {});
         for (_, entries, index) in self.first_of(&places) {
             if let Some(index) = index {
                 let start = entries.record(index).addr();
@@ -103,8 +104,12 @@ impl Tree {
         let pool = self.media.pool();
         let leaf = |at| self.index.node(at).leaf;
         let keys = changes.iter().map(Change::key);
+        let mut places = self.find_nodes(keys.clone());
+        if are_neighbours(&places) {
+            return places;
+        }
         // Where the leaf's marks are.
-        let places = self.narrow(keys, |at| prefetch(leaf(at).addr()));
+        self.narrow(&mut places, keys, |at| prefetch(leaf(at).addr()));
         for (_, entries, index) in self.first_of(&places) {
             if let Some(index) = index {
                 let record = entries.record(index);
@@ -141,23 +146,28 @@ impl Tree {
         })
     }
 
-    /// Looks keys up as far as heads say where they are. `see` is told each node.
-    fn narrow<'k>(
-        &self,
-        keys: impl Iterator<Item = &'k [u8]> + Clone,
-        see: impl Fn(Position),
-    ) -> Places {
-        let find = |key: &[u8]| {
+    /// In which nodes keys are looked for.
+    fn find_nodes<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Places {
+        let find = |key| {
             let at = self.index.find(&self.keys, key);
             prefetch((&raw const *self.index.node(at)).addr());
             Place { at, among: None }
         };
-        let mut places: Places = keys.clone().map(find).collect();
+        keys.map(find).collect()
+    }
+
+    /// Looks keys up in their nodes, as far as heads say where they are. `see` is told each node.
+    fn narrow<'k>(
+        &self,
+        places: &mut Places,
+        keys: impl Iterator<Item = &'k [u8]>,
+        see: impl Fn(Position),
+    ) {
         if let Keys::Custom(_) = self.keys {
             // Heads say nothing: which records are looked at depends on what each of them says.
-            return places;
+            return;
         }
-        for place in &places {
+        for place in &*places {
             if let Some(entries) = self.index.known_entries(place.at) {
                 entries.fetch_order();
                 see(place.at);
@@ -168,6 +178,13 @@ impl Tree {
                 place.among = Some(entries.narrow(&self.keys, key));
             }
         }
-        places
     }
+}
+
+/// Whether most keys lie in the node of the one before, as those do that come in their order: the first one fetches
+/// what the others look at. At least one.
+fn are_neighbours(places: &Places) -> bool {
+    let pairs = places.windows(2);
+    let same = pairs.filter(|pair| pair[0].at == pair[1].at).count();
+    4 * same >= 3 * (places.len() - 1)
 }
