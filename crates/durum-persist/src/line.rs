@@ -147,7 +147,8 @@ pub unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
 /// Copies `len` bytes past the cache: whole lines by non-temporal stores where the machine has them, the ragged
 /// ends by ordinary stores and write-back. Durable after this thread's next [`fence`].
 ///
-/// Worth it from about 256 bytes on; below, [`copy`] and [`write_back`] are as fast.
+/// Worth it from about 256 bytes on where the range does not begin on a line: its ends are written back. For what does
+/// there is [`stream_words`].
 ///
 /// # Safety
 /// As for [`copy`].
@@ -158,6 +159,27 @@ pub unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize, sit
     }
     // SAFETY: both ranges are valid and disjoint, and nobody writes to either: this function demands it.
     unsafe { processor::copy_streaming(target, source, len) };
+}
+
+/// Copies `len` words past the cache to the start of a line, and fills up its last line with zeros. Durable after this
+/// thread's next [`fence`].
+///
+/// A fence that waits for nothing else takes less behind this than behind [`copy_words`] and [`write_back`]: what was
+/// never in the cache need not leave it. Words that were just stored one by one are at hand one by one; many are copied
+/// in larger pieces.
+///
+/// # Safety
+/// As for [`copy_words`]; `target` is valid for writes of whole lines.
+#[inline(always)]
+pub unsafe fn stream_words(target: *mut u64, source: *const u64, len: usize, site: Site) {
+    debug_assert!((target as usize).is_multiple_of(LINE));
+    let state = state::load();
+    if state >= state::HOOKED {
+        // SAFETY: both ranges are valid and disjoint, and nobody writes to either: this function demands it.
+        return unsafe { hook::stream_words(target, source, len, site) };
+    }
+    // SAFETY: both ranges are valid and disjoint, and nobody writes to either: this function demands it.
+    unsafe { processor::stream_words(Instruction::from_code(state as u8), target, source, len) };
 }
 
 /// Writes back every line that the `len` bytes at `addr` touch. They are durable after this thread's next

@@ -169,6 +169,22 @@ pub(crate) fn split_at_lines(addr: usize, len: usize) -> (usize, usize, usize) {
     (start, middle, len - start - middle)
 }
 
+/// Copies words past the cache to the start of a line, and fills up the last line with zeros.
+///
+/// # Safety
+/// As for [`line::stream_words`](crate::line::stream_words).
+#[inline(always)]
+pub(crate) unsafe fn stream_words(
+    instruction: Instruction,
+    target: *mut u64,
+    source: *const u64,
+    len: usize,
+) {
+    // SAFETY: valid and disjoint by contract; the target is on a line boundary.
+    unsafe { arch::stream_words(instruction, target, source, len) };
+    count::add_streamed(len.div_ceil(LINE / 8) as u64, 8 * len as u64);
+}
+
 /// Copies past the cache.
 ///
 /// # Safety

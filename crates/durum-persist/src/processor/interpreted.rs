@@ -35,3 +35,21 @@ pub(super) unsafe fn stream_lines(
     // SAFETY: valid and disjoint by contract.
     unsafe { target.copy_from_nonoverlapping(source, lines * LINE) };
 }
+
+/// # Safety
+/// As on x86-64.
+#[inline]
+pub(super) unsafe fn stream_words(
+    instruction: Instruction,
+    target: *mut u64,
+    source: *const u64,
+    len: usize,
+) {
+    let end = len.next_multiple_of(LINE / 8);
+    // SAFETY: inside the ranges of the contract; the lines were just written, hence mapped.
+    unsafe {
+        target.copy_from_nonoverlapping(source, len);
+        target.add(len).write_bytes(0, end - len);
+        write_back_lines(instruction, target.cast(), end / (LINE / 8));
+    }
+}

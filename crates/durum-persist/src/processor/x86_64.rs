@@ -2,8 +2,8 @@
 
 use std::arch::asm;
 use std::arch::x86_64::{
-    __cpuid, __cpuid_count, __m128i, _mm_loadu_si128, _mm_stream_si128, _mm512_loadu_si512,
-    _mm512_stream_si512,
+    __cpuid, __cpuid_count, __m128i, _mm_loadu_si128, _mm_stream_si64, _mm_stream_si128,
+    _mm512_loadu_si512, _mm512_stream_si512,
 };
 
 use super::{Instruction, LINE};
@@ -90,6 +90,46 @@ pub(super) fn prefetch_to_write(address: usize) {
 pub(super) fn fence() {
     // SAFETY: changes no data, no flags and no stack. No `nomem`, so that the compiler moves no store across.
     unsafe { asm!("sfence", options(nostack, preserves_flags)) }
+}
+
+/// From so many words on those of a line are loaded at once, and stored at once.
+const WORDS_AT_ONCE_MIN: usize = 128;
+
+/// # Safety
+/// `target` is on a line boundary, and valid for writes of as many whole lines as `len` words touch; `source` is valid
+/// for reads of `len` words; no overlap.
+#[inline(always)]
+pub(super) unsafe fn stream_words(
+    instruction: Instruction,
+    target: *mut u64,
+    source: *const u64,
+    len: usize,
+) {
+    let end = len.next_multiple_of(LINE / 8);
+    // SAFETY: inside the ranges of the contract.
+    unsafe {
+        if instruction == Instruction::None {
+            // What is in the cache is durable.
+            target.copy_from_nonoverlapping(source, len);
+            return target.add(len).write_bytes(0, end - len);
+        }
+        let mut next = 0;
+        if len >= WORDS_AT_ONCE_MIN {
+            stream_lines(instruction, target.cast(), source.cast(), len / (LINE / 8));
+            next = len / (LINE / 8) * (LINE / 8);
+        }
+        while next < len {
+            _mm_stream_si64(
+                target.add(next).cast(),
+                source.add(next).cast::<i64>().read(),
+            );
+            next += 1;
+        }
+        while next < end {
+            _mm_stream_si64(target.add(next).cast(), 0);
+            next += 1;
+        }
+    }
 }
 
 /// # Safety

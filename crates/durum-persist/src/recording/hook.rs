@@ -175,6 +175,19 @@ pub(crate) unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usi
 }
 
 /// # Safety
+/// As for [`line::stream_words`](crate::line::stream_words).
+#[cold]
+pub(crate) unsafe fn stream_words(target: *mut u64, source: *const u64, len: usize, site: Site) {
+    let mut words = vec![0; len.next_multiple_of(processor::LINE / 8)];
+    // SAFETY: valid for reads, and nobody writes to it meanwhile: `line::stream_words` demands it, and that the target
+    // is valid for as many.
+    unsafe {
+        words.as_mut_ptr().copy_from_nonoverlapping(source, len);
+        copy_streaming(target.cast(), words.as_ptr().cast(), words.len() * 8, site);
+    }
+}
+
+/// # Safety
 /// As for [`line::write_back`](crate::line::write_back), and `len > 0`.
 #[cold]
 pub(crate) unsafe fn write_back(addr: *const u8, len: usize, site: Site) {

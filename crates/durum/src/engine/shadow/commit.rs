@@ -178,14 +178,14 @@ fn write_alone(
         lines = checkpoint.write_back(&shared.stamps, bytes);
     }
     let address = writer.cursor;
-    writer.put(&shared.stamps, stamp, barrier)?;
+    let leaves = may_fly && alone.is_some() && size < STREAM_MIN;
+    writer.put(&shared.stamps, stamp, leaves, barrier)?;
     if step.is_some() && alone.is_some() {
         // While the media take what was written back, which the fence waits for.
         checkpoint.apply(&shared.stamps, true);
     }
     // What went by non-temporal stores only a fence of this thread makes durable.
-    let is_streamed = size >= STREAM_MIN || checkpoint.home().streamed() != streamed;
-    if may_fly && alone.is_some() && !is_streamed {
+    if leaves && checkpoint.home().streamed() == streamed {
         checkpoint.pending.push(&mut writer.record, stamp, address);
         lane.flies.store(true, Ordering::Release);
         checkpoint.leave_in_flight(Unfenced {
@@ -572,7 +572,7 @@ fn append(writer: &mut Writer, shared: &Shared, store: &StoreInner, barrier: &mu
     if writer.fits() {
         let stamp = draw(1);
         let address = writer.cursor;
-        writer.put(&shared.stamps, stamp, barrier)?;
+        writer.put(&shared.stamps, stamp, false, barrier)?;
         writer.wrote(stamp, address);
     } else {
         shared.put_in_parts(writer, store, draw, barrier)?;

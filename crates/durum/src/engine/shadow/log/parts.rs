@@ -249,7 +249,7 @@ impl Writer {
             if let [Content::Entries(entries)] = &part.contents[..] {
                 // The header takes the place of what the part before ends with, which is in the log by now.
                 let record = &mut self.record[entries.start - HEADER_WORDS..entries.end];
-                write_record(segment, self.cursor, header, record, barrier)?;
+                write_record(segment, self.cursor, header, record, false, barrier)?;
             } else {
                 let offset = (self.cursor - segment.puddle.address) as u64;
                 let seal = header.begin_seal(part.words as u32 * 8, &segment.salt, offset);

@@ -15,7 +15,7 @@ use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::spare::Spare;
 
-/// From this many bytes on a record goes to the log by non-temporal stores.
+/// From this many bytes on a record goes past the cache also where that keeps it from being left in flight.
 pub(crate) const STREAM_MIN: usize = 1024;
 /// Records begin on lines.
 const LINE: usize = line::LINE;
@@ -184,12 +184,19 @@ impl Writer {
         self.written.drain(..)
     }
 
-    /// Writes the record where the cursor is, as a whole.
+    /// Writes the record where the cursor is, as a whole; if `by_line`, so that other threads can write it back, too.
     #[inline(always)]
-    pub(crate) fn put(&mut self, stamps: &Stamps, stamp: u64, barrier: &mut Barrier) -> Step {
+    pub(crate) fn put(
+        &mut self,
+        stamps: &Stamps,
+        stamp: u64,
+        by_line: bool,
+        barrier: &mut Barrier,
+    ) -> Step {
         let header = self.header(stamps, stamp);
         if let Some(segment) = &self.segment {
-            write_record(segment, self.cursor, &header, &mut self.record, barrier)?;
+            let (address, record) = (self.cursor, &mut self.record);
+            write_record(segment, address, &header, record, by_line, barrier)?;
         }
         self.move_on(&header, self.record.len() * 8);
         Ok(())
@@ -220,14 +227,15 @@ impl Writer {
     }
 }
 
-/// Writes a record to `address` in a segment, and starts making it durable. Called within a
-/// [`Guard`](crate::fault::Guard).
+/// Writes a record to `address` in a segment, and starts making it durable: past the cache, from where only a fence of
+/// this thread makes it durable, or `by_line`. Called within a [`Guard`](crate::fault::Guard).
 #[inline(always)]
 pub(super) fn write_record(
     segment: &Segment,
     address: usize,
     header: &RecordHeader,
     record: &mut [u64],
+    by_line: bool,
     barrier: &mut Barrier,
 ) -> Step {
     let offset = (address - segment.puddle.address) as u64;
@@ -239,10 +247,10 @@ pub(super) fn write_record(
         unsafe { line::copy(target, source.cast(), size) };
         return Ok(());
     }
-    if size >= STREAM_MIN {
+    if !by_line {
         // ORDER: durable with the commit's fence.
-        // SAFETY: as above.
-        unsafe { line::copy_streaming(target, source.cast(), size, RECORD_WRITE) };
+        // SAFETY: as above. Records begin on lines, and a segment ends with one.
+        unsafe { line::stream_words(target.cast(), source, size / 8, RECORD_WRITE) };
         return Ok(());
     }
     // SAFETY: as above.
