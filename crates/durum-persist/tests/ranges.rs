@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::*;
 use durum_persist::line::{self, LINE};
 use durum_persist::record::EventKind;
+use durum_persist::simulate::Rules;
 use durum_persist::{count, domain};
 
 /// The lines of a range, counted the slow way.
@@ -16,6 +19,9 @@ fn lines_of(addr: usize, len: usize) -> Vec<usize> {
 
 #[repr(align(64))]
 struct Buffer([u8; 512]);
+
+#[repr(align(64))]
+struct Words([u64; 264]);
 
 #[test]
 fn a_write_back_touches_exactly_the_lines_of_its_range() {
@@ -105,6 +111,46 @@ fn a_streamed_copy_equals_a_copy_and_counts_its_lines() {
             }
         }
     }
+}
+
+#[test]
+fn streamed_words_begin_a_line_and_zeros_end_it() {
+    let source: Vec<u64> = (1..=200).collect();
+    let mut target = Words([7; 264]);
+    for len in (0..=40).chain([127, 128, 129, 135, 136, 200]) {
+        for start in [0, 8, 56] {
+            target.0.fill(7);
+            let before = count::thread_counters();
+            // SAFETY: whole lines inside the buffer; the two do not overlap.
+            unsafe {
+                let target = target.0.as_mut_ptr().add(start);
+                line::stream_words(target, source.as_ptr(), len, DATA);
+            }
+            line::fence(DATA);
+            let cost = count::thread_counters() - before;
+            let end = start + len.next_multiple_of(LINE / 8);
+            assert!(target.0[..start].iter().all(|word| *word == 7));
+            assert_eq!(target.0[start..start + len], source[..len]);
+            assert!(target.0[start + len..end].iter().all(|word| *word == 0));
+            assert!(target.0[end..].iter().all(|word| *word == 7));
+            let lines = len.div_ceil(LINE / 8);
+            assert_eq!((cost.streamed_lines, cost.write_backs), (lines as u64, 0));
+            assert_eq!((cost.bytes_written, cost.fences), (8 * len as u64, 1));
+        }
+    }
+}
+
+#[test]
+fn streamed_words_are_recorded_as_whole_lines() {
+    let ones = [u64::MAX; 9];
+    let trace = record_mapped(|map| {
+        map.persist(15, 5, DATA);
+        // SAFETY: whole lines of the mapping.
+        unsafe { line::stream_words(map.word(0), ones.as_ptr(), ones.len(), DATA) };
+        line::fence(DATA);
+    });
+    let states = states_at_end(&trace, Rules::Lines, words([0, 8, 9, 15, 16]));
+    assert_eq!(states, BTreeSet::from([[u64::MAX, u64::MAX, 0, 0, 0]]));
 }
 
 #[test]

@@ -159,6 +159,18 @@ fn a_streamed_range_needs_this_threads_fence() {
         });
     };
     assert_eq!(values(other_thread), [0, one]);
+    // Nor does it help that the other thread writes the line back.
+    let written_back = |map: &Mapped| {
+        map.stream(0, &bytes);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                durum_persist::record::join_thread();
+                map.write_back(0, DATA);
+                line::fence(DATA);
+            });
+        });
+    };
+    assert_eq!(values(written_back), [0, one]);
     let fenced = |map: &Mapped| {
         map.stream(0, &bytes);
         line::fence(DATA);

@@ -1,6 +1,7 @@
 //! The media at a point of a run: what is durable, and what is newer.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use super::Rules;
 use super::names::{Names, Node, Place};
@@ -15,6 +16,9 @@ pub(super) struct Media<'t> {
     pub(super) names: Names,
     /// By thread: what it wrote back since its last fence, as file, unit and the last version that was there.
     written_back: HashMap<u32, Vec<(FileId, u64, u64)>>,
+    /// Units that a thread has stored to past the cache since its last fence: what others write back is not these
+    /// stores.
+    streamed: HashMap<(FileId, u64), u32>,
     /// Number of the last version.
     version: u64,
     /// Sum of terms over all that is durable; see [`term`].
@@ -77,6 +81,7 @@ impl<'t> Media<'t> {
             files: files.collect(),
             names: Names::new(base)?,
             written_back: HashMap::new(),
+            streamed: HashMap::new(),
             version: 0,
             hash: 0,
         })
@@ -93,6 +98,9 @@ impl<'t> Media<'t> {
                 file, offset, data, ..
             } => {
                 self.write(*file, *offset, *data, false);
+                let lines = self.units(*offset, data.len as u64);
+                let lines = lines.map(|line| ((*file, line), event.thread));
+                self.streamed.extend(lines);
                 self.write_back(event.thread, *file, *offset, data.len as u64);
             }
             EventKind::WriteBack {
@@ -217,18 +225,33 @@ impl<'t> Media<'t> {
         }
     }
 
+    /// The units that a range touches.
+    fn units(&self, offset: u64, len: u64) -> Range<u64> {
+        let unit = self.shape.unit as u64;
+        offset / unit..(offset + len).div_ceil(unit)
+    }
+
     fn write_back(&mut self, thread: u32, id: FileId, offset: u64, len: u64) {
         if self.rules != Rules::Lines || len == 0 {
             return;
         }
-        let (unit, version) = (self.shape.unit as u64, self.version);
-        let lines = offset / unit..(offset + len).div_ceil(unit);
-        let dirty = self.file(id).dirty.range(lines);
-        let dirty: Vec<_> = dirty.map(|(index, _)| (id, *index, version)).collect();
+        let (lines, version) = (self.units(offset, len), self.version);
+        let is_others = |line: u64| {
+            let by = self.streamed.get(&(id, line));
+            by.is_some_and(|by| *by != thread)
+        };
+        let files = &self.files;
+        let dirty = files.get(id.index()).into_iter();
+        let dirty = dirty.flat_map(|file| file.dirty.range(lines.clone()));
+        let dirty = dirty
+            .map(|(line, _)| *line)
+            .filter(|line| !is_others(*line));
+        let dirty: Vec<_> = dirty.map(|line| (id, line, version)).collect();
         self.written_back.entry(thread).or_default().extend(dirty);
     }
 
     fn fence(&mut self, thread: u32) -> bool {
+        self.streamed.retain(|_, by| *by != thread);
         let mut any = false;
         for (id, index, version) in self.written_back.remove(&thread).unwrap_or_default() {
             let (shape, hash) = (self.shape, &mut self.hash);
