@@ -1,7 +1,7 @@
 //! redo1: the least that an engine with a log of new contents and one fence has to do.
 //!
 //! The program stores to memory of its own. A commit writes one record of the words that were stored, with a checksum,
-//! to a log; writes that back; and fences, once. Then it stores the lines to their home places, which are written back
+//! to a log, past the cache; and fences, once. Then it stores the lines to their home places, which are written back
 //! by later commits, each once for all that a batch of records changed. Nothing else: no allocator on the media, no old
 //! contents to go back to, no locks, no watermark, one thread. Nobody reads the log. So no engine that works like this
 //! can be faster by much, and what an engine takes more is what it does more.
@@ -29,6 +29,8 @@ const LINES_MAX: usize = 4096;
 const FEW: usize = 16;
 /// Length and checksum, and a number.
 const HEADER_WORDS: usize = 2;
+/// Of the largest transaction.
+const RECORD_WORDS_MAX: usize = HEADER_WORDS + 9 * LINES_MAX;
 /// Bytes that are summed up at once.
 const CHECKED_AT_ONCE: usize = 120;
 /// Places of the filter that keeps lines from being noted twice. Two that share a place may be.
@@ -51,6 +53,8 @@ pub struct Redo {
     epoch: u64,
     log: Arena,
     cursor: usize,
+    /// The record in the making.
+    record: Vec<u64>,
     number: u64,
     _home: Arena,
     /// What to add to an address of the program to get its home, which stays mapped.
@@ -76,6 +80,7 @@ impl Written for Redo {
             epoch: 0,
             log: Arena::create(&dir.join("redo1-log"))?,
             cursor: 0,
+            record: vec![0; RECORD_WORDS_MAX],
             number: 0,
             offset: home.base().addr().wrapping_sub(arena.base().addr()),
             _home: home,
@@ -171,16 +176,14 @@ impl Redo {
     #[inline]
     fn write_record(&mut self) -> usize {
         let bound = 8 * (HEADER_WORDS + 9 * self.changed.len());
-        if self.cursor + bound > LOG_SIZE {
+        if self.cursor + bound.next_multiple_of(line::LINE) > LOG_SIZE {
             self.cursor = 0;
         }
-        // SAFETY: inside the log, whose arena is larger than the record of the largest transaction, and on a line
-        // boundary.
-        let record = unsafe { self.log.base().add(self.cursor) }.cast::<u64>();
+        let record = self.record.as_mut_ptr();
         let mut end = HEADER_WORDS;
         for line in &self.changed {
             let source = (line.number * line::LINE) as *const u64;
-            // SAFETY: `bound` words are there; the source is a line of the program's arena.
+            // SAFETY: there is room for the largest record; the source is a line of the program's arena.
             unsafe {
                 record
                     .add(end)
@@ -211,10 +214,12 @@ impl Redo {
         checked
             .chunks(CHECKED_AT_ONCE)
             .for_each(|piece| crc.update(piece));
-        // SAFETY: the record's first word; then the record, which is mapped.
+        // SAFETY: the record's first word; then a place inside the log, whose arena is larger than the record of the
+        // largest transaction, on a line boundary.
         unsafe {
             record.write((end as u64) << 32 | u64::from(crc.value()));
-            line::write_back(record.cast(), 8 * end, RECORD);
+            let target = self.log.base().add(self.cursor).cast();
+            line::stream_words(target, record, end, RECORD);
         }
         self.cursor += (8 * end).next_multiple_of(line::LINE);
         8 * end
