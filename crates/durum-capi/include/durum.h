@@ -587,6 +587,14 @@ typedef struct durum_migrated_type {
     void *argument;
 } durum_migrated_type;
 
+// `len` bytes at `ptr`.
+typedef struct durum_range {
+    // Where they begin.
+    const void *ptr;
+    // How many there are.
+    size_t len;
+} durum_range;
+
 // A word that was announced, and what it held. For durum.h itself, as Words is.
 typedef struct durum_word_ {
     // Its address divided by 8.
@@ -1040,6 +1048,15 @@ uint32_t durum_tx_level(void);
 DURUM_MUST_CHECK
 int durum_tx_add(const void *ptr,
                  size_t len);
+
+// Announces `count` ranges at once, each as durum_tx_add does; on a pool of DURUM_ENGINE_HYBRID with one fence for all
+// of them.
+//
+// The codes of durum_tx_add, of the first range that cannot be announced: do not store to any of them.
+// DURUM_E_ARGUMENT.
+DURUM_MUST_CHECK
+int durum_tx_add_all(const struct durum_range *ranges,
+                     size_t count);
 
 // Where this thread finds its Words, which are others with each transaction. The place stays until the thread has
 // ended. For durum.h itself.

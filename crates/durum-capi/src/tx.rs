@@ -194,6 +194,38 @@ pub unsafe extern "C" fn durum_tx_add(ptr: *const c_void, len: usize) -> c_int {
     status(|| unsafe { announce(ptr, len, Announce::Backup) })
 }
 
+/// `len` bytes at `ptr`.
+#[repr(C)]
+pub struct Range {
+    /// Where they begin.
+    pub ptr: *const c_void,
+    /// How many there are.
+    pub len: usize,
+}
+
+/// Announces `count` ranges at once, each as durum_tx_add does; on a pool of DURUM_ENGINE_HYBRID with one fence for all
+/// of them.
+///
+/// The codes of durum_tx_add, of the first range that cannot be announced: do not store to any of them.
+/// DURUM_E_ARGUMENT.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_tx_add_all(ranges: *const Range, count: usize) -> c_int {
+    status(|| {
+        if ranges.is_null() && count > 0 {
+            return Err(Failure::argument("the ranges are NULL"));
+        }
+        let ranges = match count {
+            0 => &[],
+            // SAFETY: as many ranges, as the conventions say.
+            _ => unsafe { std::slice::from_raw_parts(ranges, count) },
+        };
+        let ranges = ranges.iter().map(|range| (range.ptr.cast(), range.len));
+        // SAFETY: as in `durum_tx_add`.
+        Ok(Tx::with_running(|tx| unsafe { tx.add_all(ranges) })?)
+    })
+}
+
 /// A word that was announced, and what it held. For durum.h itself, as Words is.
 #[repr(C)]
 pub struct Word {

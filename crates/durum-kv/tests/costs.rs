@@ -29,9 +29,9 @@ fn operations_cost_what_is_documented() {
     let show = |name: &str, count: u64, cost: &Stats| {
         let per = |number: u64| number as f64 / count as f64;
         println!(
-            "{name:<22} {:>7.3} fences {:>7.2} write-backs {:>8.1} bytes logged {:>8.1} bytes written",
+            "{name:<22} {:>7.3} fences {:>7.2} lines {:>8.1} bytes logged {:>8.1} bytes written",
             per(cost.fences),
-            per(cost.write_backs),
+            per(cost.write_backs + cost.streamed_lines),
             per(cost.bytes_logged),
             per(cost.bytes_written),
         );

@@ -69,6 +69,30 @@ static void clobbered_ranges_are_kept_by_a_commit(void) {
     fixture_close(&f);
 }
 
+static void ranges_are_announced_at_once(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    const struct durum_range both[] = {{&root->value, sizeof(root->value)},
+                                       {&root->other, sizeof(root->other)}};
+    CHECK_CODE(durum_tx_add_all(both, 2), DURUM_E_NO_TRANSACTION);
+    for (int commits = 0; commits < 2; commits++) {
+        CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+        CHECK_CODE(durum_tx_add_all(both, 2), DURUM_OK);
+        CHECK_CODE(durum_tx_add_all(NULL, 0), DURUM_OK);
+        root->value = 3;
+        root->other = 4;
+        CHECK_CODE(commits ? durum_tx_commit() : durum_tx_rollback(), DURUM_OK);
+        CHECK(root->value == (commits ? 3 : 0) && root->other == (commits ? 4 : 0));
+    }
+    int local = 0;
+    const struct durum_range wrong[] = {both[0], {&local, sizeof(local)}, both[1]};
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_add_all(NULL, 1), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_tx_add_all(wrong, 3), DURUM_E_NOT_IN_POOL);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    fixture_close(&f);
+}
+
 static void volatile_memory_comes_back_on_abort_only(void) {
     fixture f = fixture_new();
     cell *root = DURUM_ROOT(f.pool, cell);
@@ -467,6 +491,7 @@ const test transaction_tests[] = {
     {"a_commit_keeps_and_a_rollback_restores", a_commit_keeps_and_a_rollback_restores},
     {"redo_sets_show_after_the_commit_only", redo_sets_show_after_the_commit_only},
     {"clobbered_ranges_are_kept_by_a_commit", clobbered_ranges_are_kept_by_a_commit},
+    {"ranges_are_announced_at_once", ranges_are_announced_at_once},
     {"volatile_memory_comes_back_on_abort_only", volatile_memory_comes_back_on_abort_only},
     {"levels_are_one_transaction", levels_are_one_transaction},
     {"an_abort_without_a_block_dooms_the_transaction",

@@ -124,6 +124,7 @@ fn report(work: &Work<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let done = work.locks.done();
     let durable = work.before + done.words;
     let cost = durum::all_counters();
+    let lines = cost.write_backs + cost.streamed_lines;
     let left = match work.end_pass {
         u64::MAX => 0,
         end => work
@@ -136,7 +137,7 @@ fn report(work: &Work<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         out,
         "durable {durable} transactions {} fences {} write_backs {} syncs {} left {left}",
-        done.transactions, cost.fences, cost.write_backs, cost.syncs,
+        done.transactions, cost.fences, lines, cost.syncs,
     )?;
     Ok(out.flush()?)
 }

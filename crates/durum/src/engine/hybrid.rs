@@ -117,6 +117,20 @@ fn log_of(kept: &mut ByThread) -> Option<&mut LogWriter> {
     kept.current::<OfThread>()?.log.as_mut()
 }
 
+/// Makes the undo entries durable that were written for ranges which the program is about to change.
+#[inline]
+fn make_undo_durable(tx: &mut TxState) -> Step {
+    let Some(log) = log_of(&mut tx.kept) else {
+        return Err(Error::NoTransaction.into());
+    };
+    // ORDER: the old bytes are durable before the program stores new ones, which may reach the media at any time; a
+    // crash in between would find new bytes and nothing to undo them with.
+    log.make_durable(&mut tx.barrier, ADD_WRITE, ADD_FENCE)?;
+    // A page of the log may have failed as well as one of the range.
+    check_media(&tx.pools)?;
+    Ok(())
+}
+
 /// The engine without state: everything is in the transaction and its log.
 #[derive(Debug)]
 pub(super) struct Hybrid;
@@ -164,12 +178,23 @@ impl Engine for Hybrid {
         let (more, barrier) = (&*tx.pools[0].store, &mut tx.barrier);
         // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
         guarded(|| unsafe { log.append_undo(address, len, more, barrier) })?;
-        // ORDER: the old bytes are durable before the program stores new ones, which may reach the media at any
-        // time; a crash in between would find new bytes and nothing to undo them with.
-        log.make_durable(barrier, ADD_WRITE, ADD_FENCE)?;
-        // A page of the log may have failed as well as one of the range.
-        check_media(&tx.pools)?;
+        if let Some(gathered) = &mut tx.gathered {
+            gathered.push((address, len));
+            return Ok(());
+        }
+        make_undo_durable(tx)?;
         tx.announced.insert(address, len);
+        Ok(())
+    }
+
+    fn announce_gathered(&self, tx: &mut TxState) -> Step {
+        let gathered = tx.gathered.take().unwrap_or_default();
+        if !gathered.is_empty() {
+            make_undo_durable(tx)?;
+        }
+        for (address, len) in gathered {
+            tx.announced.insert(address, len);
+        }
         Ok(())
     }
 

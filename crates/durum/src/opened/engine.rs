@@ -80,6 +80,12 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Called when several ranges were announced of which [`TxState::gathered`] holds some: enters those in
+    /// `tx.announced`.
+    fn announce_gathered(&self, _tx: &mut TxState) -> Step {
+        Ok(())
+    }
+
     /// Makes the transaction durable. After an error the caller calls `abort`.
     fn commit(&self, tx: &mut TxState) -> Step;
 
@@ -352,6 +358,9 @@ pub(crate) struct TxState {
     /// The transaction is a section of the pool with this key: changes that nobody announces are found.
     pub(crate) section: Option<u64>,
     pub(crate) barrier: Barrier,
+    /// While several ranges are announced at once: those of which the engine has still to make the old contents safe,
+    /// where it does that for all of them together. Address and length.
+    pub(crate) gathered: Option<Vec<(usize, usize)>>,
     /// Old contents of announced ranges, where they are kept neither by line nor in a log.
     pub(crate) backups: Saved,
     /// Old contents of volatile memory.

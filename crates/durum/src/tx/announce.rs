@@ -68,6 +68,30 @@ impl Tx {
         }
     }
 
+    /// Announces ranges, each by address and length, as [`Tx::add_bytes`] does one after the other. On a Hybrid pool
+    /// one fence makes all their old contents safe.
+    ///
+    /// # Safety
+    /// As for [`Tx::add_bytes`].
+    ///
+    /// # Errors
+    /// As for [`Tx::add_bytes`], of the first range that cannot be announced. The program must store to none of them.
+    pub unsafe fn add_all(
+        &self,
+        ranges: impl IntoIterator<Item = (*const u8, usize)>,
+    ) -> Result<()> {
+        self.state.borrow_mut().gathered = Some(Vec::new());
+        let mut ranges = ranges.into_iter();
+        // SAFETY: as the caller promises.
+        let added = ranges
+            .try_for_each(|(target, len)| unsafe { self.add_bytes(target, len, Announce::Backup) });
+        let mut state = self.state.borrow_mut();
+        let engine = state.pools.first().map(|pool| pool.engine);
+        let gathered = engine.map_or(Ok(()), |engine| engine.announce_gathered(&mut state));
+        state.gathered = None;
+        added.and(Ok(gathered?))
+    }
+
     /// The short way for a small range. Whether it was possible: mostly it is. As [`Tx::add_word`], it calls nothing.
     ///
     /// # Safety

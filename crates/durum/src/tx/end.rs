@@ -334,6 +334,7 @@ impl TxState {
             && self.backups.is_empty()
             && self.volatile.is_empty()
             && self.held.is_empty()
+            && self.gathered.is_none()
             && !self.wants_end;
         if !is_plain {
             self.clear_more();
@@ -342,6 +343,8 @@ impl TxState {
 
     #[inline(never)]
     fn clear_more(&mut self) {
+        // Left where announcing has panicked.
+        self.gathered = None;
         if std::mem::take(&mut self.wants_end) {
             let first = self.pools.first();
             self.kept.end(first.map(|pool| &**pool));

@@ -40,6 +40,13 @@ fn fences_are_as_documented() {
                 }
             });
             assert_eq!(undo, n as u64 + 2);
+            let at_once = fences(&mut |tx| {
+                let words = (0..n).map(|i| &raw mut (*root).table[i * 8]);
+                tx.add_all(words.clone().map(|word| (word.cast_const().cast(), 8)))
+                    .unwrap();
+                words.for_each(|word| *word += 1);
+            });
+            assert_eq!(at_once, 3);
             let redo = fences(&mut |tx| {
                 for i in 0..n {
                     tx.set(&raw mut (*root).table[i * 8], 3).unwrap();

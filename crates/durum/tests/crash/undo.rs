@@ -47,6 +47,35 @@ fn ranges_overlap_grow_and_repeat() {
     SHAPES.survives_on_lines();
 }
 
+pub const AT_ONCE: Workload = Workload {
+    name: "ranges that are announced at once",
+    needs: |mut campaign| {
+        // Between the two fences that matter lies little.
+        campaign.plan.points_max = None;
+        campaign
+    },
+    before: |world| world.lane().commits(|tx| tx.change(0, 1200, 9)),
+    run: |world| {
+        let several = |tx: &mut Running<'_>| {
+            // A word, one that is announced again, one twice, a long one; then one that is announced by now.
+            tx.add(20, 4)?;
+            tx.add_all(&[(8, 8), (16, 16), (8, 8), (300, 700)])?;
+            tx.store(8, &[1; 8]);
+            tx.store(990, &[2; 10]);
+            tx.change(16, 16, 3)?;
+            tx.add_all(&[])
+        };
+        world.lane().commits(several);
+        world.lane().aborts(several);
+    },
+    ..PLAIN
+};
+
+#[test]
+fn ranges_that_are_announced_at_once_are_old_or_new_as_a_whole() {
+    AT_ONCE.survives_on_lines();
+}
+
 pub const ABORTS: Workload = Workload {
     name: "rollbacks by error and panic",
     before: |world| world.lane().commits(|tx| tx.change(0, 400, 9)),

@@ -284,6 +284,14 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// Announces several ranges at once.
+    pub fn add_all(&mut self, ranges: &[(usize, usize)]) -> Result<(), Stop> {
+        let at =
+            |(offset, len): &(usize, usize)| (self.places.at(*offset, *len).cast_const(), *len);
+        unsafe { self.tx.add_all(ranges.iter().map(at))? };
+        Ok(())
+    }
+
     /// Announces a range whose old bytes nobody needs.
     pub fn clobber(&mut self, offset: usize, len: usize) -> Result<(), Stop> {
         let target = self.places.at(offset, len);
