@@ -71,7 +71,8 @@ macro_rules! costs_of_maps {
 
 #[test]
 fn of_hash_maps() {
-    costs_of_maps!(PHashMap, 3.0, 2.0, 2.0);
+    // Of an insertion a half of a line and more is the table, which grows past the cache.
+    costs_of_maps!(PHashMap, 4.0, 2.0, 2.0);
 }
 
 #[test]
