@@ -187,13 +187,10 @@ impl Engine for Hybrid {
         Ok(())
     }
 
-    fn announce_gathered(&self, tx: &mut TxState) -> Step {
-        let gathered = tx.gathered.take().unwrap_or_default();
-        if !gathered.is_empty() {
-            make_undo_durable(tx)?;
-        }
+    fn announce_gathered(&self, tx: &mut TxState, gathered: &[(usize, usize)]) -> Step {
+        make_undo_durable(tx)?;
         for (address, len) in gathered {
-            tx.announced.insert(address, len);
+            tx.announced.insert(*address, *len);
         }
         Ok(())
     }

@@ -80,9 +80,9 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// Called when several ranges were announced of which [`TxState::gathered`] holds some: enters those in
-    /// `tx.announced`.
-    fn announce_gathered(&self, _tx: &mut TxState) -> Step {
+    /// Called when all ranges were announced of those that are announced at once, with what [`TxState::gathered`] has
+    /// held of them: enters these in `tx.announced`.
+    fn announce_gathered(&self, _tx: &mut TxState, _gathered: &[(usize, usize)]) -> Step {
         Ok(())
     }
 
@@ -358,8 +358,8 @@ pub(crate) struct TxState {
     /// The transaction is a section of the pool with this key: changes that nobody announces are found.
     pub(crate) section: Option<u64>,
     pub(crate) barrier: Barrier,
-    /// While several ranges are announced at once: those of which the engine has still to make the old contents safe,
-    /// where it does that for all of them together. Address and length.
+    /// While one of several ranges is announced that are announced at once: those of which the engine has still to make
+    /// the old contents safe, where it does that for all of them together. Address and length.
     pub(crate) gathered: Option<Vec<(usize, usize)>>,
     /// Old contents of announced ranges, where they are kept neither by line nor in a log.
     pub(crate) backups: Saved,

@@ -80,16 +80,20 @@ impl Tx {
         &self,
         ranges: impl IntoIterator<Item = (*const u8, usize)>,
     ) -> Result<()> {
-        self.state.borrow_mut().gathered = Some(Vec::new());
-        let mut ranges = ranges.into_iter();
-        // SAFETY: as the caller promises.
-        let added = ranges
-            .try_for_each(|(target, len)| unsafe { self.add_bytes(target, len, Announce::Backup) });
+        let mut gathered = Vec::new();
+        let added = ranges.into_iter().try_for_each(|(target, len)| {
+            // Not while the caller's code makes the ranges: what that announces is safe when it is told so.
+            self.state.borrow_mut().gathered = Some(std::mem::take(&mut gathered));
+            // SAFETY: as the caller promises.
+            let added = unsafe { self.add_bytes(target, len, Announce::Backup) };
+            gathered = self.state.borrow_mut().gathered.take().unwrap_or_default();
+            added
+        });
         let mut state = self.state.borrow_mut();
-        let engine = state.pools.first().map(|pool| pool.engine);
-        let gathered = engine.map_or(Ok(()), |engine| engine.announce_gathered(&mut state));
-        state.gathered = None;
-        added.and(Ok(gathered?))
+        if let (false, Some(pool)) = (gathered.is_empty(), state.pools.first().copied()) {
+            pool.engine.announce_gathered(&mut state, &gathered)?;
+        }
+        added
     }
 
     /// The short way for a small range. Whether it was possible: mostly it is. As [`Tx::add_word`], it calls nothing.

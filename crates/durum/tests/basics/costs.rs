@@ -47,6 +47,17 @@ fn fences_are_as_documented() {
                 words.for_each(|word| *word += 1);
             });
             assert_eq!(at_once, 3);
+            // What is announced while the ranges are made is safe at once.
+            let within = fences(&mut |tx| {
+                let words = (0..n).map(|i| {
+                    let before = thread_counters().fences;
+                    tx.add(&raw const (*root).table[i * 8 + 1]).unwrap();
+                    assert_eq!(thread_counters().fences, before + 1);
+                    ((&raw const (*root).table[i * 8]).cast(), 8)
+                });
+                tx.add_all(words).unwrap();
+            });
+            assert_eq!(within, n as u64 + 3);
             let redo = fences(&mut |tx| {
                 for i in 0..n {
                     tx.set(&raw mut (*root).table[i * 8], 3).unwrap();
