@@ -185,6 +185,26 @@ pub(crate) unsafe fn stream_words(
     count::add_streamed(len.div_ceil(LINE / 8) as u64, 8 * len as u64);
 }
 
+/// The same by ordinary stores and write-back.
+///
+/// # Safety
+/// As for [`stream_words`].
+#[inline]
+unsafe fn copy_words_and_write_back(
+    instruction: Instruction,
+    target: *mut u64,
+    source: *const u64,
+    len: usize,
+) {
+    let end = len.next_multiple_of(LINE / 8);
+    // SAFETY: inside the ranges of the contract; the lines were just written, hence mapped.
+    unsafe {
+        target.copy_from_nonoverlapping(source, len);
+        target.add(len).write_bytes(0, end - len);
+        arch::write_back_lines(instruction, target.cast(), end / (LINE / 8));
+    }
+}
+
 /// Copies past the cache.
 ///
 /// # Safety

@@ -2,6 +2,8 @@
 
 use std::arch::asm;
 
+/// Its non-temporal pairs are a hint ([`stream_lines`]).
+pub(super) use super::copy_words_and_write_back as stream_words;
 use super::{Instruction, LINE};
 
 /// The Linux kernel's bit for DC CVAP in AT_HWCAP (arch/arm64/include/uapi/asm/hwcap.h).
@@ -100,22 +102,4 @@ pub(super) unsafe fn stream_lines(
     unsafe { target.copy_from_nonoverlapping(source, lines * LINE) };
     // SAFETY: the lines were just written, hence mapped; the instruction is the machine's.
     unsafe { write_back_lines(instruction, target, lines) };
-}
-
-/// # Safety
-/// As on x86-64.
-#[inline]
-pub(super) unsafe fn stream_words(
-    instruction: Instruction,
-    target: *mut u64,
-    source: *const u64,
-    len: usize,
-) {
-    let end = len.next_multiple_of(LINE / 8);
-    // SAFETY: inside the ranges of the contract; the lines were just written, hence mapped.
-    unsafe {
-        target.copy_from_nonoverlapping(source, len);
-        target.add(len).write_bytes(0, end - len);
-        write_back_lines(instruction, target.cast(), end / (LINE / 8));
-    }
 }

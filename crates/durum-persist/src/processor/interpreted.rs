@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence as order};
 
+pub(super) use super::copy_words_and_write_back as stream_words;
 use super::{Instruction, LINE};
 
 pub(super) fn best() -> Instruction {
@@ -34,22 +35,4 @@ pub(super) unsafe fn stream_lines(
 ) {
     // SAFETY: valid and disjoint by contract.
     unsafe { target.copy_from_nonoverlapping(source, lines * LINE) };
-}
-
-/// # Safety
-/// As on x86-64.
-#[inline]
-pub(super) unsafe fn stream_words(
-    instruction: Instruction,
-    target: *mut u64,
-    source: *const u64,
-    len: usize,
-) {
-    let end = len.next_multiple_of(LINE / 8);
-    // SAFETY: inside the ranges of the contract; the lines were just written, hence mapped.
-    unsafe {
-        target.copy_from_nonoverlapping(source, len);
-        target.add(len).write_bytes(0, end - len);
-        write_back_lines(instruction, target.cast(), end / (LINE / 8));
-    }
 }

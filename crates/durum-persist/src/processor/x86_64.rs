@@ -110,8 +110,7 @@ pub(super) unsafe fn stream_words(
     unsafe {
         if instruction == Instruction::None {
             // What is in the cache is durable.
-            target.copy_from_nonoverlapping(source, len);
-            return target.add(len).write_bytes(0, end - len);
+            return super::copy_words_and_write_back(instruction, target, source, len);
         }
         let mut next = 0;
         if len >= WORDS_AT_ONCE_MIN {

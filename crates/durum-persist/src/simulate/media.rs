@@ -236,17 +236,12 @@ impl<'t> Media<'t> {
             return;
         }
         let (lines, version) = (self.units(offset, len), self.version);
-        let is_others = |line: u64| {
-            let by = self.streamed.get(&(id, line));
-            by.is_some_and(|by| *by != thread)
-        };
-        let files = &self.files;
-        let dirty = files.get(id.index()).into_iter();
-        let dirty = dirty.flat_map(|file| file.dirty.range(lines.clone()));
-        let dirty = dirty
-            .map(|(line, _)| *line)
-            .filter(|line| !is_others(*line));
-        let dirty: Vec<_> = dirty.map(|line| (id, line, version)).collect();
+        let dirty = self.file(id).dirty.range(lines);
+        let mut dirty: Vec<_> = dirty.map(|(index, _)| (id, *index, version)).collect();
+        dirty.retain(|(id, index, _)| {
+            let by = self.streamed.get(&(*id, *index));
+            by.is_none_or(|by| *by == thread)
+        });
         self.written_back.entry(thread).or_default().extend(dirty);
     }
 
