@@ -427,16 +427,24 @@ fn counts_are_those_of_the_pointers_that_are_there() {
     }
 }
 
-fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, Failure> {
+/// Crashes a migration of what `make` has made. `judge` says what is wrong with a store that it finds, given whether the
+/// migration was told to be over, or else how many puddles its pools have: those and no other are there then.
+fn crashes_of(
+    make: impl FnOnce(&Embedded),
+    migrate: impl FnOnce(&Embedded),
+    judge: impl Fn(&Embedded, bool) -> Result<usize, String> + Sync,
+    skip: Option<Site>,
+    seed: u64,
+) -> Result<Report, Failure> {
     let directory = scratch();
     let path = directory.path().join("store");
     let store = create(&path);
-    make(&store, engine);
+    make(&store);
     store.close().unwrap();
     drop(store);
     let recorder = recorder(directory.path(), skip);
     let store = open(&path);
-    migrate(&store, MAP).unwrap();
+    migrate(&store);
     note("migrated", 1);
     store.close().unwrap();
     drop(store);
@@ -460,16 +468,7 @@ fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, 
         |image| reopened(image)?.close().map_err(|error| error.to_string()),
         |image, point| {
             let store = reopened(image)?;
-            let pool = Reader::of(&store);
-            // The first word of the first node is its value, or its weight.
-            let is_migrated = pool.at(pool.at(pool.root())?)? & 0xff == 7;
-            match (is_migrated, point.last_note("migrated")) {
-                (false, Some(_)) => return Err("a migration that was told is gone".to_owned()),
-                (true, _) => is_new(&pool)?,
-                (false, None) => is_old(&pool)?,
-            }
-            let puddles = pool.0.len();
-            drop(pool);
+            let puddles = judge(&store, point.last_note("migrated").is_some())?;
             store.close().map_err(|error| error.to_string())?;
             drop(store);
             let path = image.join("store");
@@ -484,6 +483,27 @@ fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, 
             }
         },
     )
+}
+
+fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, Failure> {
+    let judge = |store: &Embedded, is_over: bool| {
+        let pool = Reader::of(store);
+        // The first word of the first node is its value, or its weight.
+        let is_migrated = pool.at(pool.at(pool.root())?)? & 0xff == 7;
+        match (is_migrated, is_over) {
+            (false, true) => return Err("a migration that was told is gone".to_owned()),
+            (true, _) => is_new(&pool)?,
+            (false, false) => is_old(&pool)?,
+        }
+        Ok(pool.0.len())
+    };
+    let migrate = |store: &Embedded| {
+        migrate(store, MAP).unwrap();
+    };
+    let make = |store: &Embedded| {
+        make(store, engine);
+    };
+    crashes_of(make, migrate, judge, skip, seed)
 }
 
 #[test]

@@ -192,67 +192,24 @@ fn crashes_of_pair(
     skip: Option<Site>,
     seed: u64,
 ) -> Result<Report, Failure> {
-    let directory = scratch();
-    let path = directory.path().join("store");
-    let store = create(&path);
-    make_pair(&store, engines);
-    store.close().unwrap();
-    drop(store);
-    let recorder = recorder(directory.path(), skip);
-    let store = open(&path);
-    store
-        .migrate_pool(POOL, &mut migration(MAP), &with(&[OTHER]))
-        .unwrap();
-    note("migrated", 1);
-    store.close().unwrap();
-    drop(store);
-    let trace = recorder.stop();
-    let plan = Plan {
-        random_images: 1,
-        single_units_max: 2,
-        exhaustive_max: 4,
-        nested_one_in: 30,
-        nested_depth: 1,
-        nested_points_max: Some(2),
-        ..Plan::new(CrashRules::Sectors, seed)
-    };
-    let reopened = |image: &Path| {
-        let store = Embedded::open(&image.join("store"), open_options());
-        store.map_err(|error| error.to_string())
-    };
-    explore_with_recovery(
-        &trace,
-        &plan,
-        |image| reopened(image)?.close().map_err(|error| error.to_string()),
-        |image, point| {
-            let store = reopened(image)?;
-            let pair = Pair::of(&store);
-            let is_new = match (pair.is_migrated()?, point.last_note("migrated")) {
-                ([false, false], Some(_)) => {
-                    return Err("a migration that was told is gone".to_owned());
-                }
-                ([one, other], _) if one != other => {
-                    return Err("one pool is the old one, and one the new one".to_owned());
-                }
-                ([is_new, _], _) => is_new,
-            };
-            pair.holds(is_new)?;
-            let puddles: usize = pair.0.iter().map(|reader| reader.0.len()).sum();
-            drop(pair);
-            store.close().map_err(|error| error.to_string())?;
-            drop(store);
-            let path = image.join("store");
-            let report = check(&path, &Default::default()).map_err(|error| error.to_string())?;
-            let files = std::fs::read_dir(path.join("puddles")).unwrap().count();
-            match report.findings.is_empty() && files == puddles {
-                true => Ok(()),
-                false => Err(format!(
-                    "{files} files of {puddles} puddles, {:?}",
-                    report.findings
-                )),
+    let judge = |store: &Embedded, is_over: bool| {
+        let pair = Pair::of(store);
+        let is_new = match (pair.is_migrated()?, is_over) {
+            ([false, false], true) => return Err("a migration that was told is gone".to_owned()),
+            ([one, other], _) if one != other => {
+                return Err("one pool is the old one, and one the new one".to_owned());
             }
-        },
-    )
+            ([is_new, _], _) => is_new,
+        };
+        pair.holds(is_new)?;
+        Ok(pair.0.iter().map(|reader| reader.0.len()).sum())
+    };
+    let migrate = |store: &Embedded| {
+        let migrated = store.migrate_pool(POOL, &mut migration(MAP), &with(&[OTHER]));
+        migrated.unwrap();
+    };
+    let make = |store: &Embedded| make_pair(store, engines);
+    crashes_of(make, migrate, judge, skip, seed)
 }
 
 #[test]
