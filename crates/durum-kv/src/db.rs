@@ -150,6 +150,7 @@ impl Db {
             has_slow_commits,
             is_read_only: options.read_only,
             is_buffered: AtomicBool::new(layout & BUFFERED != 0),
+            flies: AtomicBool::new(false),
             database: Root(database),
             pool,
             path,

@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     pub(crate) has_slow_commits: bool,
     /// Writes that say nothing are buffered, as [`BUFFERED`](crate::media::BUFFERED) in the root says.
     pub(crate) is_buffered: AtomicBool,
+    /// A write may be in flight. For who has the turn.
+    pub(crate) flies: AtomicBool,
     pub(crate) is_read_only: bool,
     pub(crate) database: Root,
     pub(crate) pool: Pool,

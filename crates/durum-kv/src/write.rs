@@ -324,6 +324,15 @@ impl Inner {
                 Ok(())
             },
         )?;
+        let is_left = in_flight.as_ref().is_some_and(|left| left.record() > 0);
+        match (is_left, durability) {
+            (true, _) => self.flies.store(true, Ordering::Relaxed),
+            // A change of nothing, such as to delete what another thread has just deleted, waits for nothing itself.
+            (false, Durability::Durable) if self.flies.swap(false, Ordering::Relaxed) => {
+                self.pool.sync()?;
+            }
+            _ => {}
+        }
         drop(shut);
         if goes_on_beside {
             // What is made is made, whether there is room for this now or not. It may come later.

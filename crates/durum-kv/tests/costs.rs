@@ -136,6 +136,24 @@ fn rows_and_writes_in_flight_cost_what_is_documented() {
         0
     );
     assert_eq!(cost(|| begun.take().unwrap().wait().unwrap()).fences, 1);
+    // What changes nothing, because of what is in flight or not, is durable with that.
+    drop(db.delete_begin(&key(3)).unwrap());
+    assert_eq!(cost(|| db.delete(&key(3)).unwrap()).fences, 1);
+    assert_eq!(cost(|| db.delete(&key(3)).unwrap()).fences, 0);
+    drop(db.delete_begin(&key(4)).unwrap());
+    let again = db.delete_begin(&key(4)).unwrap();
+    assert_eq!(cost(|| again.wait().unwrap()).fences, 1);
+    drop(db.put_begin(&key(4), b"4").unwrap());
+    assert_eq!(
+        cost(|| db.write(&WriteBatch::new()).unwrap()).fences,
+        1,
+        "an empty batch"
+    );
+    drop(db.delete_begin(&key(4)).unwrap());
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| cost(|| db.delete(&key(4)).unwrap()).fences);
+        assert!(other.join().unwrap() > 0, "what another thread has deleted");
+    });
 
     let (_dir, path) = support::place();
     let store = StoreOptions::new().domain(Domain::File);

@@ -54,6 +54,8 @@ pub struct Tx {
     durability: Cell<Durability>,
     /// Something was announced since the outermost begin.
     touched: Cell<bool>,
+    /// This thread may have left something in flight.
+    flies: Cell<bool>,
     /// Where words are announced without a look at `state`, which the array belongs to.
     window: Rc<Window>,
     /// Which window is this thread's.

@@ -323,6 +323,9 @@ impl Deref for PoolRef {
     }
 }
 
+/// For [`TxState::in_flight`] of one that has changed nothing: what the thread has left in flight before, if it has.
+pub(crate) const WHATEVER: u64 = u64::MAX;
+
 /// The part of a transaction that its engine works on.
 #[derive(Debug, Default)]
 pub(crate) struct TxState {

@@ -11,7 +11,7 @@ use crate::checker::Pending;
 use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
 use crate::fault::forked;
-use crate::opened::{BeforeReuse, Pool, PoolInner, PoolRef, TxState};
+use crate::opened::{BeforeReuse, Durability, Pool, PoolInner, PoolRef, TxState, WHATEVER};
 
 /// A transaction that is open until it is committed, aborted or dropped (which aborts).
 #[derive(Debug)]
@@ -112,8 +112,12 @@ impl Tx {
             };
         }
         if !self.touched.get() && !self.doomed.get() && self.window.is_empty() {
+            let left = match self.flies.get() {
+                true => self.leave_in_flight(ending, WHATEVER),
+                false => Ok(0),
+            };
             self.end();
-            return Ok(0);
+            return left;
         }
         self.end_outermost(ending)
     }
@@ -139,10 +143,7 @@ impl Tx {
                 state.may_fly = ending == Ending::MayFly;
                 let result = state.commit_changes(self.origin()?);
                 count::add_transaction(result.is_ok());
-                result.map(|()| match ending {
-                    Ending::MayFly => std::mem::take(&mut state.in_flight),
-                    _ => 0,
-                })
+                result.map(|()| std::mem::take(&mut state.in_flight))
             } else {
                 recorder::api("tx.abort");
                 state.roll_back();
@@ -154,11 +155,39 @@ impl Tx {
                 }
             }
         };
+        let result = match (commit, result) {
+            (true, Ok(left)) if left > 0 || self.flies.get() => self.leave_in_flight(ending, left),
+            (_, result) => result,
+        };
         self.end();
         if self.upkeep.is_due() {
             self.do_upkeep();
         }
         result
+    }
+
+    /// A transaction has committed, or changed nothing, and left `left` in flight, or [`WHATEVER`] was there before.
+    /// One that waits makes that durable: who asked for something that is there already is told that it is.
+    #[cold]
+    fn leave_in_flight(&self, ending: Ending, left: u64) -> Step<u64> {
+        match ending {
+            Ending::MayFly => {
+                let left = if left == WHATEVER && !self.flies.get() {
+                    0
+                } else {
+                    left
+                };
+                self.flies.set(left > 0);
+                Ok(left)
+            }
+            Ending::Commits if self.durability.get() == Durability::Durable => {
+                let engine = self.origin()?.engine;
+                engine.land(&mut self.state.borrow_mut(), WHATEVER)?;
+                self.flies.set(false);
+                Ok(0)
+            }
+            Ending::Commits | Ending::RollsBack => Ok(0),
+        }
     }
 
     #[cold]
@@ -239,6 +268,9 @@ impl TxState {
             let error = self.fail(error.into());
             origin.after_commit();
             return Err(error);
+        }
+        if self.may_fly {
+            self.in_flight = WHATEVER;
         }
         self.clear();
         Ok(())

@@ -93,6 +93,7 @@ impl Tx {
                         doomed: Cell::new(false),
                         durability: Cell::new(Durability::Durable),
                         touched: Cell::new(false),
+                        flies: Cell::new(false),
                         window: state.announced.window().clone(),
                         of_thread: window::ThreadWindow::find(),
                         state: RefCell::new(state),

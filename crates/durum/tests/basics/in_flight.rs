@@ -59,6 +59,46 @@ fn the_next_commit_or_who_waits_pays_the_fence() {
     assert!(refused.is_err());
 }
 
+/// What comes before one that changes nothing is durable with it all the same.
+#[test]
+fn one_that_changes_nothing_makes_durable_what_came_before() {
+    let fixture = fixture(Engine::Shadow);
+    let (pool, root) = (fixture.pool(), &raw mut *fixture.root());
+    let cell = unsafe { &raw mut (*root).table[0] };
+    fly(pool, cell, 1).wait().unwrap();
+    let nothing = |tx: &durum::Tx| {
+        let _ = tx;
+        Ok::<_, durum::Error>(())
+    };
+    let the_same = |tx: &durum::Tx| unsafe {
+        tx.add(cell)?;
+        Ok::<_, durum::Error>(())
+    };
+    for (round, expected) in [(0, 1), (1, 0)] {
+        // Only the first round has something in flight.
+        let begin = |value| (round == 0).then(|| drop(fly(pool, cell, value)));
+        begin(2);
+        assert_eq!(fences(|| pool.transaction(nothing).unwrap()), expected);
+        begin(3);
+        assert_eq!(fences(|| pool.transaction(the_same).unwrap()), expected);
+        begin(4);
+        let mut last = None;
+        assert_eq!(
+            fences(|| last = Some(pool.transaction_in_flight(nothing).unwrap().1)),
+            0
+        );
+        assert_eq!(fences(|| last.take().unwrap().wait().unwrap()), expected);
+        begin(5);
+        last = Some(pool.transaction_in_flight(the_same).unwrap().1);
+        assert_eq!(fences(|| last.take().unwrap().wait().unwrap()), expected);
+    }
+    // A buffered one waits for nothing.
+    drop(fly(pool, cell, 6));
+    let buffered = || pool.transaction_with(durum::Durability::Buffered, nothing);
+    assert_eq!(fences(|| buffered().unwrap()), 0);
+    assert_eq!(fences(|| pool.sync().unwrap()), 1);
+}
+
 /// As a future it is ready at once, and durable then.
 #[test]
 fn a_future_of_one_is_ready_when_it_is_durable() {

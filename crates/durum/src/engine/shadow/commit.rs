@@ -30,7 +30,7 @@ use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, media_failed};
 use crate::media::Barrier;
-use crate::opened::{Durability, PoolInner, StoreInner, TxState};
+use crate::opened::{Durability, PoolInner, StoreInner, TxState, WHATEVER};
 
 pub(super) const COMMIT_FENCE: Site = Site("shadow.commit: fence after the record");
 pub(super) const FLIGHT_FENCE: Site =
@@ -133,6 +133,9 @@ fn write_record(tx: &mut TxState) -> Step {
     let store = &tx.pools[0].store;
     let is_buffered = tx.durability == Durability::Buffered;
     if is_buffered || writer.is_empty() || shared.group.is_some() || shared.queue.is_in_use() {
+        if tx.may_fly && writer.is_empty() {
+            tx.in_flight = WHATEVER;
+        }
         writer.gather();
         return match is_buffered {
             true => put_into_queue(writer, lane, shared, store, &mut tx.barrier),
