@@ -18,7 +18,8 @@
  *    objects by one at a time.
  * 6. Durability. A write is durable when it returns, with `sync` or without, unless the database
  *    was opened with durum_kv_options_set_buffered(), or `durum kv set DIR durability=buffered` was
- *    said of it: then writes without `sync` are durable soon after.
+ *    said of it: then writes without `sync` are durable soon after. Those in two halves
+ *    (durum_kv_put_begin() and so on) are durable when they were waited for.
  * 7. Options that concern how LevelDB works (caches, filters, blocks, files, compression,
  *    environments, loggers) are accepted and have no effect.
  */
@@ -236,7 +237,7 @@ void durum_kv_options_set_read_only(leveldb_options_t *options, uint8_t wanted);
  * name. */
 uint8_t durum_kv_options_set_engine(leveldb_options_t *options, const char *name);
 
-/* Makes every buffered write durable that has returned before. */
+/* Makes every write durable that has returned before: buffered ones, and those in flight. */
 void durum_kv_sync(leveldb_t *db, char **errptr);
 
 /* The bytes of keys and values in a batch. */
@@ -246,7 +247,7 @@ size_t durum_kv_writebatch_size(const leveldb_writebatch_t *batch);
  * Looks up `count` keys, any of them several times; all values are of one moment. The keys are
  * looked up in groups, which costs less than a row of leveldb_get(). `vals[i]` is NULL and
  * `vallens[i]` 0 where keys[i] is not there; each of the others goes with leveldb_free(). If it
- * fails all are NULL.
+ * fails all are NULL. `vals` and `vallens` must not be NULL, unless `count` is 0.
  */
 void durum_kv_multi_get(leveldb_t *db, const leveldb_readoptions_t *options, size_t count,
                         const char *const *keys, const size_t *keylens, char **vals,
@@ -265,8 +266,9 @@ void durum_kv_multi_put(leveldb_t *db, const leveldb_writeoptions_t *options, si
 /*
  * Writes in two halves. These return when readers see the change; durum_kv_wait() waits on the same
  * thread, by the number that they give, until it is durable, and all that the thread has written
- * before. 0 is durable, and what a failure gives. What the thread does in between, the next write
- * above all, hides the time that the media take.
+ * before. 0 is durable, and what a failure gives. On another thread it waits for nothing: that one
+ * calls durum_kv_sync(). What the thread does in between, the next write above all, hides the time
+ * that the media take.
  *
  * After a crash a write is there as a whole or not at all; of those that a thread has begun at most
  * the last one is missing, and none is there without all those before it. A write that nobody waits

@@ -25,16 +25,17 @@ unsafe fn row<'a>(
     Ok((0..count).map(at).collect())
 }
 
-/// Frees what was copied for C.
+/// Frees what was copied for C, which then has got nothing.
 ///
 /// # Safety
-/// `count` places, each of which holds NULL or what [`copy`] gave.
-unsafe fn take_back(count: usize, values: *mut *mut c_char) {
+/// `count` places, each of which holds NULL or what [`copy`] gave, and its length.
+unsafe fn take_back(count: usize, values: *mut *mut c_char, lens: *mut usize) {
     for at in 0..count {
         // SAFETY: as the caller promises.
         unsafe {
             libc::free((*values.add(at)).cast());
             *values.add(at) = ptr::null_mut();
+            *lens.add(at) = 0;
         }
     }
 }
@@ -67,7 +68,7 @@ functions! {
                 let len = place.len();
                 let value = copy(&found[place]);
                 if value.is_null() {
-                    take_back(at, values);
+                    take_back(at, values, value_lens);
                     return Err(Failure::argument("no memory for the values"));
                 }
                 *values.add(at) = value;

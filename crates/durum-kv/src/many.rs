@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
+
 use crate::batch::Change;
 use crate::db::Db;
 use crate::error::Result;
@@ -12,7 +14,7 @@ use crate::snapshot::Pin;
 use crate::tree::group::GROUP;
 
 /// So many keys are read at a stretch while the writer waits.
-const STRETCH: usize = 4 * GROUP;
+const READ_STRETCH: usize = 4 * GROUP;
 
 impl Db {
     /// The values of keys, in their order, which may be any, and the same one several times. All are of one moment.
@@ -117,18 +119,20 @@ fn look_many<K: AsRef<[u8]>>(
 ) -> Result<()> {
     // The writer gets its turn between two stretches: what they all see has to stay.
     let pin = match options.snapshot {
-        None if keys.len() > STRETCH => Some(Pin::now(db)),
+        None if keys.len() > READ_STRETCH => Some(Pin::now(db)),
         _ => None,
     };
     let fixed = match (options.snapshot, &pin) {
         (Some(snapshot), _) => Some(db.sequence_of(snapshot)?),
         (None, pin) => pin.as_ref().map(|pin| pin.sequence),
     };
-    for stretch in keys.chunks(STRETCH) {
+    for stretch in keys.chunks(READ_STRETCH) {
+        // The program's own code, which may write: not while the writer is kept out.
+        let stretch: ArrayVec<&[u8], READ_STRETCH> = stretch.iter().map(AsRef::as_ref).collect();
         let tree = db.readable()?;
         let sequence = fixed.unwrap_or_else(|| db.visible());
         for group in stretch.chunks(GROUP) {
-            let keys = group.iter().map(AsRef::as_ref);
+            let keys = group.iter().copied();
             let places = tree.look_up(keys.clone());
             for (key, place) in keys.zip(&places) {
                 let record = tree.get_at(place, key, sequence)?;

@@ -14,7 +14,7 @@ use durum_kv::{
     WriteBatch, destroy, exists, repair,
 };
 use durum_persist::inject;
-use support::{contents, database, entries, options, place};
+use support::{Fragile, contents, database, entries, options, place};
 
 struct Named(&'static str);
 
@@ -164,19 +164,6 @@ fn a_snapshot_belongs_to_its_database() {
 /// A comparator that panics in the middle of a batch: nothing of the batch is there, and the database goes on.
 #[test]
 fn a_panic_inside_a_batch_takes_it_back() {
-    struct Fragile;
-
-    impl Comparator for Fragile {
-        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-            assert!(a != b"panic" && b != b"panic");
-            a.cmp(b)
-        }
-
-        fn name(&self) -> &str {
-            "fragile"
-        }
-    }
-
     let (_dir, path) = place();
     let db = Db::open(&path, options().comparator(Arc::new(Fragile))).unwrap();
     db.put(b"kept", b"1").unwrap();

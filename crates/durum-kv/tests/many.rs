@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::cmp::Ordering;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -10,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use durum::Domain;
-use durum_kv::{Comparator, Db, Error, Options, ReadOptions, StoreOptions, WriteBatch};
+use durum_kv::{Db, Error, Options, ReadOptions, StoreOptions, WriteBatch};
 use durum_persist::inject;
-use support::{Map, contents, database, options, place};
+use support::{Fragile, Map, contents, database, options, place};
 
 fn key(number: u32) -> Vec<u8> {
     format!("{number:06}").into_bytes()
@@ -249,19 +248,6 @@ fn a_row_without_room_leaves_its_first_pairs() {
 /// A comparator that panics takes back what shares its transaction, and nothing else.
 #[test]
 fn a_panic_inside_a_row_leaves_the_pairs_before_it() {
-    struct Fragile;
-
-    impl Comparator for Fragile {
-        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-            assert!(a != b"panic" && b != b"panic");
-            a.cmp(b)
-        }
-
-        fn name(&self) -> &str {
-            "fragile"
-        }
-    }
-
     let (_dir, path) = place();
     let db = Db::open(&path, options().comparator(Arc::new(Fragile))).unwrap();
     let mut pairs: Vec<_> = (0..100).map(|number| (key(number), b"1")).collect();
@@ -311,4 +297,24 @@ fn damage_is_an_error_for_all_keys_of_the_call() {
     // A key that is not there could hide behind what is damaged.
     let missing = db.multi_get_with(&[b"000070x"], &verifying);
     assert!(matches!(missing, Err(Error::Damaged { .. })));
+}
+
+/// A key that writes to the database when it is asked for its bytes.
+#[test]
+fn keys_may_be_made_by_code_that_writes() {
+    struct Writes<'d>(&'d Db, &'static [u8]);
+
+    impl AsRef<[u8]> for Writes<'_> {
+        fn as_ref(&self) -> &[u8] {
+            self.0.put(self.1, b"there").unwrap();
+            self.1
+        }
+    }
+
+    let (_dir, path) = place();
+    let db = Db::open(&path, options()).unwrap();
+    let found = db
+        .multi_get(&[Writes(&db, b"a"), Writes(&db, b"b")])
+        .unwrap();
+    assert_eq!(found, [Some(b"there".to_vec()), Some(b"there".to_vec())]);
 }

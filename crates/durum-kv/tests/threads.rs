@@ -288,21 +288,8 @@ fn readers_go_on_beside_a_slow_commit() {
 /// A comparator that panics is met by the thread whose key it was, not by those who wrote at the same time.
 #[test]
 fn a_panic_stays_with_its_writer() {
-    struct Fragile;
-
-    impl durum_kv::Comparator for Fragile {
-        fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
-            assert!(a != b"panic" && b != b"panic");
-            a.cmp(b)
-        }
-
-        fn name(&self) -> &str {
-            "fragile"
-        }
-    }
-
     let (_dir, path) = support::place();
-    let options = support::options().comparator(std::sync::Arc::new(Fragile));
+    let options = support::options().comparator(std::sync::Arc::new(support::Fragile));
     let db = Db::open(&path, options).unwrap();
     db.put(b"first", b"").unwrap();
     for round in 0..20u32 {

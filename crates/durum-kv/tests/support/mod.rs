@@ -56,3 +56,17 @@ pub fn entries(iter: &mut Iter) -> durum_kv::Result<Vec<(Vec<u8>, Vec<u8>)>> {
 pub fn contents(db: &Db) -> Map {
     entries(&mut db.iter()).unwrap().into_iter().collect()
 }
+
+/// Panics where it meets the key "panic".
+pub struct Fragile;
+
+impl durum_kv::Comparator for Fragile {
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        assert!(a != b"panic" && b != b"panic");
+        a.cmp(b)
+    }
+
+    fn name(&self) -> &str {
+        "fragile"
+    }
+}
