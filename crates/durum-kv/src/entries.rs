@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use arrayvec::ArrayVec;
-use durum_persist::line::{LINE, prefetch, prefetch_to_write};
+use durum_persist::line::{LINE, prefetch, prefetch_all, prefetch_to_write};
 
 use crate::comparator::Keys;
 use crate::error::{Error, Result};
@@ -32,19 +32,13 @@ impl Entries {
     /// Fetches the records' addresses: where the search finds which of them is wanted, it need not wait once more.
     #[inline(always)]
     pub(crate) fn fetch_records(&self) {
-        let start = (&raw const self.records).addr();
-        for line in (start..start + size_of_val(&self.records)).step_by(LINE) {
-            prefetch(line);
-        }
+        prefetch_all(&self.records);
     }
 
     /// Fetches the order, by which [`Entries::narrow`] goes.
     #[inline(always)]
     pub(crate) fn fetch_order(&self) {
-        let start = (&raw const self.order).addr();
-        for line in (start..start + size_of_val(&self.order)).step_by(LINE) {
-            prefetch(line);
-        }
+        prefetch_all(&self.order);
     }
 
     /// Among which entries a key is, if it is there. Fetches what the first of them leads to, and its slot.

@@ -123,7 +123,7 @@ impl Index {
         self.node(at).entries.get().map(|entries| &**entries)
     }
 
-    /// Counts the times that a node came or went: as long as it is the same, so are all positions.
+    /// Counts the times that a node of this index came or went: as long as it is the same, so are all positions.
     #[inline]
     pub(crate) fn shape(&self) -> u64 {
         self.shape
@@ -132,7 +132,7 @@ impl Index {
     /// The records of a node.
     #[inline]
     pub(crate) fn entries(&self, media: &Media, keys: &Keys, at: Position) -> Result<&Entries> {
-        match self.node(at).entries.get() {
+        match self.known_entries(at) {
             Some(entries) => Ok(entries),
             None => self.load(media, keys, at),
         }

@@ -123,6 +123,16 @@ impl Inner {
     /// Makes the changes, now or together with those of others.
     pub(crate) fn write(&self, work: Work<'_>, options: &WriteOptions) -> Result<()> {
         let durability = options.durability.unwrap_or_else(|| self.durability());
+        self.write_and::<false>(work, durability).map(drop)
+    }
+
+    /// The same; if it `FLIES`, as [`Inner::commit_and`] does.
+    #[inline]
+    fn write_and<const FLIES: bool>(
+        &self,
+        work: Work<'_>,
+        durability: Durability,
+    ) -> Result<Option<durum::InFlight<'_>>> {
         if Tx::levels() > 0 {
             return Err(Error::InTransaction);
         }
@@ -130,9 +140,9 @@ impl Inner {
         if self.waiting.load(Ordering::Relaxed) == 0
             && let Some(turn) = self.tree.try_turn()
         {
-            return self.commit(&turn, work, durability);
+            return self.commit_and::<FLIES>(&turn, work, durability);
         }
-        self.write_in_group(work, durability)
+        self.write_in_group(work, durability).map(|()| None)
     }
 
     /// Makes changes one after the other, as many in a transaction as readers can wait for; on a file system, where
@@ -167,18 +177,8 @@ impl Inner {
 
     /// Makes the changes, and leaves it to [`InFlight::wait`] that they are durable, if they can be left in flight.
     pub(crate) fn begin_to_write(&self, work: Work<'_>) -> Result<InFlight<'_>> {
-        if Tx::levels() > 0 {
-            return Err(Error::InTransaction);
-        }
-        self.check_writable()?;
-        if self.waiting.load(Ordering::Relaxed) == 0
-            && let Some(turn) = self.tree.try_turn()
-        {
-            let left = self.commit_and::<true>(&turn, work, Durability::Durable)?;
-            return Ok(InFlight::new(left));
-        }
-        self.write_in_group(work, Durability::Durable)?;
-        Ok(InFlight::new(None))
+        let left = self.write_and::<true>(work, Durability::Durable)?;
+        Ok(InFlight::new(left))
     }
 
     /// Waits until this thread may write.
@@ -320,6 +320,7 @@ impl Inner {
                     let tree = tree.get_or_insert_with(|| unsafe { turn.write() });
                     emptied = tree.remove_leaving()?;
                 }
+                // ORDER (of threads): of what is in flight, before its fence. Nobody builds on it without that.
                 self.visible.store(sequence, Ordering::Release);
                 Ok(())
             },

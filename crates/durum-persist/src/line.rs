@@ -9,7 +9,7 @@
 use crate::processor::{self, atomic};
 pub use crate::processor::{
     Instruction, LINE, dangerous_set_instruction, has, instruction, lines_touched, prefetch,
-    prefetch_to_write,
+    prefetch_all, prefetch_to_write,
 };
 use crate::recording::hook;
 use crate::{Site, count, state};

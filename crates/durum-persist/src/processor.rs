@@ -96,6 +96,16 @@ pub fn prefetch(address: usize) {
     arch::prefetch(address);
 }
 
+/// The same for all lines of `value`.
+#[inline]
+pub fn prefetch_all<T: ?Sized>(value: &T) {
+    let start = (&raw const *value).addr();
+    let first = start - start % LINE;
+    for line in 0..lines_touched(start, size_of_val(value)) {
+        prefetch(first + line * LINE);
+    }
+}
+
 /// Gets the line at `address` ready to be written soon. A hint only: nothing is read or written, and the address may be
 /// any.
 #[inline]

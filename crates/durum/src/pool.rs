@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use durum_format::Uuid;
 use durum_format::extent::{self, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
-use durum_persist::line::{LINE, prefetch};
+use durum_persist::line::prefetch_all;
 use durum_service::EngineKind;
 
 use crate::alloc::{
@@ -486,11 +486,7 @@ impl Pool {
     #[doc(hidden)]
     #[inline]
     pub unsafe fn prefetch_slab(&self, object: *const u8) {
-        self.see_slab(object.addr(), |slab, _| {
-            let start = (&raw const *slab).addr();
-            let lines = (start..start + size_of_val(slab)).step_by(LINE);
-            lines.for_each(prefetch);
-        });
+        self.see_slab(object.addr(), |slab, _| prefetch_all(slab));
     }
 
     #[inline(always)]
