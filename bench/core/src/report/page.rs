@@ -68,7 +68,8 @@ body { margin: 0 auto; padding: 1.5rem; max-width: 76rem; background: var(--page
   font: 15px/1.5 system-ui, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.3rem; margin-top: 2.5rem; } h3 { font-size: 1.1rem; margin-top: 2rem; }
 p, figcaption, small, dt { color: var(--soft); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; } dd { margin: 0; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; }
+dd { margin: 0; overflow-wrap: anywhere; }
 figure { margin: 1rem 0; overflow-x: auto; } svg { max-width: 100%; height: auto; }
 .table { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
