@@ -1,5 +1,8 @@
 //! Which object an address is: objects have numbers in the order in which a dump has them.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use durum_format::dump::To;
 use durum_format::extent::{Extent, ExtentKind};
 use durum_format::puddle::PuddleHeader;
@@ -13,11 +16,19 @@ use crate::error::Result;
 pub(crate) struct Numbers {
     /// By address, in each puddle.
     extents: Rows<Numbered>,
-    /// Where the puddles lie, and their extents among all.
-    puddles: Vec<(u64, u64, usize)>,
+    /// By the addresses at which they begin.
+    puddles: BTreeMap<u64, Puddle>,
     /// The elements that slabs have.
     bitmaps: Rows<[u64; 8]>,
     objects: u64,
+}
+
+struct Puddle {
+    /// How many began before.
+    number: usize,
+    end: u64,
+    /// Which of all extents are its.
+    extents: Range<usize>,
 }
 
 /// The objects of an extent.
@@ -62,13 +73,20 @@ impl Numbers {
         })
     }
 
-    /// Extents of this puddle come next: those of the root puddle first, of others in the order of their addresses.
+    /// All extents of this puddle come next, in the order of their addresses. Puddles come in any order: objects get
+    /// their numbers by it.
     pub(crate) fn begin(&mut self, puddle: &PuddleHeader) {
-        let first = self.extents.len();
-        self.puddles.push((puddle.address, puddle.end(), first));
+        let (number, first) = (self.puddles.len(), self.extents.len());
+        let (end, extents) = (puddle.end(), first..first);
+        let begun = Puddle {
+            number,
+            end,
+            extents,
+        };
+        self.puddles.insert(puddle.address, begun);
     }
 
-    /// Adds its objects, of which the caller says `tag`.
+    /// Adds the objects of an extent of the puddle that began last, of which the caller says `tag`.
     ///
     /// # Errors
     /// `StorageFull`, `Io`.
@@ -103,6 +121,9 @@ impl Numbers {
             (None, ExtentKind::Slab { .. }) => return Ok(()),
         };
         self.extents.push(&numbered)?;
+        if let Some(puddle) = self.puddles.get_mut(&puddle.address) {
+            puddle.extents.end = self.extents.len();
+        }
         self.objects += extent.allocated();
         Ok(())
     }
@@ -132,27 +153,22 @@ impl Numbers {
         self.puddle(address).is_some()
     }
 
-    /// The puddle that an address is in. The first one is that of the root, others come in order.
-    fn puddle(&self, address: u64) -> Option<usize> {
-        let has = |at: &usize| {
-            let puddle = self.puddles.get(*at);
-            puddle.is_some_and(|(start, end, _)| (*start..*end).contains(&address))
-        };
-        let others = self.puddles.get(1..).unwrap_or_default();
-        let behind = others.partition_point(|(start, ..)| *start <= address);
-        [0, behind].into_iter().find(has)
+    /// The place of the puddle that an address is in, in the order in which they began.
+    pub(crate) fn puddle_at(&self, address: u64) -> Option<usize> {
+        self.puddle(address).map(|puddle| puddle.number)
+    }
+
+    fn puddle(&self, address: u64) -> Option<&Puddle> {
+        let (_, puddle) = self.puddles.range(..=address).next_back()?;
+        (address < puddle.end).then_some(puddle)
     }
 
     /// The object that an address leads to, or into.
     pub(crate) fn object(&self, address: u64) -> Option<Found> {
-        let at = self.puddle(address)?;
-        let (_, _, first) = self.puddles.get(at)?;
-        let end = self
-            .puddles
-            .get(at + 1)
-            .map_or(self.extents.len(), |next| next.2);
+        let puddle = self.puddle(address)?;
+        let (first, end) = (puddle.extents.start, puddle.extents.end);
         // The first one behind the address.
-        let (mut low, mut high) = (*first, end);
+        let (mut low, mut high) = (first, end);
         while low < high {
             let middle = low.midpoint(high);
             match self.extents.get(middle)?.start <= address {
@@ -162,7 +178,7 @@ impl Numbers {
         }
         let extent = self
             .extents
-            .get(low.checked_sub(1).filter(|at| at >= first)?)?;
+            .get(low.checked_sub(1).filter(|at| *at >= first)?)?;
         let inside = address - extent.start;
         if extent.bitmap == ALONE {
             return (inside < extent.size).then_some(Found {

@@ -371,9 +371,7 @@ impl Leads {
 
 /// The bytes of the object that begins at an address.
 fn object_at(old: &Old<'_>, address: u64) -> Option<Vec<u8>> {
-    let view = old
-        .views()
-        .find(|view| (view.header().address..view.header().end()).contains(&address))?;
+    let view = old.view_at(address)?;
     let located = extent::locate(view, view.header(), address).ok()??;
     let extent::Place::Object { object, .. } = located.place else {
         return None;

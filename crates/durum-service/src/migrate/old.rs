@@ -203,6 +203,12 @@ impl<'o> Old<'o> {
         self.pools.iter().flat_map(|pool| &pool.views)
     }
 
+    /// The puddle that an address is in.
+    pub(super) fn view_at(&self, address: u64) -> Option<&PuddleView> {
+        // They began in this order.
+        self.views().nth(self.numbers.puddle_at(address)?)
+    }
+
     /// The name of the pool that the others are made anew with.
     pub(super) fn name(&self) -> &str {
         self.pools.first().map_or("", |pool| &pool.record.name)

@@ -2,6 +2,7 @@
 //! lead to where things are now; or something stands in the way, and nothing was changed.
 
 mod doubts;
+mod grown;
 mod together;
 
 use std::path::Path;
