@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleHeader;
+use durum_format::registry::Rights;
 use durum_format::types::Meanings;
 use durum_persist::Site;
 
@@ -114,10 +115,16 @@ impl Embedded {
         }
         let host = &self.host;
         let (away, coming) = host.leave(|open| {
+            // Pools of one user share its quota.
+            let mut owners: BTreeMap<u32, (Rights, u64, u64)> = BTreeMap::new();
             for (pool, _, sizes) in pools {
                 let rights = self.rights_of(open, *pool);
-                let bytes = sizes.iter().sum();
-                self.ensure_room_for(open, Some(&rights), sizes.len() as u64, bytes)?;
+                let (_, puddles, bytes) = owners.entry(rights.uid).or_insert((rights, 0, 0));
+                *puddles += sizes.len() as u64;
+                *bytes += sizes.iter().sum::<u64>();
+            }
+            for (rights, puddles, bytes) in owners.values() {
+                self.ensure_room_for(open, Some(rights), *puddles, *bytes)?;
             }
             let cursor = open.space.cursor();
             let elsewhere = open.in_use_of(self.id).elsewhere.clone();

@@ -1,6 +1,8 @@
 //! Pools that lead into each other are made anew together: pointers between them follow, and both are what they were or
 //! both the new ones.
 
+use durum_service::{Caller, Host, Quota};
+
 use super::*;
 
 const OTHER: &str = "other";
@@ -185,6 +187,34 @@ fn a_pool_that_is_missing_open_or_named_twice_is_refused() {
     );
     store.close_pool(opened.uuid).unwrap();
     Pair::of(&store).holds(false).unwrap();
+}
+
+/// What they need is asked of their owner's quota at once: the old puddles are there until the new ones are.
+#[test]
+fn pools_of_one_user_share_its_quota() {
+    const ALICE: u32 = 61_001;
+    // Both pools have one puddle, and get one.
+    for (limit, is_enough) in [(3, false), (4, true)] {
+        let directory = scratch();
+        let path = directory.path().join("store");
+        create(&path).close().unwrap();
+        let mut options = open_options();
+        options.is_service = true;
+        options.quotas.set(Some(ALICE), Quota::Puddles, limit);
+        let host = Host::open(&path, options).unwrap();
+        let caller = Caller::new(ALICE, ALICE, Vec::new());
+        let (alice, _lock) = host.client_elsewhere(caller).unwrap();
+        make_pair(&alice, [EngineKind::Shadow; 2]);
+        let migrated = alice.migrate_pool(POOL, &mut migration(MAP), &with(&[OTHER]));
+        match is_enough {
+            true => assert_eq!(migrated.unwrap().puddles, 2),
+            false => assert!(
+                matches!(migrated, Err(Error::QuotaExceeded { more: 2, .. })),
+                "{migrated:?}"
+            ),
+        }
+        Pair::of(&alice).holds(is_enough).unwrap();
+    }
 }
 
 fn crashes_of_pair(
