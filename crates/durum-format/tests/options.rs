@@ -1,5 +1,7 @@
 //! Options of values: a case for whatever else a tag says, and the bytes that such options were described as before.
 
+use std::time::{Duration, Instant};
+
 use durum_format::dump::line::read_value;
 use durum_format::dump::{Plan, To};
 use durum_format::registry::{self, Change};
@@ -155,6 +157,32 @@ fn bytes_of_another_value_are_another_type() {
     let named = parsed(&as_bytes("State", 16, 8, "u64"));
     let obstacle = successors(&named, &parsed(NUMBER)).unwrap_err().to_string();
     assert!(obstacle.contains("does not say that it was"), "{obstacle}");
+}
+
+/// A text in which many types lead to one with a large option, which programs that nobody believes may register.
+#[test]
+fn work_is_bounded_where_options_are_large() {
+    let fields: String = (0..50_000)
+        .map(|at| format!("{at}:\"{at:x}\":u8;"))
+        .collect();
+    let value = format!("struct \"V\"(50000,1){{{fields}}}");
+    let was_option = as_bytes("V", 50_001, 1, &value);
+    let option = format!(
+        r#"variants "Option<V>"(50001,1,tag 0,1){{0:"None"{{}}1:"Some"{{1:"0":{value};}}}}"#
+    );
+    let line = |next: usize, option: &str| {
+        format!(r#"struct "R"(50016,8){{0:"next":*{next};8:"option":{option};}}"#)
+    };
+    let lines = 5000;
+    let was: Vec<String> = (0..lines)
+        .map(|at| line((at + 1) % lines, &was_option))
+        .collect();
+    let (was, is) = (parsed(&was.join("\n")), parsed(&line(0, &option)));
+    let began = Instant::now();
+    let error = successors(&was, &is).unwrap_err().to_string();
+    assert!(error.contains("too large to be compared"), "{error}");
+    assert!(differences(&was, &is).all.is_empty());
+    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[test]

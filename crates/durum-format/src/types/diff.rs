@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use super::descriptor::Descriptor;
-use super::option::{BYTES, value_in_bytes, was_bytes};
+use super::option::{BYTES, WereBytes, value_in_bytes};
 use super::tree::{Case, Count, Field, Strength, Type, Variants};
 
 /// The most differences that are told one by one.
@@ -99,6 +99,7 @@ pub fn differences(was: &Descriptor, is: &Descriptor) -> Differences {
         found: Differences::default(),
         known: HashSet::from([(0, 0)]),
         waiting: VecDeque::from([(0, 0, is.short(is.root()))]),
+        were_bytes: WereBytes::default(),
         steps: STEPS_MAX,
     };
     while let Some((old, new, path)) = comparison.waiting.pop_front() {
@@ -116,11 +117,12 @@ struct Comparison<'d> {
     /// Lines of both that were compared with each other, or will be.
     known: HashSet<(usize, usize)>,
     waiting: VecDeque<(usize, usize, String)>,
+    were_bytes: WereBytes<'d>,
     /// How many may be compared yet.
     steps: usize,
 }
 
-impl Comparison<'_> {
+impl<'d> Comparison<'d> {
     /// Whether so many more may be compared.
     fn may_compare(&mut self, steps: usize) -> bool {
         let left = self.steps.checked_sub(steps);
@@ -144,7 +146,7 @@ impl Comparison<'_> {
         self.note(path, Change::Changed { from, to });
     }
 
-    fn types(&mut self, old: &Type<usize>, new: &Type<usize>, path: &str) {
+    fn types(&mut self, old: &Type<usize>, new: &'d Type<usize>, path: &str) {
         if !self.may_compare(1) {
             return;
         }
@@ -164,7 +166,7 @@ impl Comparison<'_> {
                 }
             }
             (Type::Variants(old), Type::Variants(new)) => self.variants(old, new, path),
-            (Type::Struct(old), Type::Variants(new)) if was_bytes(old, new) => {}
+            (Type::Struct(old), Type::Variants(new)) if self.were_bytes.of(old, new) => {}
             (Type::Struct(was), Type::Variants(_)) if value_in_bytes(was).is_some() => {
                 let was = format!("{} ({BYTES})", was.name);
                 self.changed(path, was, self.is.short(new));
@@ -210,7 +212,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn fields(&mut self, old: &[Field<usize>], new: &[Field<usize>], path: &str) {
+    fn fields(&mut self, old: &[Field<usize>], new: &'d [Field<usize>], path: &str) {
         if !self.may_compare(old.len() + new.len()) {
             return;
         }
@@ -246,7 +248,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn variants<'c>(&mut self, old: &'c Variants<usize>, new: &'c Variants<usize>, path: &str) {
+    fn variants(&mut self, old: &Variants<usize>, new: &'d Variants<usize>, path: &str) {
         if !self.may_compare(old.cases.len() + new.cases.len()) {
             return;
         }

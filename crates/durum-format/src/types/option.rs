@@ -1,6 +1,10 @@
 //! Options of values, as descriptions had them before these said where an option keeps that there is no value: a struct
 //! with bytes, which are named after the id of the value's type. Pools with such descriptions are there.
 
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::ptr;
+
 use super::check::TypeError;
 use super::descriptor::{Descriptor, type_id};
 use super::text::write;
@@ -107,11 +111,33 @@ fn id_of_value(ty: &Type<usize>) -> u64 {
 /// Whether the bytes of an option are those of this one, which is as large and has the same value. That both compilers
 /// kept the option in the same way was always believed: the program that opened the pool read it as its own.
 pub(crate) fn was_bytes(old: &Struct<usize>, new: &Variants<usize>) -> bool {
-    let (Some(bytes), Some(value)) = (value_in_bytes(old), value_of(new)) else {
-        return false;
-    };
-    let is_it = |value: &Field<usize>| bytes == name_of_bytes(id_of_value(&value.ty));
-    (old.size, old.align) == (new.size, new.align) && value.is_none_or(is_it)
+    WereBytes::default().of(old, new)
+}
+
+/// Which options were bytes. The value of each is written out once, however often it is asked: in texts that hostile
+/// programs have registered, many ways lead to one that is large.
+#[derive(Default)]
+pub(crate) struct WereBytes<'d> {
+    /// What the bytes of an option would be called, by where it is.
+    names: HashMap<*const Variants<usize>, String>,
+    _options: PhantomData<&'d Variants<usize>>,
+}
+
+impl<'d> WereBytes<'d> {
+    /// As [`was_bytes`] says.
+    pub(crate) fn of(&mut self, old: &Struct<usize>, new: &'d Variants<usize>) -> bool {
+        let (Some(bytes), Some(value)) = (value_in_bytes(old), value_of(new)) else {
+            return false;
+        };
+        if (old.size, old.align) != (new.size, new.align) {
+            return false;
+        }
+        let Some(value) = value else {
+            return true;
+        };
+        let name = self.names.entry(ptr::from_ref(new));
+        *name.or_insert_with(|| name_of_bytes(id_of_value(&value.ty))) == bytes
+    }
 }
 
 /// Whether a type has options of values in it that are described as bytes, or leads to such by its pointers.

@@ -6,7 +6,7 @@ use std::fmt;
 use super::descriptor::Descriptor;
 use super::diff::number;
 use super::names::Renames;
-use super::option::{BYTES, value_in_bytes, was_bytes};
+use super::option::{BYTES, WereBytes, value_in_bytes};
 use super::tree::{Case, Count, Field, Struct, Type, Variants};
 
 /// The most types, fields and cases that are compared. Programs that nobody believes have registered the texts, in
@@ -56,6 +56,7 @@ pub fn successors(was: &Descriptor, is: &Descriptor) -> Result<BTreeMap<u64, u64
         known: HashSet::from([(0, 0)]),
         pairs: Vec::new(),
         waiting: VecDeque::from([(0, 0, start.clone())]),
+        were_bytes: WereBytes::default(),
         steps: STEPS_MAX,
     };
     for line in 0..is.lines() {
@@ -80,6 +81,7 @@ struct Comparison<'d> {
     known: HashSet<(usize, usize)>,
     pairs: Vec<(usize, usize, String)>,
     waiting: VecDeque<(usize, usize, String)>,
+    were_bytes: WereBytes<'d>,
     /// How many may be compared yet.
     steps: usize,
 }
@@ -129,7 +131,7 @@ impl<'d> Comparison<'d> {
         match (old, new) {
             (Type::Struct(old), Type::Struct(new)) => self.structs(old, new, path),
             (Type::Variants(old), Type::Variants(new)) => self.variants(old, new, path),
-            (Type::Struct(old), Type::Variants(new)) if was_bytes(old, new) => {
+            (Type::Struct(old), Type::Variants(new)) if self.were_bytes.of(old, new) => {
                 self.name(&old.name, &new.name, &new.was, path)
             }
             (Type::Struct(old), Type::Variants(new)) if value_in_bytes(old).is_some() => {
