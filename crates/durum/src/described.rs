@@ -174,6 +174,21 @@ fn description_of<T: Described>(id: TypeId) -> &'static Description {
         .or_insert(description)
 }
 
+/// The id of `T` in the descriptions of builds to which all options of values were bytes.
+pub(crate) fn id_with_bytes<T: Described>() -> u64 {
+    let mut walk = Walk {
+        options_are_bytes: true,
+        ..Walk::default()
+    };
+    let layout = T::layout(&mut walk);
+    let name = T::name().unwrap_or(Cow::Borrowed("value"));
+    match walk.finish(&name, layout) {
+        Ok(descriptor) => descriptor.id(),
+        // What contradicts itself does so in its own description, too.
+        Err(_) => T::description().id(),
+    }
+}
+
 /// Goes over types that mention each other, and declares each once.
 #[derive(Default)]
 pub struct Walk {
@@ -181,6 +196,7 @@ pub struct Walk {
     notes: Vec<Note>,
     begun: HashMap<String, TypeId>,
     error: Option<String>,
+    options_are_bytes: bool,
 }
 
 impl fmt::Debug for Walk {
@@ -214,6 +230,11 @@ impl Walk {
     /// Remembers something about the types that it goes over: [`notes_since`] tells it.
     pub(crate) fn note(&mut self, note: Note) {
         self.notes.push(note);
+    }
+
+    /// Whether it describes options of values as bytes, as all builds did once.
+    pub(crate) fn options_are_bytes(&self) -> bool {
+        self.options_are_bytes
     }
 
     /// Declares `T` under its name, if it has one.

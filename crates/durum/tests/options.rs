@@ -103,6 +103,24 @@ mod before {
     }
 
     pub type Entry = PMutex<Queue, P>;
+
+    /// So large that an option of it is bytes to all builds.
+    #[derive(PSafe, Clone, Copy)]
+    #[repr(C)]
+    pub struct Wide {
+        pub numbers: [u64; 3000],
+        pub last: Bytes<u64>,
+        pub place: Bytes<Place>,
+        pub is_there: Bytes<()>,
+    }
+
+    #[derive(PSafe, Root)]
+    #[repr(C)]
+    pub struct Shelf {
+        pub all: PVec<Bytes<Wide>, P>,
+    }
+
+    pub type WideEntry = PMutex<Shelf, P>;
 }
 
 /// The same program now.
@@ -144,6 +162,23 @@ mod now {
     }
 
     pub type Entry = PMutex<Queue, P>;
+
+    #[derive(PSafe, Clone, Copy)]
+    #[repr(C)]
+    pub struct Wide {
+        pub numbers: [u64; 3000],
+        pub last: Option<u64>,
+        pub place: Option<Place>,
+        pub is_there: Option<()>,
+    }
+
+    #[derive(PSafe, Root)]
+    #[repr(C)]
+    pub struct Shelf {
+        pub all: PVec<Option<Wide>, P>,
+    }
+
+    pub type WideEntry = PMutex<Shelf, P>;
 }
 
 /// A later version: what options hold has changed.
@@ -317,6 +352,44 @@ fn a_pool_whose_options_are_bytes_opens_as_it_is() {
         root.close().unwrap();
         assert_sound(&path);
     }
+}
+
+/// An option that stays bytes is the one that it was, though options in its value have a description.
+#[test]
+fn an_option_that_is_bytes_to_all_builds_stays_one() {
+    use durum::Described;
+    assert_eq!(
+        <Option<now::Wide>>::description().text(),
+        <before::Bytes<before::Wide>>::description().text()
+    );
+    let (_alone, directory) = alone();
+    let path = directory.path().join("store");
+    let options = OpenOptions::new().create(true);
+    let root = before::P::open::<before::WideEntry>(&path, options).unwrap();
+    before::P::transaction(|j| {
+        let wide = before::Wide {
+            numbers: [8; 3000],
+            last: before::Bytes(Some(7)),
+            place: before::Bytes(None),
+            is_there: before::Bytes(Some(())),
+        };
+        let mut shelf = root.lock(j);
+        shelf.all.push(before::Bytes(Some(wide)), j);
+        shelf.all.push(before::Bytes(None), j);
+    })
+    .unwrap();
+    root.close().unwrap();
+    let root = now::P::open::<now::WideEntry>(&path, 0).unwrap();
+    now::P::transaction(|j| {
+        let shelf = root.lock(j);
+        let wide = shelf.all[0].as_ref().unwrap();
+        assert_eq!((wide.numbers[2999], wide.last), (8, Some(7)));
+        assert_eq!((wide.place, wide.is_there), (None, Some(())));
+        assert!(shelf.all[1].is_none());
+    })
+    .unwrap();
+    root.close().unwrap();
+    assert_sound(&path);
 }
 
 fn as_later(number: u64) -> Option<later::State> {

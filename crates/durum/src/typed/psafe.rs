@@ -10,7 +10,7 @@ use super::layout::structure;
 use super::option_layout;
 use super::pointer_kind::{FitsOption, Plain, PointerKind};
 use super::pool_id::PoolId;
-use crate::described::{Described, Walk};
+use crate::described::{Described, Walk, id_with_bytes};
 
 /// A type that may live in a pool (Corundum §3.2, Design Goal 1).
 ///
@@ -189,16 +189,20 @@ unsafe impl<T: PSafe + InOption> Described for Option<T> {
         // Another type than the value's own: a `None` is no value of that. And another one for each type of values,
         // down to the last field.
         let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        let value = T::layout(walk);
         if T::Kind::HANDLE {
-            let some = vec![Field::new("some", 0, value)];
+            let some = vec![Field::new("some", 0, T::layout(walk))];
             return Type::structure(name_of::<Self>(), size, align, some);
         }
-        let is_small = size_of::<Self>() <= option_layout::SIZE_MAX;
-        let any = is_small.then(T::__any_value).flatten();
-        let measured = any.and_then(|any| option_layout::of(name_of::<Self>(), value, any));
+        let mut measured = None;
+        if !walk.options_are_bytes() {
+            let value = T::layout(walk);
+            let is_small = size_of::<Self>() <= option_layout::SIZE_MAX;
+            let any = is_small.then(T::__any_value).flatten();
+            measured = any.and_then(|any| option_layout::of(name_of::<Self>(), value, any));
+        }
         measured.unwrap_or_else(|| {
-            let name = format!("bytes of {:016x}", T::description().id());
+            // As it always was, whatever is known by now of options in the value.
+            let name = format!("bytes of {:016x}", id_with_bytes::<T>());
             let bytes = Field::new(name, 0, Type::Opaque { size, align });
             Type::structure(name_of::<Self>(), size, align, vec![bytes])
         })
