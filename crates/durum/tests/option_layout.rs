@@ -256,3 +256,23 @@ fn what_is_large_or_gives_no_value_is_bytes() {
     bytes(descriptor_of::<Option<(u8, Mine)>>());
     bytes(descriptor_of::<Option<[u64; 3000]>>());
 }
+
+/// An array without elements has no bits that tell, whatever else lies in its place.
+#[test]
+fn no_bits_of_an_array_without_elements_tell() {
+    #[derive(PSafe, Clone, Copy, Debug, PartialEq)]
+    #[repr(C)]
+    struct Flag {
+        letters: [char; 0],
+        is_set: bool,
+        rest: [u8; 3],
+    }
+    is_right(&[(
+        Flag {
+            letters: [],
+            is_set: true,
+            rest: [1, 2, 3],
+        },
+        r#"{"0":{"is_set":true,"rest":"\u0001\u0002\u0003"}}"#,
+    )]);
+}

@@ -10,9 +10,9 @@
 //! described as bytes.
 
 use std::mem::MaybeUninit;
-use std::ptr;
+use std::{ptr, slice};
 
-use durum_format::types::{Case, Field, Primitive, Struct, Type, Variants};
+use durum_format::types::{Case, Count, Field, Primitive, Struct, Type, Variants};
 
 /// Larger options are described as bytes: values of them are made on the stack.
 pub(super) const SIZE_MAX: usize = 1 << 14;
@@ -24,13 +24,14 @@ pub(super) fn of<T>(name: String, value: Type<String>, any: T) -> Option<Type<St
     let (tag_offset, tag_width) = match size > size_of::<T>() {
         true => (0, probe.width_before_value()?),
         false => {
-            let places = places(&value, size).into_iter();
+            let places = places(&value).into_iter();
             only(places.filter(|place| probe.is_none_with(*place)))?
         }
     };
-    // SAFETY: these bytes tell of any option whether there is a value.
+    // SAFETY: the compiler is taken to tell by one number, all of which is written in any option; this one alone made a
+    // `None` of a `Some`, and its width is that of a number in the value, or of all that the compiler would take.
     let number = |of| unsafe { number(of, tag_offset, tag_width) };
-    let (none, some) = (number(probe.none), number(probe.some));
+    let (none, some) = (number(&probe.none), number(&probe.some));
     // All else beside the value is zero in what is made by the description.
     if size > size_of::<T>() && (none, some) != (0, 1) {
         return None;
@@ -84,13 +85,14 @@ impl<T> Probe<T> {
     )]
     fn is_none_with(&self, (offset, width): (usize, usize)) -> bool {
         let mut mixed = MaybeUninit::<Option<T>>::uninit();
-        let bytes = |of: &MaybeUninit<Option<T>>| of.as_ptr().cast::<MaybeUninit<u8>>();
-        // SAFETY: all of an option, then a part of one, which lies inside.
-        unsafe {
-            let to = mixed.as_mut_ptr().cast::<MaybeUninit<u8>>();
-            ptr::copy_nonoverlapping(bytes(&self.some), to, size_of::<Option<T>>());
-            ptr::copy_nonoverlapping(bytes(&self.none).add(offset), to.add(offset), width);
-        }
+        let to = bytes_mut(&mut mixed);
+        to.copy_from_slice(bytes(&self.some));
+        let place = offset..offset + width;
+        let (Some(to), Some(from)) = (to.get_mut(place.clone()), bytes(&self.none).get(place))
+        else {
+            return false;
+        };
+        to.copy_from_slice(from);
         // SAFETY: only the bytes are read that tell whether there is a value. All of them are those of one of the two:
         // what was put in has all of them, or none.
         unsafe { matches!(*mixed.as_ptr(), None) }
@@ -127,16 +129,27 @@ type Four<T> = Others<Others<Others<Others<T>>>>;
 /// A value or one of 255 others.
 type Many<T> = Others<Four<Four<Four<Four<T>>>>>;
 
+/// The bytes of a value, initialized or not.
+fn bytes<T>(of: &MaybeUninit<T>) -> &[MaybeUninit<u8>] {
+    // SAFETY: it has as many, and any are a `MaybeUninit`.
+    unsafe { slice::from_raw_parts(of.as_ptr().cast(), size_of::<T>()) }
+}
+
+fn bytes_mut<T>(of: &mut MaybeUninit<T>) -> &mut [MaybeUninit<u8>] {
+    // SAFETY: as before; whatever is written there is a `MaybeUninit`.
+    unsafe { slice::from_raw_parts_mut(of.as_mut_ptr().cast(), size_of::<T>()) }
+}
+
 /// The number at a place of an option.
 ///
 /// # Safety
-/// It lies inside, and is initialized.
-unsafe fn number<T>(of: MaybeUninit<Option<T>>, offset: usize, width: usize) -> u64 {
+/// It is initialized.
+unsafe fn number<T>(of: &MaybeUninit<Option<T>>, offset: usize, width: usize) -> u64 {
     let mut word = [0; 8];
-    // SAFETY: as the caller says; no number is wider than eight bytes.
-    unsafe {
-        let from = of.as_ptr().cast::<u8>().add(offset);
-        ptr::copy_nonoverlapping(from, word.as_mut_ptr(), width);
+    let place = bytes(of).get(offset..offset + width).unwrap_or_default();
+    for (to, from) in word.iter_mut().zip(place) {
+        // SAFETY: as the caller says.
+        *to = unsafe { from.assume_init() };
     }
     u64::from_le_bytes(word)
 }
@@ -147,11 +160,9 @@ fn only<I>(mut items: impl Iterator<Item = I>) -> Option<I> {
 }
 
 /// The numbers in a value of which not all bits are values: where, and how wide.
-fn places(value: &Type<String>, size: usize) -> Vec<(usize, usize)> {
+fn places(value: &Type<String>) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     add_places(value, 0, &mut found);
-    // An array may have no elements.
-    found.retain(|(offset, width)| offset + width <= size);
     found.sort_unstable();
     found.dedup();
     found
@@ -170,8 +181,11 @@ fn add_places(value: &Type<String>, base: u64, found: &mut Vec<(usize, usize)>) 
         Type::Variants(it) => {
             found.push(((base + it.tag_offset) as usize, it.tag_width as usize));
         }
-        // The compiler takes bits of the first.
-        Type::Array { element, .. } => add_places(element, base, found),
+        // The compiler takes bits of the first, if there is one: else another number can lie there.
+        Type::Array {
+            element,
+            count: Count::Fixed(1..),
+        } => add_places(element, base, found),
         _ => {}
     }
 }
