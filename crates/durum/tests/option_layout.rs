@@ -257,6 +257,18 @@ fn what_is_large_or_gives_no_value_is_bytes() {
     bytes(descriptor_of::<Option<[u64; 3000]>>());
 }
 
+/// It takes no time for each of them to say so.
+#[test]
+#[should_panic(expected = "elements of an array need a size of their own")]
+fn rows_of_any_number_of_values_without_bytes_have_no_description() {
+    #[derive(PSafe, Clone, Copy)]
+    #[repr(C)]
+    struct Nothing {
+        not: [u64; 0],
+    }
+    descriptor_of::<Option<[Nothing; 1 << 40]>>();
+}
+
 /// An array without elements has no bits that tell, whatever else lies in its place.
 #[test]
 fn no_bits_of_an_array_without_elements_tell() {
