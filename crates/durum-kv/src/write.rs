@@ -328,9 +328,11 @@ impl Inner {
         let is_left = in_flight.as_ref().is_some_and(|left| left.record() > 0);
         match (is_left, durability) {
             (true, _) => self.flies.store(true, Ordering::Relaxed),
-            // A change of nothing, such as to delete what another thread has just deleted, waits for nothing itself.
-            (false, Durability::Durable) if self.flies.swap(false, Ordering::Relaxed) => {
+            // ORDER: what is in flight is durable before a change of nothing is said to be, such as to delete what
+            // another thread has just deleted: else a crash brings back what the caller was told is gone.
+            (false, Durability::Durable) if self.flies.load(Ordering::Relaxed) => {
                 self.pool.sync()?;
+                self.flies.store(false, Ordering::Relaxed);
             }
             _ => {}
         }

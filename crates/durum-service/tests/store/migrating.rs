@@ -428,8 +428,8 @@ fn counts_are_those_of_the_pointers_that_are_there() {
     }
 }
 
-/// Crashes a migration of what `make` has made. `judge` says what is wrong with a store that it finds, given whether the
-/// migration was told to be over, or else how many puddles its pools have: those and no other are there then.
+/// Crashes a migration of what `make` has made. `judge` says what is wrong with a store that it finds, given whether
+/// the migration was told to be over, or else how many puddles its pools have: those and no other are there then.
 fn crashes_of(
     make: impl FnOnce(&Embedded),
     migrate: impl FnOnce(&Embedded),

@@ -28,8 +28,8 @@ fn hub_types() -> [Descriptor; 3] {
     [root.clone(), target(1), target(3)]
 }
 
-/// Makes both, of which each has each other puddle, with a hub and a thing in each. Hubs and roots lead to all hubs, and
-/// hubs into all hubs and to all things. The hubs' addresses.
+/// Makes both, of which each has each other puddle, with a hub and a thing in each. Hubs and roots lead to all hubs,
+/// and hubs into all hubs and to all things. The hubs' addresses.
 fn make_by_turns(store: &Embedded) -> Vec<u64> {
     let [root, hub, thing] = hub_types();
     store.register_type(root.id(), root.text()).unwrap();
