@@ -604,13 +604,11 @@ typedef struct durum_word_ {
 } durum_word_;
 
 // Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add
-// puts them there; another layout has another number in the name of durum_words_1.
+// puts them there; another layout has another number in the name of durum_words_2.
 typedef struct durum_words_ {
     // The first address of which words are taken, and how many words are; 0: none.
     size_t first;
     size_t count;
-    // How far behind an address its home is.
-    size_t home;
     // Where the next word goes, behind one that came before or is none; and where there is no more room.
     struct durum_word_ *next;
     struct durum_word_ *end;
@@ -1060,7 +1058,7 @@ int durum_tx_add_all(const struct durum_range *ranges,
 
 // Where this thread finds its Words, which are others with each transaction. The place stays until the thread has
 // ended. For durum.h itself.
-struct durum_words_ *const *durum_words_1(void);
+struct durum_words_ *const *durum_words_2(void);
 
 // As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log
 // entry.
@@ -1301,7 +1299,7 @@ __attribute__((__weak__, __visibility__("hidden"), __tls_model__("initial-exec")
 
 __attribute__((__noinline__, __cold__, __unused__)) static int
 durum_tx_add_by_call_(const void *ptr, size_t len) {
-    durum_words_of_thread_ = durum_words_1();
+    durum_words_of_thread_ = durum_words_2();
     return durum_tx_add(ptr, len);
 }
 
@@ -1325,7 +1323,6 @@ DURUM_MUST_CHECK static inline int durum_tx_add_(const void *ptr, size_t len) {
                 next->number = number;
                 next->inverted = ~*(const volatile durum_any_word_ *)ptr;
                 words->next = (struct durum_word_ *)next + 1;
-                __builtin_prefetch((const void *)((uintptr_t)ptr + words->home), 1);
                 return DURUM_OK;
             }
         }
@@ -1342,8 +1339,6 @@ DURUM_MUST_CHECK static inline int durum_tx_add_(const void *ptr, size_t len) {
                 next[i].inverted = ~((const volatile durum_any_word_ *)ptr)[i];
             }
             words->next = (struct durum_word_ *)next + count;
-            __builtin_prefetch((const void *)((uintptr_t)ptr + words->home), 1);
-            __builtin_prefetch((const void *)((uintptr_t)ptr + words->home + len - 1), 1);
             return DURUM_OK;
         }
     }

@@ -236,14 +236,12 @@ pub struct Word {
 }
 
 /// Where the thread's transaction takes words without a call of the library. For durum.h itself, whose durum_tx_add
-/// puts them there; another layout has another number in the name of durum_words_1.
+/// puts them there; another layout has another number in the name of durum_words_2.
 #[repr(C)]
 pub struct Words {
     /// The first address of which words are taken, and how many words are; 0: none.
     first: usize,
     count: usize,
-    /// How far behind an address its home is.
-    home: usize,
     /// Where the next word goes, behind one that came before or is none; and where there is no more room.
     next: *mut Word,
     end: *mut Word,
@@ -253,7 +251,6 @@ pub struct Words {
 const _: () = {
     assert!(offset_of!(Words, first) == offset_of!(Window, first));
     assert!(offset_of!(Words, count) == offset_of!(Window, count));
-    assert!(offset_of!(Words, home) == offset_of!(Window, home));
     assert!(offset_of!(Words, next) == offset_of!(Window, next));
     assert!(offset_of!(Words, end) == offset_of!(Window, end));
     assert!(size_of::<Words>() == size_of::<Window>());
@@ -263,7 +260,7 @@ const _: () = {
 /// Where this thread finds its Words, which are others with each transaction. The place stays until the thread has
 /// ended. For durum.h itself.
 #[unsafe(no_mangle)]
-pub extern "C" fn durum_words_1() -> *const *mut Words {
+pub extern "C" fn durum_words_2() -> *const *mut Words {
     window::ThreadWindow::find().cast()
 }
 

@@ -87,10 +87,10 @@ impl Announced {
     }
 
     /// Whether the engine looks at [`Announced::words`], or has all in lines. Then the window takes words of these
-    /// addresses, whose home is so far behind them.
+    /// addresses.
     #[inline(always)]
-    pub(crate) fn want_words(&mut self, are_wanted: bool, within: &Range<usize>, home: usize) {
-        self.words.want(are_wanted, within, home);
+    pub(crate) fn want_words(&mut self, are_wanted: bool, within: &Range<usize>) {
+        self.words.want(are_wanted, within);
     }
 
     /// The window takes no words until [`Announced::want_words`].

@@ -53,7 +53,7 @@ impl AnnouncedWord {
 /// Of which addresses words are taken, and where the next one goes.
 ///
 /// The header of the C interface has the same layout, and its version in the name of a function of the library
-/// (`durum_words_1`): who changes the one changes the other.
+/// (`durum_words_2`): who changes the one changes the other.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Window {
@@ -61,8 +61,6 @@ pub struct Window {
     pub first: Cell<usize>,
     /// How many are taken from there on; 0: none.
     pub count: Cell<usize>,
-    /// How far behind an address its home is, which a commit or a later one changes.
-    pub home: Cell<usize>,
     /// Where the next word goes. There is one before it, of which no address is taken if it is the first.
     pub next: Cell<*mut AnnouncedWord>,
     /// Where there is no more room, but for one that is not counted.
@@ -86,7 +84,6 @@ impl Window {
     const CLOSED: Window = Window {
         first: Cell::new(0),
         count: Cell::new(0),
-        home: Cell::new(0),
         next: Cell::new(ptr::null_mut()),
         end: Cell::new(ptr::null_mut()),
     };
@@ -112,7 +109,6 @@ impl Window {
         unsafe { take(next, address) };
         // SAFETY: the end was not reached.
         self.next.set(unsafe { next.add(1) });
-        line::prefetch_to_write(address.wrapping_add(self.home.get()));
         true
     }
 
@@ -134,9 +130,6 @@ impl Window {
         }
         // SAFETY: the end was not passed.
         self.next.set(unsafe { next.add(count) });
-        let home = address.wrapping_add(self.home.get());
-        line::prefetch_to_write(home);
-        line::prefetch_to_write(home.wrapping_add(8 * count - 1));
         true
     }
 

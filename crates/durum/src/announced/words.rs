@@ -52,7 +52,7 @@ impl Default for Words {
             is_wanted: false,
             is_open: false,
         };
-        words.set_room(&[], WORDS_AT_FIRST);
+        words.set_room(0, WORDS_AT_FIRST);
         words
     }
 }
@@ -63,9 +63,9 @@ impl Words {
     }
 
     /// Whether the engine of the transactions to come can do with words; and of which addresses the window may take
-    /// them, whose home is so far behind them.
+    /// them.
     #[inline(always)]
-    pub(super) fn want(&mut self, is_wanted: bool, within: &Range<usize>, home: usize) {
+    pub(super) fn want(&mut self, is_wanted: bool, within: &Range<usize>) {
         if self.is_wanted != is_wanted {
             self.is_wanted = is_wanted;
             self.is_open &= is_wanted;
@@ -74,7 +74,6 @@ impl Words {
             true => within.clone(),
             false => 0..0,
         };
-        self.window.home.set(home);
         if self.is_open && may_be_open() {
             self.window.open(&self.within);
         }
@@ -137,31 +136,39 @@ impl Words {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self) -> bool {
-        let mut words = self.get().to_vec();
-        if repeats(&words) {
-            let mut known = FxHashSet::default();
-            words.retain(|word| known.insert(word.address()));
+        if repeats(self.get()) {
+            self.forget_repeated();
         }
-        let room = (2 * words.len()).clamp(WORDS_AT_FIRST, WORDS_MAX);
-        if words.len() == room {
+        let len = self.get().len();
+        let room = (2 * len).clamp(WORDS_AT_FIRST, WORDS_MAX);
+        if len == room {
             return false;
         }
-        self.set_room(&words, room);
+        self.set_room(len, room);
         true
     }
 
-    /// What is in the array, and room for so many in all; one more before them and one behind.
-    fn set_room(&mut self, words: &[AnnouncedWord], room: usize) {
-        let none = AnnouncedWord::new(0, 0);
+    /// Leaves of each word what came first.
+    fn forget_repeated(&mut self) {
+        let mut known = FxHashSet::default();
+        let mut words = self.get().to_vec();
+        words.retain(|word| known.insert(word.address()));
+        self.array[1..=words.len()].copy_from_slice(&words);
+        self.set_room(words.len(), words.len());
+    }
+
+    /// Keeps the first `len` words, with room for so many in all; one more before them and one behind.
+    fn set_room(&mut self, len: usize, room: usize) {
         if self.array.len() < room + 2 {
-            self.array = vec![none; room + 2].into();
+            let mut array = vec![AnnouncedWord::new(0, 0); room + 2];
+            let kept = self.array.get(..=len).unwrap_or_default();
+            array[..kept.len()].copy_from_slice(kept);
+            self.array = array.into();
         }
-        let first = self.array.as_mut_ptr();
         // SAFETY: all of these lie in the array.
         unsafe {
-            let first = first.add(1);
-            first.copy_from_nonoverlapping(words.as_ptr(), words.len());
-            self.window.next.set(first.add(words.len()));
+            let first = self.array.as_mut_ptr().add(1);
+            self.window.next.set(first.add(len));
             self.window.end.set(first.add(room));
         }
     }

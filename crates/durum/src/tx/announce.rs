@@ -411,7 +411,6 @@ impl TxState {
         if self.announced.has_objects() && self.announced.is_in_object(address, 8) {
             return true;
         }
-        line::prefetch_to_write(address + self.recent_home);
         // SAFETY: the word lies in a mapped puddle; the rest as the caller promises.
         let old = guarded(|| unsafe { (address as *const u64).read() });
         // Where reading failed, the long way finds out and says so.
@@ -437,7 +436,7 @@ impl TxState {
         self.recent = heap.start.max(within.start)..heap.end.min(within.end);
         self.recent_home = puddle.home_offset();
         let compares = (self.pools.first()).is_some_and(|pool| pool.facts.compares_announced);
-        (self.announced).want_words(compares, &self.recent, self.recent_home);
+        self.announced.want_words(compares, &self.recent);
     }
 
     /// The short way of `add` is possible nowhere, until something else says so.

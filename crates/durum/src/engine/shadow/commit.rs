@@ -75,7 +75,7 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
         writer.clear();
         return Err(error.into());
     }
-    compare::push_announced_words(&mut writer.record, &tx.announced);
+    compare::push_announced_words(&mut writer.record, &tx.announced, tx.recent_home);
     push_lines(&mut writer.record, &tx.announced);
     if !tx.announced.large().is_empty() {
         // Another thread's fence would not cover what goes home past the cache.
