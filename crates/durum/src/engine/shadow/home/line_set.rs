@@ -46,6 +46,7 @@ impl LineSet {
         let Look { epoch, .. } = self.look();
         let (tagged, last) = (epoch | number as u64, self.table.len() - 1);
         let mut slot = first_slot(number, last);
+        let mut next = second_slot(number, last);
         loop {
             let found = &mut self.table[slot];
             if *found == tagged {
@@ -55,7 +56,7 @@ impl LineSet {
                 *found = tagged;
                 break;
             }
-            slot = (slot + 1) & last;
+            (slot, next) = (next, (next + 1) & last);
         }
         self.lines.push(number);
         if self.lines.len() * 2 > self.table.len() {
@@ -90,9 +91,19 @@ impl LineSet {
     }
 }
 
-/// The slot of a table, whose last one is `last`, where a line is looked for first.
+/// The slot of a table, whose last one is `last`, where a line is looked for first. Neighbours have neighbouring slots:
+/// those of an array meet neither each other nor many lines of the cache.
 #[inline(always)]
 fn first_slot(number: usize, last: usize) -> usize {
+    // Objects whose size is a power of two take each their turn of the slots, and hot lines of several puddles, which
+    // mostly lie at their starts, are apart.
+    let (turn, unit) = (number >> 12, number >> 15);
+    (number + turn + unit.wrapping_mul(0x9E37)) & last
+}
+
+/// Where it is looked for next, if another line is there, and from there on.
+#[inline(always)]
+fn second_slot(number: usize, last: usize) -> usize {
     // Fibonacci hashing: the upper bits of the product are the well mixed ones.
     (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & last
 }
