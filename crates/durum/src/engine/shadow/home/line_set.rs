@@ -95,10 +95,10 @@ impl LineSet {
 /// those of an array meet neither each other nor many lines of the cache.
 #[inline(always)]
 fn first_slot(number: usize, last: usize) -> usize {
-    // Objects whose size is a power of two take each their turn of the slots, and hot lines of several puddles, which
-    // mostly lie at their starts, are apart.
+    // Objects whose size is a power of two take each their turn of the slots; hot lines of several puddles, which mostly
+    // lie at their starts, are apart, but not so far that an array over two units would meet itself.
     let (turn, unit) = (number >> 12, number >> 15);
-    (number + turn + unit.wrapping_mul(0x9E37)) & last
+    (number + turn + unit * 1657) & last
 }
 
 /// Where it is looked for next, if another line is there, and from there on.
@@ -153,5 +153,34 @@ mod tests {
             assert!(out.iter().eq(&model), "round {round}");
         }
         assert!(set.is_empty());
+    }
+
+    /// How many lines of a batch, each `stride` behind the one before, are found where they are looked for first.
+    fn found_first(starts: &[usize], stride: usize) -> usize {
+        let mut set = LineSet::default();
+        for start in starts {
+            for at in 0..2048 / starts.len() {
+                set.insert(start + at * stride);
+            }
+        }
+        let look = set.look();
+        set.lines()
+            .iter()
+            .filter(|number| look.has(**number))
+            .count()
+    }
+
+    #[test]
+    fn lines_of_arrays_and_of_objects_that_lie_apart_are_found_at_first() {
+        let base = 0x80_0000_0000;
+        for start in (0..1 << 16).step_by(700) {
+            assert_eq!(found_first(&[base + start], 1), 2048);
+        }
+        for stride in [2, 4, 8, 16, 32] {
+            let found = found_first(&[base], stride);
+            assert!(found >= 1000, "{found} of lines {stride} apart");
+        }
+        let puddles: Vec<usize> = (0..32).map(|number| base + (number << 15)).collect();
+        assert!(found_first(&puddles, 1) >= 1400);
     }
 }
