@@ -225,14 +225,26 @@ fn append(
     while at < end {
         let part = reading::bytes(file, at, PART_BYTES.min(end - at))?;
         check(&part, at)?;
-        if let Some(last) = part.iter().rposition(|byte| *byte != 0) {
+        let used = used(&part);
+        if !used.is_empty() {
             let zeros = at.saturating_sub(bytes.len() as u64);
             reading::lengthen(bytes, file.path(), zeros)?;
-            reading::append(bytes, file.path(), part.get(..=last).unwrap_or_default())?;
+            reading::append(bytes, file.path(), used)?;
         }
         at += part.len() as u64;
     }
     Ok(())
+}
+
+/// The bytes up to the last one that is not zero.
+fn used(bytes: &[u8]) -> &[u8] {
+    // Mostly few are used. Of those that are not, many are looked at together.
+    let is_zero = |piece: &&[u8]| piece.iter().fold(0, |any, byte| any | byte) == 0;
+    let zeros = bytes.rchunks(256).take_while(is_zero).map(<[u8]>::len);
+    let rest = bytes.get(..bytes.len() - zeros.sum::<usize>());
+    let rest = rest.unwrap_or_default();
+    let last = rest.iter().rposition(|byte| *byte != 0);
+    last.and_then(|last| rest.get(..=last)).unwrap_or_default()
 }
 
 /// Parses the registry and checks that it is the store's.
