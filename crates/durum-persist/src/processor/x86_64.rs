@@ -5,6 +5,7 @@ use std::arch::x86_64::{
     __cpuid, __cpuid_count, __m128i, _mm_loadu_si128, _mm_stream_si64, _mm_stream_si128,
     _mm512_loadu_si512, _mm512_stream_si512,
 };
+use std::slice;
 
 use super::{Instruction, LINE};
 use crate::wide;
@@ -105,30 +106,42 @@ pub(super) unsafe fn stream_words(
     source: *const u64,
     len: usize,
 ) {
-    let end = len.next_multiple_of(LINE / 8);
     // SAFETY: inside the ranges of the contract.
     unsafe {
         if instruction == Instruction::None {
             // What is in the cache is durable.
             return super::copy_words_and_write_back(instruction, target, source, len);
         }
-        let mut next = 0;
+        let (words, mut next) = (slice::from_raw_parts(source, len), target);
+        let (lines, rest) = words.as_chunks::<{ LINE / 8 }>();
         if len >= WORDS_AT_ONCE_MIN {
-            stream_lines(instruction, target.cast(), source.cast(), len / (LINE / 8));
-            next = len / (LINE / 8) * (LINE / 8);
+            stream_lines(instruction, target.cast(), source.cast(), lines.len());
+            next = target.add(lines.len() * LINE / 8);
+        } else {
+            // Unrolled, unlike words in a row of any length.
+            for line in lines {
+                next = stream_each(next, line);
+            }
         }
-        while next < len {
-            _mm_stream_si64(
-                target.add(next).cast(),
-                source.add(next).cast::<i64>().read(),
-            );
-            next += 1;
-        }
-        while next < end {
-            _mm_stream_si64(target.add(next).cast(), 0);
-            next += 1;
+        if !rest.is_empty() {
+            next = stream_each(next, rest);
+            stream_each(next, &[0; LINE / 8][rest.len()..]);
         }
     }
+}
+
+/// Gives the place behind them.
+///
+/// # Safety
+/// As for [`stream_words`]; no more than a line.
+#[inline(always)]
+unsafe fn stream_each(target: *mut u64, words: &[u64]) -> *mut u64 {
+    for (at, word) in words.iter().enumerate() {
+        // SAFETY: inside the range of the contract.
+        unsafe { _mm_stream_si64(target.add(at).cast(), *word as i64) };
+    }
+    // SAFETY: as before, or its end.
+    unsafe { target.add(words.len()) }
 }
 
 /// # Safety

@@ -22,19 +22,17 @@ struct At {
 
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
-    /// None is empty.
+    /// None is empty, but the first one where there are no ranges: its memory is for those of the next transaction.
     chunks: Vec<Vec<Range<usize>>>,
     /// Of all of them together.
     bytes: usize,
     /// The range that was inserted last, or any other, or nothing.
     last: At,
-    /// A chunk's memory, for the first one of the next transaction.
-    spare: Vec<Range<usize>>,
 }
 
 impl Ranges {
     pub(crate) fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
+        self.chunks.first().is_none_or(Vec::is_empty)
     }
 
     /// The bytes of all of them.
@@ -157,7 +155,7 @@ impl Ranges {
                     at = At { chunk, place };
                 }
                 _ => {
-                    self.chunks.push(std::mem::take(&mut self.spare));
+                    self.chunks.push(Vec::new());
                     at.place = 0;
                 }
             }
@@ -192,17 +190,24 @@ impl Ranges {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn clear(&mut self) {
-        if self.spare.capacity() == 0
-            && let Some(first) = self.chunks.first_mut()
-        {
-            self.spare = std::mem::take(first);
-            self.spare.clear();
+        if self.is_empty() {
+            return;
         }
-        self.chunks.clear();
-        self.chunks.shrink_to(KEPT);
+        if self.chunks.len() > 1 {
+            self.forget_chunks();
+        }
+        self.chunks[0].clear();
         self.bytes = 0;
         self.last = At::default();
+    }
+
+    /// But the first one.
+    #[cold]
+    fn forget_chunks(&mut self) {
+        self.chunks.truncate(1);
+        self.chunks.shrink_to(KEPT);
     }
 }
 
@@ -223,7 +228,7 @@ mod tests {
             flags[range.clone()].fill(true);
         }
         assert_eq!(ranges.bytes(), flags.iter().filter(|flag| **flag).count());
-        assert!(ranges.chunks.iter().all(|chunk| !chunk.is_empty()));
+        assert!(ranges.is_empty() || ranges.chunks.iter().all(|chunk| !chunk.is_empty()));
         flags
     }
 
