@@ -95,8 +95,8 @@ impl LineSet {
 /// those of an array meet neither each other nor many lines of the cache.
 #[inline(always)]
 fn first_slot(number: usize, last: usize) -> usize {
-    // Objects whose size is a power of two take each their turn of the slots. Hot lines of several puddles, which mostly
-    // lie at their starts, are apart, but not so far that an array over two units would meet itself.
+    // Objects whose size is a power of two take each their turn of the slots. Hot lines of several puddles, which
+    // mostly lie at their starts, are apart, but not so far that an array over two units would meet itself.
     let (turn, unit) = (number >> 12, number >> 15);
     (number + turn + unit * 1657) & last
 }
