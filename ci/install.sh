@@ -74,7 +74,7 @@ install -m 644 $capi/include/durum/*.hpp "$include/durum/"
 install_library $capi durum $capi/cmake/Config.cmake.in
 # The key-value store, by LevelDB's interface.
 install -m 644 $kv/include/durum_kv.h $kv/include/durum_kv.hpp "$include/"
-install -m 644 $kv/include/durum-kv/classes.hpp "$include/durum-kv/"
+install -m 644 $kv/include/durum-kv/*.hpp "$include/durum-kv/"
 install -m 644 $kv/include/durum-kv/leveldb/*.h "$include/durum-kv/leveldb/"
 install -m 644 $kv/include/durum-kv/leveldb/helpers/*.h "$include/durum-kv/leveldb/helpers/"
 install_library $kv durum_kv $capi/cmake/Config.cmake.in $kv/cmake/leveldb.cmake.in

@@ -58,6 +58,8 @@ for compiler in g++ clang++; do
     done
     check "$compiler status.cpp" $compiler -std=c++17 "${warnings[@]}" "${leveldb[@]}" $capi/tests/programs/status.cpp -o "$work/status" "${own[@]}"
     check "codes and messages, $compiler" runs "$work/status"
+    check "$compiler no_memory.cpp" $compiler -std=c++17 "${warnings[@]}" "-I$prefix/include" $capi/tests/programs/no_memory.cpp -o "$work/no_memory" "${own[@]}"
+    check "without memory for a copy, $compiler" runs "$work/no_memory"
     # What durum does not have is refused, and no other LevelDB's is taken.
     for header in table.h table_builder.h dumpfile.h helpers/memenv.h; do
         refuses() {
