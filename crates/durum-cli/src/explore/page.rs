@@ -1,9 +1,9 @@
 //! The page: one document with its style and its program in it, which loads nothing from elsewhere.
 //!
 //! What a store says reaches the document as text nodes alone. Four things see to that: control characters are escaped
-//! here ([`harmless`]); the answers in a file are JSON in which nothing can end its element; `page.js` makes elements
-//! by name and text by `textContent`; and the policy forbids whatever is not of this page, by a random word (`nonce`)
-//! and by Trusted Types, so that text which became markup all the same would be inert.
+//! here ([`harmless`]); the answers in a file are JSON in which nothing can end its element; `page/elements.js` makes
+//! elements by name and text by `textContent`; and the policy forbids whatever is not of this page, by a random word
+//! (`nonce`) and by Trusted Types, so that text which became markup all the same would be inert.
 
 use std::fmt::Write;
 
@@ -14,7 +14,20 @@ use serde_json::Value as Json;
 use crate::failure::Failure;
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// One program of several files, in the order in which they are run.
+const SCRIPT: &str = concat!(
+    include_str!("page/elements.js"),
+    "\n",
+    include_str!("page/answers.js"),
+    "\n",
+    include_str!("page/parts.js"),
+    "\n",
+    include_str!("page/tree.js"),
+    "\n",
+    include_str!("page/views.js"),
+    "\n",
+    include_str!("page/ways.js"),
+);
 
 /// What an answer may load and run that is no page.
 pub(super) const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
