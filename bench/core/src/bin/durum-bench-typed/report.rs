@@ -1,0 +1,65 @@
+//! The measured rows as a table, as CSV and as files.
+
+use std::path::Path;
+
+use durum_bench_core::report::table::Table;
+
+use crate::{Measured, SIDES};
+
+/// Two figures for each side: the operation alone, and with its share of the commit.
+pub fn table(all: &[Measured]) -> Table {
+    let mut heads = vec![
+        ("ns per operation", ""),
+        ("Optane", "ns, paper"),
+        ("DRAM", "ns, paper"),
+    ];
+    for (name, ..) in SIDES {
+        heads.extend([(name, "ns, alone"), ("", "ns, with commit")]);
+    }
+    heads.push(("DRAM/us", "paper / ours"));
+    let mut table = Table::new(heads);
+    table.words = 1;
+    for measured in all {
+        let row = measured.row;
+        let mut line = vec![
+            row.name.to_owned(),
+            format!("{:.1}", row.optane),
+            format!("{:.1}", row.dram),
+        ];
+        for side in 0..SIDES.len() {
+            line.extend(measured.medians(side).map(|ns| format!("{ns:.1}")));
+        }
+        line.push(format!("{:.1}", row.dram / measured.medians(0)[0]));
+        table.lines.push(line);
+    }
+    table
+}
+
+/// One line for each operation and side. The medium is `dram`, or the one that is emulated.
+pub fn csv(all: &[Measured]) -> String {
+    let mut text =
+        "suite,operation,engine,medium,ns,committed_ns,paper_optane_ns,paper_dram_ns\n".to_owned();
+    for Measured { row, .. } in all {
+        assert!(!row.name.contains(','), "a name is one field");
+    }
+    for measured in all {
+        let row = measured.row;
+        for (side, (name, ..)) in SIDES.iter().enumerate() {
+            let (engine, medium) = name.split_once(' ').unwrap_or((name, "dram"));
+            let [alone, committed] = measured.medians(side);
+            text += &format!(
+                "operations,{},{engine},{medium},{alone:.2},{committed:.2},{},{}\n",
+                row.name, row.optane, row.dram
+            );
+        }
+    }
+    text
+}
+
+/// Writes the numbers, and what they come from.
+pub fn save(out: &Path, csv: &str, text: &str, page: &str) -> std::io::Result<()> {
+    std::fs::create_dir_all(out)?;
+    std::fs::write(out.join("operations.csv"), csv)?;
+    std::fs::write(out.join("operations.txt"), text)?;
+    std::fs::write(out.join("operations.html"), page)
+}
