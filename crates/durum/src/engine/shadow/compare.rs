@@ -12,9 +12,10 @@ use durum_persist::line::{self, LINE};
 use crate::announced::{Announced, AnnouncedLine, runs};
 
 /// Appends the words that differ from what they were; those of a line that come one after the other as one entry. What
-/// lies in a fresh object is not among them. Their homes, which lie so far behind, are asked for: a later commit changes
-/// them. While the program still reads and changes the words themselves, their homes would be in the way of them in
-/// the cache.
+/// lies in a fresh object is not among them.
+///
+/// Their homes, which lie so far behind, are asked for, as a later commit changes them. While the program still reads
+/// and changes the words themselves, the homes would be in their way in the cache.
 #[inline(always)]
 pub(super) fn push_announced_words(
     record: &mut Vec<u64>,
