@@ -46,7 +46,7 @@ def install(name, *left_out):
     shutil.copytree(os.path.join(prefix, "lib", "durumcc"), os.path.join(place, "lib", "durumcc"),
                     ignore=shutil.ignore_patterns(*left_out))
     objects = []
-    for source in ("runtime", "blocks", "stores", "sweep"):
+    for source in ("runtime", "names", "blocks", "stores", "sweep"):
         objects.append(os.path.join(place, source + ".o"))
         subprocess.run([os.path.join(llvm, "clang"), "-O2", "-Wall", "-Wextra", "-Werror", "-c",
                         os.path.join(sections, source + ".c"), "-o", objects[-1]], check=True)

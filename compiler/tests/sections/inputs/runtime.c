@@ -38,17 +38,10 @@ struct thread {
 };
 
 static _Thread_local struct thread *current;
-extern char __executable_start[], __data_start[], _end[];
+extern char __executable_start[], __data_start[];
 long fences;
 static struct thread all_threads[THREADS_MAX];
 static int thread_count;
-static struct function *functions[64];
-static uint64_t function_counts[64];
-static int table_count;
-static const struct lock *locks[64];
-static int lock_count;
-static struct global *globals[64];
-static int global_count;
 static pthread_mutex_t turn = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 /* It is durable when the thread has passed a fence. */
@@ -77,14 +70,8 @@ struct thread *__durum_ido_thread(void) {
     return current;
 }
 
-/* In the place of a lock: a region that none guards. */
-static const char unguarded;
-enum { UNGUARDED = 1 };
-
 /* Sections that have recorded something and have not ended. */
 static int under_way;
-
-static int is_durable(const void *place) { return (uintptr_t)place - BASE < sizeof *memory; }
 
 static void add_lines(struct thread *thread, const void *start, size_t size) {
     for (uintptr_t line = (uintptr_t)start & -LINE; line < (uintptr_t)start + size; line += LINE) {
@@ -139,22 +126,6 @@ static void make_stores_durable(struct thread *thread, int needs_stack) {
         fence(thread);
 }
 
-/* Addresses in the program are others when it runs again. */
-enum { IN_PROGRAM = 63 };
-
-static void make_relative(const struct region *region, uint64_t *words) {
-    for (int i = 0; i < region->words; i++) {
-        uint64_t place = words[i] - (uint64_t)__executable_start;
-        if (region->addresses[i / 64] >> i % 64 & 1 && place < (uint64_t)(_end - __executable_start))
-            words[i] = 1ull << IN_PROGRAM | place;
-    }
-}
-static void make_absolute(const struct region *region, uint64_t *words) {
-    for (int i = 0; i < region->words; i++)
-        if (region->addresses[i / 64] >> i % 64 & words[i] >> IN_PROGRAM & 1)
-            words[i] = (words[i] & ~(1ull << IN_PROGRAM)) + (uint64_t)__executable_start;
-}
-
 static uint64_t checksum(const struct bank *bank) {
     uint64_t sum = 0x9e3779b97f4a7c15;
     const unsigned char *bytes = (const unsigned char *)bank;
@@ -165,8 +136,6 @@ static uint64_t checksum(const struct bank *bank) {
 }
 
 static struct bank *next_bank(struct thread *thread) { return &thread->slot->banks[(thread->sequence + 1) % 2]; }
-
-static uint64_t name_of(const void *lock);
 
 static void finish(struct thread *thread, uint64_t code, uint32_t words) {
     struct bank *bank = next_bank(thread);
@@ -325,76 +294,6 @@ void __durum_ido_check_pointer(struct thread *thread, const void *function, cons
         refuse(place);
 }
 
-void __durum_ido_register(struct function *table, uint64_t count) {
-    functions[table_count] = table;
-    function_counts[table_count++] = count;
-}
-
-/* Global variables, which the same program has in the same order. */
-void __durum_ido_register_globals(struct global **table, uint64_t count) {
-    for (uint64_t i = 0; i < count; i++)
-        globals[global_count++] = table[i];
-}
-
-static void *place_of(const char *name) {
-    uintptr_t place = (uintptr_t)memory->globals;
-    for (int i = 0; i < global_count; i++) {
-        place = (place + globals[i]->align - 1) & -globals[i]->align;
-        if (!strcmp(globals[i]->name, name))
-            return (void *)place;
-        place += globals[i]->size;
-    }
-    fail(name);
-}
-
-void *__durum_ido_global(struct global *global) {
-    if (!global->place)
-        global->place = place_of(global->name);
-    return global->place;
-}
-
-void make_globals(void) {
-    for (int i = 0; i < global_count; i++)
-        memcpy(__durum_ido_global(globals[i]), globals[i]->initial, globals[i]->size);
-}
-
-/* Locks by names that last. */
-enum { PLACE_BITS = 20 };
-
-void __durum_ido_register_locks(const struct lock *table, uint64_t count) {
-    for (uint64_t i = 0; i < count; i++)
-        locks[lock_count++] = &table[i];
-}
-
-/* The same program resumes its sections, where all lies as it did. */
-void __durum_ido_register_addresses(const struct lock *table, uint64_t count) {
-    (void)table, (void)count;
-}
-
-static uint64_t name_of(const void *lock) {
-    if (is_durable(lock))
-        return (uint64_t)lock;
-    if (lock == &unguarded)
-        return 1ull << 63 | UNGUARDED;
-    for (int i = 0; i < lock_count; i++) {
-        uint64_t place = (char *)lock - (char *)locks[i]->place;
-        if (place < locks[i]->size)
-            return 1ull << 63 | locks[i]->name << PLACE_BITS | place / 4;
-    }
-    fail("a lock has no name");
-}
-
-static const void *lock_named(uint64_t name) {
-    if (!(name >> 63))
-        return (void *)name;
-    if (name << 1 == UNGUARDED << 1)
-        return &unguarded;
-    for (int i = 0; i < lock_count; i++)
-        if ((name << 1 >> 1) >> PLACE_BITS == locks[i]->name)
-            return (char *)locks[i]->place + 4 * (name & ((1 << PLACE_BITS) - 1));
-    fail("nobody knows a lock");
-}
-
 /* Locks, whose states are elsewhere. */
 static pthread_mutex_t *state_of(const void *lock) {
     static struct {
@@ -534,15 +433,6 @@ void nv_free(void *object) {
 }
 
 /* After a crash. */
-static const struct function *function_of(uint64_t code) {
-    for (int i = 0; i < table_count; i++)
-        for (uint64_t j = 0; j < function_counts[i]; j++)
-            if (functions[i][j].hash == code >> 16)
-                return &functions[i][j];
-    fail("nobody knows the code of a section");
-    return NULL;
-}
-
 static void resume(uint64_t code, uint64_t *words, void *result) {
     const struct function *function = function_of(code);
     make_absolute(&function->regions[(code & 0xffff) - 1], words);

@@ -46,6 +46,19 @@ struct memory {
 static struct memory *const memory = (struct memory *)BASE;
 extern struct memory *image;
 
+static inline int is_durable(const void *place) { return (uintptr_t)place - BASE < sizeof *memory; }
+
+/* In the place of a lock: a region that none guards. */
+extern const char unguarded;
+uint64_t name_of(const void *lock);
+const void *lock_named(uint64_t name);
+struct region;
+/* Addresses in the program are others when it runs again. */
+void make_relative(const struct region *region, uint64_t *words);
+void make_absolute(const struct region *region, uint64_t *words);
+struct function;
+const struct function *function_of(uint64_t code);
+
 /* What a thread has taken and freed, by the numbers of blocks. Of what it has freed the first ones are of sections that
  * have ended. The bits of others are cleared, and nobody may take these yet. */
 struct thread;
