@@ -1,45 +1,25 @@
-//! Everything that parses media, fuzzed on stable: the corpora in `fuzz/corpus`, and mutations of them.
-//!
-//! `DURUM_WRITE_CORPUS=1 cargo test -p durum-format --test corpus` writes the seeds anew after a target has changed.
-//! Inputs that `cargo fuzz` found are put beside them under their own names.
+//! The seeds: what durum writes, one set for each target.
 
-mod common;
-#[path = "common/contents.rs"]
-mod contents;
-// What the fuzzer calls, so that a corpus is replayed without a nightly toolchain.
-#[path = "../../../fuzz/src/lib.rs"]
-mod fuzz;
-#[path = "../../../fuzz/src/replay.rs"]
-mod replay;
-
-use std::fs;
-
-use common::{LogWriter, uuid};
-use durum_format::catalog::{
-    Catalog, ClientRecord, Grant, GrantMode, PoolRecord, PuddleRecord, TypeRecord,
-};
 use durum_format::code::Head;
 use durum_format::code::places::{Function, Places};
-use durum_format::export::{ExportedPool, ExportedPuddle, Manifest};
 use durum_format::extent::{self, ExtentHeader, ExtentKind, SlabHeader};
 use durum_format::log::{EntryFlags, Order};
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use durum_format::record::{self, Operation, RecordHeader, RingSalt};
-use durum_format::registry::{
-    self, Change, QuarantinedLog, State, encode_changes, encode_snapshot,
-};
+use durum_format::registry::{self, State, encode_changes, encode_snapshot};
 use durum_format::section::{
     self, Bits, BitsChange, Code, FrameLink, FrameWriter, Lock, RecordWriter, Redo, StackTop,
 };
-use durum_format::store::StoreHeader;
 use durum_format::twin::{self, SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage};
-use durum_format::types::{Meanings, type_id};
-use durum_format::{DEFAULT_BASE, EngineKind, SPACE_SIZE, UNIT};
-use fuzz::TARGETS;
-use replay::{corpus, corpus_dir, first_failure, hex_of};
+use durum_format::types::type_id;
+use durum_format::{DEFAULT_BASE, UNIT};
 
-const TYPES: [&str; 4] = [
+use crate::common::{LogWriter, uuid};
+use crate::files::{catalog, manifest, registry, registry_changes, store_header};
+use crate::{common, contents};
+
+pub const TYPES: [&str; 4] = [
     "u64\n",
     "struct \"Node\"(16,8){0:\"value\":i64;8:\"next\":*0;}\n",
     "struct \"T\"(16,8){0:\"len\":u16;8:\"any\":~any;16:\"p\":[*1;field \"len\"];}\n[char;tail]\n",
@@ -96,7 +76,7 @@ fn dump_seeds() -> Vec<Vec<u8>> {
 }
 
 /// Small valid inputs, by target.
-fn seeds(target: &str) -> Vec<Vec<u8>> {
+pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let header = PuddleHeader {
         kind: PuddleKind::Data,
         uuid: uuid(1),
@@ -427,200 +407,4 @@ fn sections() -> Vec<Vec<u8>> {
     let words = all.unwrap().bytes / 8;
     let two = slot([&even[0][..words], &odd[0][..8], &stack]);
     vec![head.encode().to_vec(), one, two]
-}
-
-fn catalog() -> Catalog {
-    let puddle = |first: u8, owner: u8, kind, unit: u64| PuddleRecord {
-        uuid: uuid(first),
-        owner: uuid(owner),
-        kind,
-        address: DEFAULT_BASE + unit * UNIT,
-        size: UNIT,
-        file: format!("puddles/{first}"),
-    };
-    Catalog {
-        pools: vec![PoolRecord {
-            name: "pool".into(),
-            uuid: uuid(2),
-            engine: "hybrid".into(),
-            root: uuid(3),
-            puddles: vec![uuid(3)],
-        }],
-        puddles: vec![
-            puddle(3, 2, PuddleKind::Data, 0),
-            puddle(4, 5, PuddleKind::LogSpace, 1),
-            puddle(6, 5, PuddleKind::Log, 2),
-        ],
-        types: vec![TypeRecord {
-            id: type_id(TYPES[1]),
-            text: TYPES[1].into(),
-        }],
-        clients: vec![ClientRecord {
-            uuid: uuid(5),
-            log_space: Some(uuid(4)),
-            grants: vec![Grant {
-                puddle: uuid(3),
-                mode: GrantMode::Write,
-            }],
-        }],
-        ..Catalog::empty(uuid(1), DEFAULT_BASE, SPACE_SIZE, "dram")
-    }
-}
-
-fn store_header() -> StoreHeader {
-    StoreHeader {
-        uuid: uuid(1),
-        base: DEFAULT_BASE,
-        size: SPACE_SIZE,
-        start: DEFAULT_BASE + (3 << 30),
-        domain: "file".into(),
-    }
-}
-
-/// A pool of one puddle.
-fn manifest() -> Manifest {
-    let pool = ExportedPool {
-        name: "pool".into(),
-        engine: EngineKind::Hybrid,
-        root_puddle: uuid(3),
-        meanings: Meanings::default(),
-    };
-    let puddle = ExportedPuddle {
-        owner: uuid(2),
-        address: DEFAULT_BASE,
-        size: UNIT,
-        kind: PuddleKind::Data,
-        is_root: true,
-        sum: 0x1234,
-    };
-    Manifest {
-        store: store_header(),
-        pool: uuid(2),
-        pools: [(uuid(2), pool)].into(),
-        puddles: [(uuid(3), puddle)].into(),
-        types: [(type_id(TYPES[1]), TYPES[1].to_owned())].into(),
-        untyped_objects: 4,
-    }
-}
-
-/// A pool and a client with a log, a type, and a log in quarantine.
-fn registry() -> State {
-    let mut state = State::new(store_header());
-    let puddle = |first: u8, owner: u8, kind, unit: u64| {
-        let record = registry::PuddleRecord {
-            owner: uuid(owner),
-            address: DEFAULT_BASE + unit * UNIT,
-            size: UNIT,
-            kind,
-            is_root: first == 3,
-            is_stale: false,
-            origin: None,
-        };
-        Change::PutPuddle(uuid(first), record)
-    };
-    state.commit(&[
-        puddle(3, 2, PuddleKind::Data, 0),
-        Change::PutPool(
-            uuid(2),
-            registry::PoolRecord {
-                name: "pool".into(),
-                engine: EngineKind::Hybrid,
-                root_puddle: uuid(3),
-                rights: Some(registry::Rights {
-                    uid: 1000,
-                    gid: 100,
-                    mode: 0o640,
-                }),
-                damage: None,
-                meanings: Meanings::default(),
-            },
-        ),
-        Change::PutClient(uuid(5)),
-        Change::PutUser(uuid(5), 1000),
-        Change::PutGrant(uuid(5), uuid(2)),
-        puddle(4, 5, PuddleKind::LogSpace, 1),
-        Change::PutLogSpace(uuid(4), uuid(5)),
-        puddle(6, 5, PuddleKind::Log, 2),
-        Change::PutQuarantine(
-            uuid(6),
-            QuarantinedLog {
-                log_id: 7,
-                continuations: vec![],
-                client: uuid(8),
-                reason: "entries are damaged".into(),
-            },
-        ),
-        Change::PutMark(uuid(2), uuid(8)),
-        Change::PutType(type_id(TYPES[1]), TYPES[1].into()),
-    ]);
-    state
-}
-
-/// Takes all of it away again.
-fn registry_changes() -> Vec<Change> {
-    vec![
-        Change::RemoveMark(uuid(2), uuid(8)),
-        Change::RemoveQuarantine(uuid(6)),
-        Change::RemoveLogSpace(uuid(4)),
-        Change::RemovePuddle(uuid(4)),
-        Change::RemovePuddle(uuid(6)),
-        Change::FileGone(uuid(6)),
-        Change::RemoveGrant(uuid(5), uuid(2)),
-        Change::RemoveClient(uuid(5)),
-        Change::RemovePuddle(uuid(3)),
-        Change::RemovePool(uuid(2)),
-        Change::RemoveType(type_id(TYPES[1])),
-        Change::Cursor(DEFAULT_BASE + UNIT),
-    ]
-}
-
-/// Seeds are small images of the version that is written: a changed one is a changed layout.
-#[test]
-fn seeds_on_disk_are_those_that_this_build_makes() {
-    for (target, _) in TARGETS {
-        let seeds = seeds(target);
-        assert!(!seeds.is_empty(), "{target} has seeds");
-        for (index, seed) in seeds.iter().enumerate() {
-            let path = corpus_dir(target).join(format!("seed-{index}"));
-            if std::env::var_os("DURUM_WRITE_CORPUS").is_some() {
-                fs::create_dir_all(corpus_dir(target)).unwrap();
-                fs::write(&path, seed).unwrap();
-            }
-            // Not `assert_eq`, which would print thousands of bytes.
-            assert!(
-                &fs::read(&path).unwrap() == seed,
-                "{} is not the seed that this build makes",
-                path.display()
-            );
-        }
-    }
-}
-
-#[test]
-fn no_input_of_the_corpora_makes_a_parser_fail() {
-    for (target, function) in TARGETS {
-        for (_, input) in corpus(target) {
-            function(&input);
-        }
-    }
-}
-
-#[test]
-fn no_mutation_of_the_corpora_makes_a_parser_fail() {
-    for (target, function) in TARGETS {
-        if let Some((count, name, input)) = first_failure(&corpus(target), function, 2_000) {
-            panic!("{target}: mutation {count}, of {name}: {}", hex_of(&input));
-        }
-    }
-}
-
-/// A canary: a parser that trusts one length must be caught, or nothing above says anything.
-#[test]
-fn a_parser_that_trusts_a_length_is_caught() {
-    let trusting = |data: &[u8]| {
-        if let Some(len) = data.first() {
-            assert!(data.len() > usize::from(*len) / 8, "length beyond the end");
-        }
-    };
-    assert!(first_failure(&corpus("log_entries"), trusting, 20_000).is_some());
 }
