@@ -5,6 +5,7 @@
 //! `DURUM_DAMAGE_ONLY=N` tries one store again, with other bytes in a store of a killed program: its moment was chance.
 
 mod kinds;
+mod program;
 mod run;
 mod stores;
 
@@ -37,7 +38,7 @@ fn damage_is_told_and_costs_no_whole_file_in_ten_thousand_stores() {
 #[test]
 #[ignore = "other tests start it"]
 fn works_with_a_store() {
-    stores::child();
+    program::child();
 }
 
 fn campaign(numbers: impl Iterator<Item = u64>) {
@@ -163,7 +164,7 @@ impl Trial<'_> {
     fn open(&self) -> Result<Found, String> {
         let ran = self
             .memory
-            .within_limits("open", stores::opener(self.base, &self.path))?;
+            .within_limits("open", program::opener(self.base, &self.path))?;
         if ran.code != 0 || ran.err.contains("panicked") {
             return Err(format!("open: exit code {}: {}", ran.code, ran.err));
         }

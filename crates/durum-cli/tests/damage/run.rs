@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::program;
 use crate::stores::{self, Base};
 
 /// Commands that only read.
@@ -103,7 +104,7 @@ impl Memory {
         for name in READERS.into_iter().chain(["recover", "open"]) {
             stores::copy(&base.path, &path);
             let command = match name {
-                "open" => stores::opener(base, &path),
+                "open" => program::opener(base, &path),
                 name => command(name, &path),
             };
             let ran = run(command).unwrap();
