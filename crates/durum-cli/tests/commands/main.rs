@@ -8,5 +8,3 @@ mod removal;
 mod stores;
 #[path = "../support/mod.rs"]
 mod support;
-
-use support::*;

@@ -4,9 +4,7 @@ use durum_format::catalog::{
     Catalog, ClientRecord, Grant, GrantMode, PoolRecord, PuddleRecord, TypeRecord,
 };
 use durum_format::export::{ExportedPool, ExportedPuddle, Manifest};
-use durum_format::log_space;
-use durum_format::puddle::{self, PuddleKind};
-use durum_format::record;
+use durum_format::puddle::PuddleKind;
 use durum_format::registry::{self, Change, QuarantinedLog, State};
 use durum_format::store::StoreHeader;
 use durum_format::types::{Meanings, type_id};

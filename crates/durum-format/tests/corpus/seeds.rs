@@ -7,12 +7,11 @@ use durum_format::log::{EntryFlags, Order};
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use durum_format::record::{self, Operation, RecordHeader, RingSalt};
-use durum_format::registry::{self, State, encode_changes, encode_snapshot};
+use durum_format::registry::{encode_changes, encode_snapshot};
 use durum_format::section::{
     self, Bits, BitsChange, Code, FrameLink, FrameWriter, Lock, RecordWriter, Redo, StackTop,
 };
 use durum_format::twin::{self, SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage};
-use durum_format::types::type_id;
 use durum_format::{DEFAULT_BASE, UNIT};
 
 use crate::common::{LogWriter, uuid};

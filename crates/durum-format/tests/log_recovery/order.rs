@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 
-use durum_format::log::{self, EntryFlags, Order, PlanError, RangeWord, Write};
+use durum_format::log::{self, EntryFlags, Order, PlanError, RangeWord};
 
 use crate::common::LogWriter;
-use crate::{FRESH, Home, REDO_A, UNDO_A, UNDO_B, no_chain, plan, plan_of, put};
+use crate::{FRESH, Home, REDO_A, UNDO_A, UNDO_B, no_chain, plan_of, put};
 
 /// Two undo entries for overlapping ranges: the older one has the older bytes and must be applied last.
 #[test]

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use durum_format::home::Answer;
-use durum_format::log::{self, EntryFlags, PlanError, Write};
+use durum_format::log::{self, EntryFlags, PlanError};
 
 use crate::common::LogWriter;
 use crate::{FRESH, Home, REDO_A, append, no_chain, plan_of, put};

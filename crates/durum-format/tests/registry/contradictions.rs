@@ -1,12 +1,11 @@
 //! Registries that no durum can have written are refused.
 
 use durum_format::puddle::PuddleKind;
-use durum_format::registry::{self, Room, State, encode_snapshot, parse};
+use durum_format::registry::{Room, State, encode_snapshot, parse};
 use durum_format::{DEFAULT_BASE, Fault, FormatError, UNIT, Uuid};
-use proptest::prelude::*;
 
 use crate::common::uuid;
-use crate::{CLIENT, NODE, POOL, puddle, state, store};
+use crate::{CLIENT, NODE, POOL, state};
 
 #[test]
 fn registries_that_contradict_themselves_are_refused() {

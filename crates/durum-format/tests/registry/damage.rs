@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use durum_format::registry::{self, Change, Room, encode_changes, parse, salvage};
+use durum_format::registry::{Change, Room, encode_changes, parse, salvage};
 use durum_format::{DEFAULT_BASE, Fault};
-use proptest::prelude::*;
 
 use crate::common::{flips, uuid};
-use crate::{after, change, file, state, steps};
+use crate::{after, file, state, steps};
 
 #[test]
 fn no_changed_byte_gives_another_state() {

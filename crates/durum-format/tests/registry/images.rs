@@ -7,10 +7,9 @@ use durum_format::registry::{
 };
 use durum_format::types::{Meanings, type_id};
 use durum_format::{DEFAULT_BASE, EngineKind, UNIT, Uuid};
-use proptest::prelude::*;
 
 use crate::common::uuid;
-use crate::{CLIENT, POOL, RIGHTS, after, change, file, puddle, state, steps, store};
+use crate::{CLIENT, POOL, RIGHTS, after, file, puddle, state, steps, store};
 
 /// Written by hand from docs/format/registry.md.
 const EMPTY: &str = "durum registry 2 384 0x20b57561

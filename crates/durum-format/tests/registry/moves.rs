@@ -2,13 +2,12 @@
 
 use durum_format::puddle::PuddleKind;
 use durum_format::registry::{
-    self, AddressRange, Change, Damage, Import, Origin, PuddleRecord, State, encode_snapshot, parse,
+    AddressRange, Change, Damage, Import, Origin, PuddleRecord, State, encode_snapshot, parse,
 };
 use durum_format::{DEFAULT_BASE, UNIT, Uuid};
-use proptest::prelude::*;
 
 use crate::common::uuid;
-use crate::{CLIENT, POOL, after, change, file, puddle, state, steps};
+use crate::{CLIENT, POOL, after, file, puddle, steps};
 
 /// A pool of two puddles whose root puddle goes to unit 8.
 fn moving() -> (Vec<Vec<Change>>, Vec<Change>) {

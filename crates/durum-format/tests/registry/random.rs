@@ -5,7 +5,7 @@ use durum_format::registry::{self, Change, encode_changes, encode_changes_within
 use proptest::prelude::*;
 
 use crate::common::uuid;
-use crate::{after, change, file, state, steps, store};
+use crate::{after, change, file, store};
 
 proptest! {
     /// A record is made where it has room, and not where one byte is missing.

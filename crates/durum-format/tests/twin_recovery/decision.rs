@@ -4,8 +4,6 @@ use std::convert::Infallible;
 
 use durum_format::twin::{Copy, Stage, State, Whole, whole_copy};
 
-use crate::holds;
-
 /// One row: for which inputs it is (`None`: any), what recovery takes, and why.
 struct Row {
     stage: Stage,

@@ -9,7 +9,6 @@ mod values;
 use durum_format::types::{
     Case, Count, Declarations, Descriptor, Field, Primitive, Type, Variants,
 };
-use proptest::prelude::*;
 
 fn number(primitive: Primitive) -> Type<String> {
     Type::Primitive(primitive)

@@ -3,9 +3,8 @@
 use durum_format::types::{
     Case, Count, Declarations, Field, Primitive, Strength, Type, ValueError, Variants,
 };
-use proptest::prelude::*;
 
-use crate::{node, number, resolve, table, table_bytes};
+use crate::{node, resolve, table, table_bytes};
 
 #[test]
 fn pointers_are_found_in_arrays_cases_and_tails() {

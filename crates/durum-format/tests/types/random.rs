@@ -1,6 +1,6 @@
 //! Random types: one text for each in whatever order they are declared, and no bytes that make a reader panic.
 
-use durum_format::types::{Case, Count, Descriptor, Field, Primitive, Type, Value, Variants};
+use durum_format::types::{Case, Count, Descriptor, Field, Primitive, Type, Variants};
 use proptest::prelude::*;
 
 use crate::resolve;

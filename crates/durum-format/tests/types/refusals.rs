@@ -3,7 +3,6 @@
 use durum_format::types::{
     Case, Count, Declarations, Descriptor, Field, Primitive, Type, TypeError, Variants,
 };
-use proptest::prelude::*;
 
 use crate::{node, number, one_pointer, resolve};
 

@@ -1,7 +1,6 @@
 //! Texts and ids: the same for the same type, and for no other.
 
 use durum_format::types::{Descriptor, Field, Primitive, Registry, Type, TypeError, type_id};
-use proptest::prelude::*;
 
 use crate::{node, number, one_pointer, resolve, table};
 

@@ -1,7 +1,6 @@
 //! Bytes of an object as values, and the field at an offset.
 
-use durum_format::types::{Case, Value, ValueError};
-use proptest::prelude::*;
+use durum_format::types::{Value, ValueError};
 use serde_json::json;
 
 use crate::{node, resolve, table, table_bytes};

@@ -1,9 +1,8 @@
 //! Large batches, and what takes a batch back.
 
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use durum_kv::{Comparator, Db, Engine, Error, Range, ReadOptions, StoreOptions, WriteBatch};
+use durum_kv::{Db, Engine, Error, ReadOptions, StoreOptions, WriteBatch};
 use durum_persist::inject;
 
 use crate::support::{Fragile, contents, database, entries, options, place};

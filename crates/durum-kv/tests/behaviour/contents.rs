@@ -1,8 +1,6 @@
 //! Keys and values, snapshots of them, and their sizes.
 
-use std::os::unix::fs::FileExt;
-
-use durum_kv::{Comparator, Db, Error, Range, ReadOptions, WriteBatch};
+use durum_kv::{Db, Error, Range, ReadOptions, WriteBatch};
 use durum_persist::inject;
 
 use crate::support::{contents, database, options, place};

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use durum_kv::{Comparator, Db, Error, ErrorKind, Options, ReadOptions, repair};
+use durum_kv::{Db, Error, ErrorKind, Options, ReadOptions, repair};
 
-use crate::support::{entries, options, place};
+use crate::support::{options, place};
 
 /// Whatever bytes of the pool are wrong, opening and reading say so or read right; nothing panics, and no pointer is
 /// followed out of the pool.

@@ -1,11 +1,10 @@
 //! Databases that are made, opened and destroyed, and what lies beside them.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use durum::{PoolOptions, Store};
-use durum_kv::{Comparator, Db, Error, ErrorKind, Options, StoreOptions, destroy, exists};
+use durum_kv::{Db, Error, ErrorKind, Options, StoreOptions, destroy, exists};
 
 use crate::Named;
 use crate::support::{contents, options, place};

@@ -8,7 +8,6 @@ mod databases;
 mod support;
 
 use std::cmp::Ordering;
-use std::os::unix::fs::FileExt;
 
 use durum_kv::Comparator;
 

@@ -6,7 +6,6 @@ mod damaged;
 mod files;
 mod power;
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use durum_service::{
@@ -15,7 +14,7 @@ use durum_service::{
 };
 
 use crate::moving::POOLS;
-use crate::support::{open, open_all};
+use crate::support::open_all;
 
 /// Exports a pool beside its store.
 fn export_beside(store: &Path, pool: &str, with_referenced: bool) -> PathBuf {

@@ -1,7 +1,5 @@
 //! Programs that fork.
 
-use std::os::unix::process::ExitStatusExt;
-
 use durum::{Error, StoreOptions};
 
 use crate::support::pool_options;

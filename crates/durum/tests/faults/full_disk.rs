@@ -1,6 +1,5 @@
 //! A disk without room: what fails, and what still goes.
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use durum::{Announce, Domain, Engine, Error, Pool, PoolOptions, Store, StoreOptions};

@@ -12,7 +12,6 @@ mod support;
 mod syncs;
 mod vanished;
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use durum::{Error, Pool, PoolOptions, Store, StoreOptions};

@@ -1,7 +1,5 @@
 //! Writes and syncs that fail.
 
-use std::os::unix::process::ExitStatusExt;
-
 use durum::{Announce, Domain, Engine, Error, Pool, PoolOptions, Store, StoreOptions};
 use durum_persist::inject::{self, Operation};
 

@@ -16,7 +16,6 @@ mod pages;
 mod support;
 mod threads;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;

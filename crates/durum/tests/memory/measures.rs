@@ -1,11 +1,10 @@
 //! What giving pages back takes.
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use durum::{Domain, Error};
 
-use crate::{DOMAINS, Fixture, PIECE, Random, alone, make_piece, piece, root, support};
+use crate::{DOMAINS, Fixture, PIECE, Random, alone, make_piece, piece, support};
 
 /// Costs: for docs/internals/engines.md, printed.
 #[test]

@@ -1,14 +1,12 @@
 //! Pages are given back, and what lies in them stays.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::atomic::Ordering;
 
 use durum::{Domain, Durability, Error, PageTracking, Store, StoreOptions};
 
 use crate::{
-    DOMAINS, Fixture, LIMIT, PIECE, Random, Root, alone, lock, make_piece, parent, piece,
-    pool_options, root,
+    DOMAINS, Fixture, PIECE, Random, Root, alone, lock, make_piece, parent, piece, pool_options,
 };
 
 /// Bytes of anonymous memory of this process.

@@ -1,6 +1,5 @@
 //! Threads that load and store while pages are given back.
 
-use std::io::Write;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -9,9 +8,7 @@ use std::time::{Duration, Instant};
 use durum::{Domain, Durability, Error, Site};
 use durum_persist::record::{Recorder, RecorderOptions};
 
-use crate::{
-    DOMAINS, Fixture, PAGE, PIECE, PIECES, Random, Root, alone, lock, make_piece, piece, root,
-};
+use crate::{DOMAINS, Fixture, PAGE, PIECE, PIECES, Random, Root, alone, lock, make_piece, piece};
 
 /// Threads with and without transactions, while others give pages back without end. Each word has one writer, who knows
 /// what it holds.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use durum::{Error, PoolOptions, Store, StoreOptions};
 
-use crate::support::{engine, pool_options};
+use crate::support::pool_options;
 use crate::{Pair, store, support};
 
 #[test]

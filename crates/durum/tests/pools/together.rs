@@ -3,7 +3,7 @@
 use durum::{Error, Pool, Store, StoreOptions};
 
 use crate::support::{engine, pool_options};
-use crate::{Pair, is_told, store};
+use crate::{Pair, store};
 
 #[test]
 fn one_transaction_spans_pools_of_one_store() {

@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use durum::{Domain, Error, PageTracking, thread_counters};

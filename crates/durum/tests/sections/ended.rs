@@ -1,7 +1,5 @@
 //! Processes that end in a section, or at an address that is none.
 
-use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;

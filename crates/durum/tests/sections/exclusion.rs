@@ -1,8 +1,5 @@
 //! Where sections cannot be, and whom they keep out.
 
-use std::io::Read;
-use std::os::unix::fs::FileExt;
-use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use durum::{Domain, Engine, Error, PageTracking, Pool, PoolOptions};

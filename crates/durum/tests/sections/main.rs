@@ -15,10 +15,6 @@ mod random;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::io::Read;
-use std::os::unix::fs::FileExt;
-use std::os::unix::process::ExitStatusExt;
-
 use durum::{Domain, Engine, PageTracking, Pool, PoolOptions, Store, StoreOptions};
 use durum_service::{self as service, CheckOptions, Severity};
 

@@ -1,9 +1,5 @@
 //! Random stores agree with a model.
 
-use std::io::Read;
-use std::os::unix::fs::FileExt;
-use std::os::unix::process::ExitStatusExt;
-
 use durum::{Announce, Error};
 
 use crate::{Random, everywhere, root};

@@ -1,8 +1,5 @@
 //! What a transaction costs: fences, or syncs on a file system.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
 use durum::{Domain, Error, StoreOptions, Tx, thread_counters};
 
 use crate::{push, push_in, store};

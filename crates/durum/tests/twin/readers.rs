@@ -1,7 +1,5 @@
 //! Readers of a copy beside a writer: each sees a transaction whole, and what they may not do.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::panic::AssertUnwindSafe;
 use std::thread;
 

@@ -1,14 +1,11 @@
 //! Each damage of a file makes its pool wait, and no other.
 
 use std::fs;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use durum::{Domain, Engine};
 
-use crate::{Case, End, copy, each_file, open, waits_alone};
+use crate::{Case, End, copy, each_file, waits_alone};
 
 /// What happens to a file.
 #[derive(Clone, Copy, Debug)]

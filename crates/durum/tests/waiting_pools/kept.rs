@@ -1,11 +1,8 @@
 //! What is kept for a pool that waits, until it is given up.
 
 use std::fs;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 
-use durum::{Domain, Engine, Error};
+use durum::{Domain, Engine};
 use durum_service::{Embedded, Service};
 
 use crate::{Case, End, Left, each_file, look, open, pool_or_refusal, snapshot};

@@ -15,8 +15,6 @@ mod system;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use durum::{Domain, Engine, Error, Pool, PoolOptions, Store, StoreOptions};

@@ -1,18 +1,17 @@
 //! What the system refuses: files that cannot be read, opened or written, and descriptors.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
-use durum::{Domain, Engine, Error, Store, StoreOptions};
+use durum::{Domain, Engine, Store, StoreOptions};
 use durum_persist::inject;
 use durum_service::Embedded;
 
 use crate::{
-    Case, End, Left, copy, each_file, look, open, pool_or_refusal, snapshot, step, support,
-    waits_alone,
+    Case, End, Left, each_file, look, open, pool_or_refusal, snapshot, step, support, waits_alone,
 };
 
 /// As a disk that fails.

@@ -7,7 +7,7 @@ use durum_format::UNIT;
 use durum_format::section::{BANK_WORDS, Bits, BitsChange, RecordWriter, Redo, bank_of};
 use durum_service::{Error, Host, PoolGrant, PuddleGrant, PuddleKind, PuddleOwner, Service};
 
-use super::{DONE, OLD, PLACE, code, head, left, record, sections_of, value};
+use super::{DONE, OLD, PLACE, code, head, record, sections_of};
 use crate::support::{create, heap, open, open_options, put, root, scratch, spec, word};
 
 /// Writes a record that tells of words, of a section or of none.

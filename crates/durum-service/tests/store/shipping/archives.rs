@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use durum_service::{Compression, Error, Export, ExportOptions, ImportOptions, Service, export};
 
-use super::{copied, export_beside, import, puddles_of};
+use super::{export_beside, import, puddles_of};
 use crate::moving::{NODES, POOLS, follow_in, lists};
-use crate::support::{create, open, scratch};
+use crate::support::{create, scratch};
 
 #[test]
 fn an_archive_holds_the_same_in_one_file() {

@@ -1,11 +1,10 @@
 //! Exports that are not whole, and pools that are not as they were exported.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
-use durum_service::{Embedded, Error, Export, ImportOptions, Service, export};
+use durum_service::{Embedded, Error, Export, ImportOptions, Service};
 
 use super::{export_beside, import, named};
 use crate::moving::{NODES, follow_in, lists};

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use durum_format::Uuid;
-use durum_service::{Error, Export, ImportOptions, Service, export, repair};
+use durum_service::{Error, Export, ImportOptions, Service, repair};
 
-use super::{copied, export_beside, import, named};
+use super::{export_beside, import, named};
 use crate::moving::{NODES, POOLS, follow_in, lists};
 use crate::support::{Space, create, heap, open, open_all, put, scratch, snapshot, spec};
 

@@ -1,6 +1,5 @@
 //! Power cuts at each step of an export and an import.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use durum_format::Uuid;
@@ -9,9 +8,9 @@ use durum_persist::record::note;
 use durum_persist::simulate::{Failure, Plan, Report, Rules, explore_with_recovery};
 use durum_service::{Compression, Embedded, Error, ExportOptions, ImportOptions, Service, export};
 
-use super::{copied, export_beside, import, named};
+use super::{export_beside, import, named};
 use crate::moving::{NODES, follow_in, lists};
-use crate::support::{create, heap, open, open_all, open_options, put, recorder, root, scratch};
+use crate::support::{create, heap, open, open_all, open_options, put, recorder, scratch};
 
 /// Tries so many crashes, or all that there are, if `DURUM_CRASH_ALL` is set.
 fn explore_shipping(
