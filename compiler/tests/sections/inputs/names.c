@@ -7,19 +7,19 @@
 
 extern char __executable_start[], _end[];
 /* A program with sanitizers has hundreds of locks. */
-enum { TABLES_MAX = 64, LOCKS_MAX = 4096, GLOBALS_MAX = 64 };
-static struct function *functions[TABLES_MAX];
-static uint64_t function_counts[TABLES_MAX];
+enum { NAMED_FILES_MAX = 64, NAMED_LOCKS_MAX = 4096, NAMED_GLOBALS_MAX = 64 };
+static struct function *functions[NAMED_FILES_MAX];
+static uint64_t function_counts[NAMED_FILES_MAX];
 static int table_count;
-static const struct lock *locks[LOCKS_MAX];
+static const struct lock *locks[NAMED_LOCKS_MAX];
 static int lock_count;
-static struct global *globals[GLOBALS_MAX];
+static struct global *globals[NAMED_GLOBALS_MAX];
 static int global_count;
 
 const char unguarded;
 
 void __durum_ido_register(struct function *table, uint64_t count) {
-    if (table_count == TABLES_MAX)
+    if (table_count == NAMED_FILES_MAX)
         fail("more files than the simulated runtime has room for");
     functions[table_count] = table;
     function_counts[table_count++] = count;
@@ -36,7 +36,7 @@ const struct function *function_of(uint64_t code) {
 
 /* Global variables, which the same program has in the same order. */
 void __durum_ido_register_globals(struct global **table, uint64_t count) {
-    if (count > (uint64_t)(GLOBALS_MAX - global_count))
+    if (count > (uint64_t)(NAMED_GLOBALS_MAX - global_count))
         fail("more global variables than the simulated runtime has room for");
     for (uint64_t i = 0; i < count; i++)
         globals[global_count++] = table[i];
@@ -68,7 +68,7 @@ void make_globals(void) {
 enum { PLACE_BITS = 20, UNGUARDED = 1 };
 
 void __durum_ido_register_locks(const struct lock *table, uint64_t count) {
-    if (count > (uint64_t)(LOCKS_MAX - lock_count))
+    if (count > (uint64_t)(NAMED_LOCKS_MAX - lock_count))
         fail("more locks than the simulated runtime has room for");
     for (uint64_t i = 0; i < count; i++)
         locks[lock_count++] = &table[i];
