@@ -13,6 +13,8 @@ import sys
 import tempfile
 
 INPUTS = pathlib.Path(__file__).parent
+# What compiles, or runs without a crash, takes a few.
+SECONDS_MAX = 300
 
 
 def parse():
@@ -32,7 +34,10 @@ def parse():
 
 def make(*command):
     words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True)
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"{' '.join(words)}\ncomes to no end in {SECONDS_MAX} s")
     if done.returncode:
         sys.exit(f"{' '.join(words)}\n{done.stderr[:4000]}")
     return done.stdout
