@@ -45,13 +45,7 @@ static bool has(leveldb::DB *db, const leveldb::Slice &key);
 #include <string>
 #include <vector>
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                   \
-            std::exit(1);                                                                          \
-        }                                                                                          \
-    } while (0)
+#include "check.hpp"
 
 // They are classes of the namespace, and no other names for others.
 template <> struct std::hash<leveldb::Slice> {

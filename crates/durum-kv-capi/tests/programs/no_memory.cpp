@@ -2,21 +2,14 @@
 // directory to work in.
 #include <durum_kv.hpp>
 
-#include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <string>
 #include <vector>
 
-namespace kv = durum::kv;
+#include "check.hpp"
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                   \
-            std::exit(1);                                                                          \
-        }                                                                                          \
-    } while (0)
+namespace kv = durum::kv;
 
 static const size_t LARGE = 1 << 20;
 static bool is_full = false;

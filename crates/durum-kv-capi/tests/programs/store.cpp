@@ -21,13 +21,7 @@ namespace store = leveldb;
 #include <utility>
 #include <vector>
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                   \
-            std::exit(1);                                                                          \
-        }                                                                                          \
-    } while (0)
+#include "check.hpp"
 
 using Map = std::map<std::string, std::string>;
 
