@@ -203,7 +203,7 @@ impl Ranges {
         self.last = At::default();
     }
 
-    /// But the first one.
+    /// Gives back all chunks but the first one.
     #[cold]
     fn forget_chunks(&mut self) {
         self.chunks.truncate(1);

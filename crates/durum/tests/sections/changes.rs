@@ -137,6 +137,18 @@ fn allocation_and_announcements_work_inside() {
     });
 }
 
+/// A section that changes a word on each of so many pages.
+fn change_a_word_of_each(fixture: &Fixture, words: &mut [u64], pages: usize) {
+    unsafe {
+        fixture.pool().section(|_| {
+            let first_of_each = words.iter_mut().step_by(512);
+            first_of_each.take(pages).for_each(|word| *word += 1);
+            Ok::<_, Error>(())
+        })
+    }
+    .unwrap();
+}
+
 #[test]
 fn a_section_costs_one_fence_or_one_sync() {
     for tracking in TRACKERS {
@@ -144,17 +156,7 @@ fn a_section_costs_one_fence_or_one_sync() {
         let words = &mut root(fixture.pool()).words;
         for pages in [1, 7, 100, 500] {
             let before = thread_counters();
-            unsafe {
-                fixture.pool().section(|_| {
-                    words
-                        .iter_mut()
-                        .step_by(512)
-                        .take(pages)
-                        .for_each(|word| *word += 1);
-                    Ok::<_, Error>(())
-                })
-            }
-            .unwrap();
+            change_a_word_of_each(&fixture, words, pages);
             let cost = thread_counters() - before;
             assert_eq!(cost.fences, 1, "{pages} pages");
             assert_eq!(cost.commits, 1);
@@ -167,17 +169,7 @@ fn a_section_costs_one_fence_or_one_sync() {
         let words = &mut root(fixture.pool()).words;
         for pages in [1, 7, 100, 500] {
             let before = thread_counters();
-            unsafe {
-                fixture.pool().section(|_| {
-                    words
-                        .iter_mut()
-                        .step_by(512)
-                        .take(pages)
-                        .for_each(|word| *word += 1);
-                    Ok::<_, Error>(())
-                })
-            }
-            .unwrap();
+            change_a_word_of_each(&fixture, words, pages);
             assert_eq!((thread_counters() - before).syncs, 1, "{pages} pages");
         }
         let before = thread_counters();
