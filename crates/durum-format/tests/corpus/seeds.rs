@@ -74,6 +74,22 @@ fn dump_seeds() -> Vec<Vec<u8>> {
     lines.into_iter().chain(objects).chain(values).collect()
 }
 
+/// Seals the record that begins at `start`. The one with stamp 5 is the second part of the one with stamp 4.
+fn seal(words: &mut Vec<u64>, start: usize, stamp: u64, salt: &RingSalt) {
+    let header = RecordHeader {
+        stamp,
+        watermark: 2,
+        previous: stamp - 1,
+        log: 1,
+        part: u32::from(stamp == 5),
+        more: stamp == 4,
+        fenced: stamp != 5,
+    };
+    let offset = puddle::heap_offset(UNIT) + 4096 + (start as u64 - 16) * 8;
+    header.seal(&mut words[start..], salt, offset);
+    words.resize(words.len().next_multiple_of(8), 0);
+}
+
 /// Small valid inputs, by target.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let header = PuddleHeader {
@@ -118,18 +134,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
                 record::push_words(&mut words, Operation::Store, DEFAULT_BASE, 5, &[stamp; 8]);
                 record::push_words(&mut words, Operation::SetBits, DEFAULT_BASE, 2, &[1; 8]);
                 record::push_copy(&mut words, DEFAULT_BASE + 7, &[stamp as u8; 20]);
-                let header = RecordHeader {
-                    stamp,
-                    watermark: 2,
-                    previous: stamp - 1,
-                    log: 1,
-                    part: u32::from(stamp == 5),
-                    more: stamp == 4,
-                    fenced: stamp != 5,
-                };
-                let offset = puddle::heap_offset(UNIT) + 4096 + (start as u64 - 16) * 8;
-                header.seal(&mut words[start..], &salt, offset);
-                words.resize(words.len().next_multiple_of(8), 0);
+                seal(&mut words, start, stamp, &salt);
             }
             let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
             let (all, some) = (bytes(&words), bytes(&words[..32]));
@@ -140,18 +145,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
                 words.resize(start + record::HEADER_WORDS, 0);
                 record::push_words(&mut words, Operation::Store, DEFAULT_BASE, 5, &[stamp; 8]);
                 record::push_fresh(&mut words, DEFAULT_BASE + 2000 * stamp, &[7; 1500]);
-                let header = RecordHeader {
-                    stamp,
-                    watermark: 2,
-                    previous: stamp - 1,
-                    log: 1,
-                    part: u32::from(stamp == 5),
-                    more: stamp == 4,
-                    fenced: stamp != 5,
-                };
-                let offset = puddle::heap_offset(UNIT) + 4096 + (start as u64 - 16) * 8;
-                header.seal(&mut words[start..], &salt, offset);
-                words.resize(words.len().next_multiple_of(8), 0);
+                seal(&mut words, start, stamp, &salt);
             }
             vec![all, some, bytes(&words)]
         }
