@@ -1149,6 +1149,26 @@ DURUM_MUST_CHECK
 int durum_update_end(struct durum_pool *pool,
                      int commit);
 
+// Begins an update on this thread if that takes nobody else: no other thread has used the pool for a while, or the
+// pool is used by one thread at a time, and this thread is in no transaction. DURUM_OK: it has begun, and
+// durum_update_end_alone ends it. -1: it has not; durum_pool_update waits for the others, or joins the update. Both
+// together cost what durum_tx_begin and durum_tx_commit do.
+//
+// The handle must stay open until it has ended. Transactions that begin in it end in it. It keeps all others out, as
+// durum_update_begin does, and a thread that ends in it takes it back.
+//
+// The codes of durum_pool_update. None begins then.
+DURUM_MUST_CHECK
+int durum_update_begin_alone(struct durum_pool *pool);
+
+// Ends what durum_update_begin_alone began: with `commit` not 0 it is durable on return, with 0 it is taken back.
+//
+// DURUM_E_UNBALANCED none has begun on this pool and thread; nothing is ended then. DURUM_E_ABORTED a transaction in
+// it has not ended, or was aborted; the codes of durum_tx_commit: it has ended, and nothing was kept.
+DURUM_MUST_CHECK
+int durum_update_end_alone(struct durum_pool *pool,
+                           int commit);
+
 // Begins to read: until durum_read_end, updates of the pool wait, in all threads. As durum_pool_read, without a
 // function.
 //

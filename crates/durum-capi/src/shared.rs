@@ -7,7 +7,8 @@ use std::mem;
 use client::Tx;
 
 use crate::begun::{self, Open, keep, take};
-use crate::guard::{self, Failure, Result, handle, status};
+use crate::code::{DURUM_E_UNBALANCED, DURUM_OK};
+use crate::guard::{self, Failure, Result, failed, handle, missing, status};
 use crate::pool::PoolHandle;
 
 /// What an update or a read runs. Not 0: an update is not to be kept.
@@ -232,6 +233,60 @@ pub unsafe extern "C" fn durum_update_end(pool: *mut PoolHandle, commit: c_int) 
             _ => Ok(()),
         }
     })
+}
+
+/// Begins an update on this thread if that takes nobody else: no other thread has used the pool for a while, or the
+/// pool is used by one thread at a time, and this thread is in no transaction. DURUM_OK: it has begun, and
+/// durum_update_end_alone ends it. -1: it has not; durum_pool_update waits for the others, or joins the update. Both
+/// together cost what durum_tx_begin and durum_tx_commit do.
+///
+/// The handle must stay open until it has ended. Transactions that begin in it end in it. It keeps all others out, as
+/// durum_update_begin does, and a thread that ends in it takes it back.
+///
+/// The codes of durum_pool_update. None begins then.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_update_begin_alone(pool: *mut PoolHandle) -> c_int {
+    // SAFETY: a live handle, as the conventions say.
+    let Some(pool) = (unsafe { pool.as_ref() }) else {
+        return failed(missing("the pool"));
+    };
+    // SAFETY: the handle stays open, as the caller promises; what is begun in it ends in it.
+    match unsafe { pool.0.begin_update_alone() } {
+        Ok(true) => {
+            begun::begin_alone(pool, &raw const pool.0);
+            DURUM_OK
+        }
+        Ok(false) => -1,
+        Err(error) => failed(error),
+    }
+}
+
+/// Ends what durum_update_begin_alone began: with `commit` not 0 it is durable on return, with 0 it is taken back.
+///
+/// DURUM_E_UNBALANCED none has begun on this pool and thread; nothing is ended then. DURUM_E_ABORTED a transaction in
+/// it has not ended, or was aborted; the codes of durum_tx_commit: it has ended, and nothing was kept.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_update_end_alone(pool: *mut PoolHandle, commit: c_int) -> c_int {
+    // SAFETY: a live handle, as the conventions say.
+    let Some(pool) = (unsafe { pool.as_ref() }) else {
+        return failed(missing("the pool"));
+    };
+    if !begun::end_alone(pool) {
+        return failed(Failure::new(
+            DURUM_E_UNBALANCED,
+            "this thread has begun no such update on this pool, or has ended it",
+        ));
+    }
+    // SAFETY: the update has begun on this thread.
+    match unsafe { pool.0.end_update_alone(commit != 0) } {
+        Ok(()) => {
+            guard::forget();
+            DURUM_OK
+        }
+        Err(error) => failed(error),
+    }
 }
 
 /// Begins to read: until durum_read_end, updates of the pool wait, in all threads. As durum_pool_read, without a

@@ -16,9 +16,8 @@
 //! writer lets those go first who have slept, for a moment, so that a row of writers does not keep them out for good.
 //!
 //! *The owner.* An atomic read-modify-write waits until everything that was written back before it is on the media.
-//! Hence the lock is [biased](durum::asymmetric::Bias) to a thread that has written several times without meeting
-//! anybody: it *owns* the lock, and says that it is inside by plain stores. Who comes then asks it to leave, and pays
-//! for the other half of that handshake.
+//! Hence a thread that has written several times without meeting anybody [owns](durum::asymmetric::Owner) the lock, and
+//! says that it is inside by plain stores.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -27,7 +26,7 @@ use std::sync::TryLockError;
 
 use crossbeam_utils::CachePadded;
 
-use crate::asymmetric::{Bias, can_fence_all};
+use crate::asymmetric::{Owner, Turns};
 use crate::primitive::{
     AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, limit, locked, order,
     relax, thread_number, waited, yield_now,
@@ -39,25 +38,13 @@ const SPINS: usize = limit(200, 0);
 const COURTESY: usize = limit(100, 0);
 /// A writer waits for each counter of readers.
 const COUNTERS_MAX: usize = limit(32, 2);
-/// After so many turns in a row a thread owns the lock, at first.
-pub(crate) const TURNS_MIN: usize = limit(16, 1);
 
 /// A counter has the readers that are inside below, and above it how many have come so far.
 const CAME: u64 = 1 << 32;
 const INSIDE: u64 = CAME - 1;
 
-/// A thread owns the lock after [`TURNS_MIN`] turns in a row, doubled each time that an owner has to leave, up to this.
-pub(crate) const TURNS_MAX: usize = 1 << 16;
-/// In the word: somebody has come. Above it the owner's number, and 1.
-const LEAVING: usize = 1;
 /// Of how deep the owner is inside: it writes. Below that, how often it reads or has the turn.
 const WRITES: usize = 1 << 32;
-
-/// What the word of the bias is where this thread owns a lock.
-#[inline]
-pub(crate) fn own_word() -> usize {
-    (thread_number() + 1) << 1
-}
 
 /// How many counters readers share: a power of two.
 fn counters() -> usize {
@@ -69,27 +56,13 @@ fn counters() -> usize {
 pub(crate) struct ReadersWriter<T> {
     counters: Box<[CachePadded<AtomicU64>]>,
     flag: CachePadded<AtomicBool>,
-    /// To who owns the lock; its word is 0 if nobody does.
-    bias: CachePadded<Bias>,
-    /// Held by whoever has the owner leave.
-    coming: Mutex<()>,
-    /// Turns in a row after which a thread owns it; none is enough where that cannot be.
-    turns_to_own: AtomicUsize,
-    turn: Mutex<Run>,
+    owner: CachePadded<Owner>,
+    turn: Mutex<Turns>,
     /// Readers that sleep, or are about to.
     sleepers: AtomicUsize,
     sleep: Mutex<()>,
     awake: Condvar,
     value: UnsafeCell<T>,
-}
-
-/// The last turns, as far as one thread had them and nobody else has read meanwhile.
-#[derive(Debug, Default)]
-struct Run {
-    word: usize,
-    length: usize,
-    /// How many readers had come by other counters.
-    came: u64,
 }
 
 impl<T> fmt::Debug for ReadersWriter<T> {
@@ -116,7 +89,7 @@ pub(crate) struct Reading<'l, T> {
 pub(crate) struct Turn<'l, T> {
     lock: &'l ReadersWriter<T>,
     /// None: by the owner.
-    among_others: Option<MutexGuard<'l, Run>>,
+    among_others: Option<MutexGuard<'l, Turns>>,
 }
 
 impl<T> fmt::Debug for Turn<'_, T> {
@@ -136,17 +109,11 @@ impl<T> ReadersWriter<T> {
     /// its turn is over.
     pub(crate) fn new(value: T, may_be_owned: bool) -> Self {
         let counter = |_| CachePadded::new(AtomicU64::new(0));
-        let turns = match may_be_owned && can_fence_all() {
-            true => TURNS_MIN,
-            false => usize::MAX,
-        };
         Self {
             counters: (0..counters()).map(counter).collect(),
             flag: CachePadded::new(AtomicBool::new(false)),
-            bias: CachePadded::new(Bias::new(0)),
-            coming: Mutex::new(()),
-            turns_to_own: AtomicUsize::new(turns),
-            turn: Mutex::new(Run::default()),
+            owner: CachePadded::new(Owner::new(may_be_owned)),
+            turn: Mutex::new(Turns::default()),
             sleepers: AtomicUsize::new(0),
             sleep: Mutex::new(()),
             awake: Condvar::new(),
@@ -157,41 +124,23 @@ impl<T> ReadersWriter<T> {
     /// Goes inside as the owner, if this thread is that.
     #[inline(always)]
     fn enter(&self) -> bool {
-        let own = own_word();
-        let owner = self.bias.word.load(Ordering::Relaxed);
-        if owner & !LEAVING != own {
+        if !self.owner.is_this_thread() {
             return false;
         }
-        let depth = self.bias.busy.depth();
-        if depth > 0 {
-            // Inside already, so nobody else is before this has left; but what it changes it does not read.
-            if depth < WRITES {
-                self.bias.busy.deepen(depth + 1);
-            }
-            return depth < WRITES;
+        let depth = self.owner.busy().depth();
+        if depth == 0 {
+            return self.owner.enter();
         }
-        owner == own && self.bias.enter(own)
+        // Inside already, so nobody else is before this has left; but what it changes it does not read.
+        if depth < WRITES {
+            self.owner.busy().deepen(depth + 1);
+        }
+        depth < WRITES
     }
 
     #[inline(always)]
     fn leave(&self) {
-        self.bias.busy.leave(self.bias.busy.depth() - 1);
-    }
-
-    /// Nobody owns the lock when this returns.
-    #[cold]
-    fn come(&self) {
-        let _one_at_a_time = locked(&self.coming);
-        let owner = self.bias.word.load(Ordering::Acquire);
-        if owner == 0 {
-            return;
-        }
-        self.bias.word.store(owner | LEAVING, Ordering::SeqCst);
-        self.bias.wait_for_holder();
-        let turns = self.turns_to_own.load(Ordering::Relaxed);
-        let doubled = turns.saturating_mul(2).min(TURNS_MAX);
-        self.turns_to_own.store(doubled, Ordering::Relaxed);
-        self.bias.word.store(0, Ordering::SeqCst);
+        self.owner.busy().leave(self.owner.busy().depth() - 1);
     }
 
     /// Waits until nobody writes.
@@ -221,13 +170,13 @@ impl<T> ReadersWriter<T> {
             order();
             let is_written = self.flag.load(Ordering::SeqCst);
             // After the flag: while that was up somebody may have become the owner.
-            if !is_written && self.bias.word.load(Ordering::SeqCst) == 0 {
+            if !is_written && !self.owner.is_there() {
                 return counter;
             }
             counter.fetch_sub(1, Ordering::SeqCst);
             match is_written {
                 true => self.wait_for_writer(),
-                false => self.come(),
+                false => self.owner.come(),
             }
         }
     }
@@ -254,14 +203,14 @@ impl<T> ReadersWriter<T> {
     /// The turn, if nobody has it.
     #[inline]
     pub(crate) fn try_turn(&self) -> Option<Turn<'_, T>> {
-        if self.bias.busy.depth() == 0 && self.enter() {
+        if self.owner.busy().depth() == 0 && self.enter() {
             return Some(Turn {
                 lock: self,
                 among_others: None,
             });
         }
         match self.turn.try_lock() {
-            Ok(run) => Some(self.turn_among_others(run)),
+            Ok(turns) => Some(self.turn_among_others(turns)),
             Err(TryLockError::Poisoned(poisoned)) => {
                 Some(self.turn_among_others(poisoned.into_inner()))
             }
@@ -271,18 +220,17 @@ impl<T> ReadersWriter<T> {
 
     /// The turn, when it comes. For as long as one likes: those who read need not wait for its end.
     pub(crate) fn turn(&self) -> Turn<'_, T> {
-        let run = locked(&self.turn);
-        self.turn_among_others(run)
+        self.turn_among_others(locked(&self.turn))
     }
 
-    fn turn_among_others<'l>(&'l self, run: MutexGuard<'l, Run>) -> Turn<'l, T> {
+    fn turn_among_others<'l>(&'l self, turns: MutexGuard<'l, Turns>) -> Turn<'l, T> {
         // Nobody becomes the owner but who has the turn.
-        if self.bias.word.load(Ordering::SeqCst) != 0 {
-            self.come();
+        if self.owner.is_there() {
+            self.owner.come();
         }
         Turn {
             lock: self,
-            among_others: Some(run),
+            among_others: Some(turns),
         }
     }
 
@@ -299,33 +247,15 @@ impl<T> ReadersWriter<T> {
             .sum()
     }
 
-    /// A turn among others ends: whether there were any.
-    fn look_back(&self, run: &mut Run) {
-        let own = own_word();
-        run.length += 1;
-        if run.word == own && run.length < self.turns_to_own.load(Ordering::Relaxed) {
-            return;
-        }
-        let came = self.others_came();
-        if run.word == own && run.came == came {
-            self.become_owner(own);
-        }
-        *run = Run {
-            word: own,
-            length: 0,
-            came,
-        };
-    }
-
     /// For who has the turn. Not if somebody reads.
     #[cold]
-    fn become_owner(&self, own: usize) {
+    fn become_owner(&self) {
         self.flag.store(true, Ordering::SeqCst);
         order();
         let mut counters = self.counters.iter();
         if counters.all(|counter| counter.load(Ordering::SeqCst) & INSIDE == 0) {
-            // ORDER (of threads): before the flag goes down, behind which readers look at it.
-            self.bias.word.store(own, Ordering::SeqCst);
+            // Before the flag goes down, behind which readers look at it.
+            self.owner.give();
         }
         self.take_flag_down();
     }
@@ -372,7 +302,7 @@ impl<T> ReadersWriter<T> {
 
     #[cfg(test)]
     pub(crate) fn owner(&self) -> usize {
-        self.bias.word.load(Ordering::Relaxed)
+        self.owner.word()
     }
 }
 
@@ -386,7 +316,7 @@ impl<'l, T> Turn<'l, T> {
         let is_owner = self.among_others.is_none();
         match is_owner {
             true => {
-                let busy = &self.lock.bias.busy;
+                let busy = self.lock.owner.busy();
                 let depth = busy.depth();
                 assert!(depth == 1, "whoever writes does not read at the same time");
                 busy.deepen(depth + WRITES);
@@ -405,7 +335,12 @@ impl<T> Drop for Turn<'_, T> {
     fn drop(&mut self) {
         match &mut self.among_others {
             None => self.lock.leave(),
-            Some(run) => self.lock.look_back(run),
+            Some(turns) => {
+                let came = || self.lock.others_came();
+                if self.lock.owner.look_back(turns, came) {
+                    self.lock.become_owner();
+                }
+            }
         }
     }
 }
@@ -454,7 +389,7 @@ impl<T> Drop for Writing<'_, T> {
     fn drop(&mut self) {
         match self.is_owner {
             true => {
-                let busy = &self.lock.bias.busy;
+                let busy = self.lock.owner.busy();
                 // It has the turn still, so this is not its way out.
                 busy.deepen(busy.depth() - WRITES);
             }

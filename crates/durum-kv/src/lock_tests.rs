@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::lock::{ReadersWriter, TURNS_MAX, TURNS_MIN, own_word};
+use crate::asymmetric::{TURNS_MAX, TURNS_MIN, own_word};
+use crate::lock::ReadersWriter;
 
 #[test]
 fn readers_never_see_half_of_a_change() {

@@ -13,7 +13,8 @@
 //! side comes later still and sees the shared one. A thread that is not running has passed a full fence when it was put
 //! aside. Where the system has no membarrier, the light side makes a full fence itself.
 //!
-//! On it stand a [`Bias`], of the lock of Shadow's checkpoint and of that of `durum-kv`, and a list of members
+//! On it stand a [`Bias`], of the lock of Shadow's checkpoint, a bias that is given to who is alone ([`Owner`]), of the
+//! lock of a pool's updates and of that of `durum-kv`, and a list of members
 //! (`members.rs`), of the gate of a store and of the revocable reference by which the typed interface knows that its
 //! pool is open. The handles of NVL-C use it directly: their words are masks of heaps and are never freed, and the list
 //! of them takes no lock.
@@ -25,6 +26,7 @@ mod bias;
 pub(crate) mod members;
 #[cfg(test)]
 mod model;
+mod owner;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
@@ -34,7 +36,8 @@ use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 use crate::error::{Error, Result};
 use crate::fault::OnceInProcess;
 
-pub use bias::{Bias, Busy};
+pub use bias::{Bias, Busy, Inside};
+pub use owner::{Owner, TURNS_MAX, TURNS_MIN, Turns, own_word};
 
 /// How to make every running thread of this process pass a fence.
 fn command() -> Option<MembarrierCommand> {

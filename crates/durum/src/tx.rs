@@ -28,6 +28,7 @@ use crate::window::{self, Window};
 
 pub use end::Transaction;
 pub use in_flight::InFlight;
+pub(crate) use savepoint::Part;
 
 /// The transaction of one thread on one store, running or at rest.
 ///

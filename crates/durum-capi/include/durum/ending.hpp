@@ -12,8 +12,42 @@
 #include <csetjmp>
 #include <exception>
 #include <pthread.h>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
 
 namespace durum::detail {
+
+/// Whoever cancels this thread waits until this is dropped.
+class uncancelled {
+  public:
+    uncancelled() noexcept {
+        if (may_be_cancelled_) {
+            (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+        }
+    }
+    uncancelled(const uncancelled &) = delete;
+    uncancelled &operator=(const uncancelled &) = delete;
+    ~uncancelled() {
+        if (may_be_cancelled_) {
+            (void)pthread_setcancelstate(before_, nullptr);
+        }
+    }
+
+  private:
+    /// Two atomic exchanges cost as much as the rest of a small update: not where nobody else is
+    /// there.
+    static bool has_others() noexcept {
+#if __has_include(<sys/single_threaded.h>)
+        return __libc_single_threaded == 0;
+#else
+        return true;
+#endif
+    }
+
+    const bool may_be_cancelled_ = has_others();
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
 
 /// The edge of a program's function. What unwinds the stack here, and is no exception, goes on at
 /// `beyond`, which is further out.

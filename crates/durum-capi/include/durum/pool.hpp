@@ -123,9 +123,17 @@ class pool {
     durum_pool *handle() const noexcept { return pool_; }
 
     /// Runs `body()` alone with the pool; what it did is durable when this returns, with what it
-    /// returned. An exception takes all of it back.
+    /// returned. An exception takes all of it back, and so does the end of the thread in it.
     template <class F> auto update_transaction(F &&body) {
         in_no_copy();
+        const detail::uncancelled whole;
+        const int code = durum_update_begin_alone(pool_);
+        if (code == DURUM_OK) {
+            return alone(*this).run(body);
+        }
+        if (code > 0) {
+            detail::check(code);
+        }
         return run(durum_pool_update, std::forward<F>(body));
     }
 
@@ -262,12 +270,53 @@ class pool {
 
     struct nothing {};
 
-    /// A function that is run, perhaps by another thread, and how it went.
-    template <class F> struct call {
+    template <class F> struct result_of_body {
         using R = std::invoke_result_t<F &>;
         static_assert(
             !std::is_reference_v<R>,
             "durum: a transaction returns a value; what it refers to may change after it");
+    };
+
+    /// An update that this thread runs itself, as it meets nobody. It is taken back unless it
+    /// commits.
+    class alone {
+      public:
+        explicit alone(pool &owner) noexcept
+            : owner_(owner), around_(std::exchange(detail::running_pool(), &owner)) {}
+        alone(const alone &) = delete;
+        alone &operator=(const alone &) = delete;
+        ~alone() {
+            if (!has_ended_) {
+                (void)end(0);
+            }
+        }
+
+        template <class F> auto run(F &body) {
+            if constexpr (std::is_void_v<typename result_of_body<F>::R>) {
+                body();
+                detail::check(end(1));
+            } else {
+                auto result = body();
+                detail::check(end(1));
+                return result;
+            }
+        }
+
+      private:
+        int end(int commit) noexcept {
+            has_ended_ = true;
+            detail::running_pool() = around_;
+            return durum_update_end_alone(owner_.pool_, commit);
+        }
+
+        pool &owner_;
+        pool *around_;
+        bool has_ended_ = false;
+    };
+
+    /// A function that is run, perhaps by another thread, and how it went.
+    template <class F> struct call {
+        using R = typename result_of_body<F>::R;
         using kept = std::conditional_t<std::is_void_v<R>, nothing, R>;
 
         F &body;

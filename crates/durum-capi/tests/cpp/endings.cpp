@@ -46,6 +46,13 @@ void *joined(const std::function<void()> &body) {
     return told;
 }
 
+/// As often as it takes until this thread is known to be alone, and updates itself.
+template <class Pool> void is_alone(Pool &pool) {
+    for (int times = 0; times < 100; times++) {
+        pool.update_transaction([] {});
+    }
+}
+
 template <class Pool> pair *made_in(Pool &pool) {
     return pool.update_transaction([&] {
         auto *made = pool.template alloc<pair>();
@@ -86,7 +93,7 @@ TEST(Endings, OfAThreadInItsUpdate) {
     durum::pool pool(there.path(), "pool", engine_options());
     pair *object = made_in(pool);
     int destroyed = 0;
-    void *told = joined([&] {
+    const auto ends = [&] {
         witness outside{destroyed};
         pool.update_transaction([&] {
             witness inside{destroyed};
@@ -95,9 +102,32 @@ TEST(Endings, OfAThreadInItsUpdate) {
             pthread_exit(&destroyed);
         });
         ADD_FAILURE() << "the thread goes on";
-    });
-    EXPECT_EQ(told, PTHREAD_CANCELED);
+    };
+    EXPECT_EQ(joined(ends), PTHREAD_CANCELED);
     EXPECT_EQ(destroyed, 2);
+    goes_on(pool, object, 1);
+    joined([&] {
+        is_alone(pool);
+        ends();
+    });
+    EXPECT_EQ(destroyed, 4);
+    goes_on(pool, object, 1);
+}
+
+/// An exception takes the update back, also where this thread runs it itself.
+TEST(Endings, OfAnUpdateByAnException) {
+    place there;
+    durum::pool pool(there.path(), "pool", engine_options());
+    pair *object = made_in(pool);
+    for (int times = 0; times < 2; times++) {
+        EXPECT_THROW(pool.update_transaction([&] {
+            object->left = 7;
+            throw std::runtime_error("as told");
+        }),
+                     std::runtime_error);
+        EXPECT_EQ(pool.update_transaction([&] { return object->left + 1; }), 2u);
+        is_alone(pool);
+    }
     goes_on(pool, object, 1);
 }
 
@@ -296,20 +326,26 @@ TEST(Endings, OfAThreadThatIsCancelled) {
     place there;
     durum::pool pool(there.path(), "pool", engine_options());
     pair *object = made_in(pool);
-    bool has_updated = false;
-    void *told = joined([&] {
+    int updates = 0;
+    const auto is_cancelled = [&] {
         pool.update_transaction([&] {
             object->left = 2;
             pthread_cancel(pthread_self());
             pthread_testcancel();
             object->right = 2;
         });
-        has_updated = true;
+        updates++;
         pthread_testcancel();
         ADD_FAILURE() << "the thread goes on";
+    };
+    EXPECT_EQ(joined(is_cancelled), PTHREAD_CANCELED);
+    goes_on(pool, object, 2);
+    void *told = joined([&] {
+        is_alone(pool);
+        is_cancelled();
     });
-    EXPECT_TRUE(has_updated);
     EXPECT_EQ(told, PTHREAD_CANCELED);
+    EXPECT_EQ(updates, 2);
     goes_on(pool, object, 2);
     told = joined([&] {
         pool.read_transaction([&] {

@@ -130,7 +130,13 @@ impl Bias {
     pub fn try_enter(&self, own: usize) -> Option<Inside<'_>> {
         // ORDER (of threads): what the last holder did is seen.
         let is_own = self.word.load(Ordering::Acquire) == own;
-        (is_own && self.enter(own)).then(|| Inside(&self.busy))
+        (is_own && self.enter(own)).then(|| self.entered())
+    }
+
+    /// The holder, who is inside, leaves when this is dropped.
+    #[inline(always)]
+    pub(super) fn entered(&self) -> Inside<'_> {
+        Inside(&self.busy)
     }
 
     /// The holder is outside when this returns, and stays there as long as the word is not its own. For who comes, and

@@ -14,14 +14,19 @@
 //! *Preference.* A writer does not wait for readers that come after it. A reader that has waited in vain for a while
 //! says so (`impatient`), and no writer begins before all who have said so are in. So a reader waits for two writers at
 //! most, and a writer for those readers that came before it.
+//!
+//! *The owner.* A thread that has written several times and met nobody [owns](Owner) the lock: it writes without the
+//! flag and the counters, and nobody leads meanwhile. Everybody else who comes, to read or to lead, takes it from that
+//! thread first. What the owner reads it reads as all others do: it keeps no reader out.
 
 use std::ptr;
 
 use crossbeam_utils::CachePadded;
 
+use crate::asymmetric::{Inside, Owner, Turns};
 use crate::primitive::{
-    AtomicPtr, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, limit, locked, order, relax,
-    waited,
+    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, UnsafeCell, limit,
+    locked, order, relax, waited,
 };
 
 /// How often a thread looks before it goes to sleep: about a microsecond, which is what most of what it waits for
@@ -32,7 +37,10 @@ const FIRST_STRIPES: usize = limit(8, 1);
 /// Blocks of the read indicator.
 const BLOCKS: usize = limit(16, 2);
 
-type Counter = CachePadded<AtomicUsize>;
+/// A counter has the readers that are inside below, and above it how many have come so far.
+type Counter = CachePadded<AtomicU64>;
+const CAME: u64 = 1 << 32;
+const INSIDE: u64 = CAME - 1;
 
 /// How many readers are inside: one counter for each thread. Threads of the same number share one, which costs time and
 /// nothing else.
@@ -102,16 +110,32 @@ impl Readers {
         drop(unsafe { Box::from_raw(counters) });
     }
 
-    /// Whether none is inside. A block that does not exist yet has no reader that came before whoever asks.
-    fn is_empty(&self) -> bool {
+    /// Whether `is_fine` says so of all counters. A block that does not exist yet has no reader that came before
+    /// whoever asks.
+    fn all(&self, mut is_fine: impl FnMut(&Counter) -> bool) -> bool {
         (0..BLOCKS).all(|block| {
             let counters = self.blocks[block].load(Ordering::SeqCst);
-            counters.is_null()
-                || (0..Self::len(block)).all(|at| {
-                    // SAFETY: a block has `len` counters, `at` is less, and blocks stay until `drop`.
-                    unsafe { &*counters.add(at) }.load(Ordering::SeqCst) == 0
-                })
+            // SAFETY: a block has `len` counters, `at` is less, and blocks stay until `drop`.
+            let mut at = (0..Self::len(block)).map(|at| unsafe { &*counters.add(at) });
+            counters.is_null() || at.all(&mut is_fine)
         })
+    }
+
+    /// Whether none is inside.
+    fn is_empty(&self) -> bool {
+        self.all(|counter| counter.load(Ordering::SeqCst) & INSIDE == 0)
+    }
+
+    /// How many have come so far, but by this counter.
+    fn came_but_by(&self, own: &Counter) -> u64 {
+        let mut came = 0u64;
+        self.all(|counter| {
+            if !ptr::eq(counter, own) {
+                came = came.wrapping_add(counter.load(Ordering::Relaxed) / CAME);
+            }
+            true
+        });
+        came
     }
 }
 
@@ -131,23 +155,32 @@ impl Drop for Readers {
 #[derive(Debug)]
 pub(crate) struct Place<'l>(&'l Counter);
 
-/// The lock. Writers are one at a time by other means: they lead ([`Announcements`](super::announce::Announcements)).
+/// The lock. Writers but the owner are one at a time by other means: they lead
+/// ([`Announcements`](super::announce::Announcements)).
 #[derive(Debug)]
 pub(crate) struct ReadersWriter {
     /// 1 while a writer is inside or waits for readers to leave.
     writing: CachePadded<AtomicU32>,
     readers: Readers,
+    owner: CachePadded<Owner>,
+    /// The last turns of writers. Only the writer uses it, and not the owner.
+    turns: UnsafeCell<Turns>,
     /// Readers that have waited in vain. Changed under `sleepers` only.
     impatient: AtomicUsize,
     sleepers: Mutex<()>,
     changed: Condvar,
 }
 
+// SAFETY: `turns` is used by one thread at a time, the writer, as `write` and `end_write` ask for.
+unsafe impl Sync for ReadersWriter {}
+
 impl ReadersWriter {
     pub(crate) fn new() -> Self {
         Self {
             writing: CachePadded::new(AtomicU32::new(0)),
             readers: Readers::new(),
+            owner: CachePadded::new(Owner::new(true)),
+            turns: UnsafeCell::new(Turns::default()),
             impatient: AtomicUsize::new(0),
             sleepers: Mutex::new(()),
             changed: Condvar::new(),
@@ -166,14 +199,31 @@ impl ReadersWriter {
 
     #[inline]
     fn try_enter(&self, counter: &Counter) -> bool {
-        counter.fetch_add(1, Ordering::SeqCst);
-        order();
-        // Acquire among the rest: what the writer before has stored is seen.
-        if self.writing.load(Ordering::SeqCst) == 0 {
-            return true;
+        loop {
+            counter.fetch_add(CAME + 1, Ordering::SeqCst);
+            order();
+            // Acquire among the rest: what the writer before has stored is seen.
+            if self.writing.load(Ordering::SeqCst) != 0 {
+                counter.fetch_sub(1, Ordering::SeqCst);
+                return false;
+            }
+            // After the flag: while that was up somebody may have become the owner.
+            if !self.owner.is_there() || self.owner.is_this_thread() {
+                return true;
+            }
+            self.step_out(counter);
+            self.owner.come();
         }
+    }
+
+    /// Release among the rest: the writer that finds nobody comes after all that was read here.
+    #[inline]
+    fn step_out(&self, counter: &Counter) {
         counter.fetch_sub(1, Ordering::SeqCst);
-        false
+        order();
+        if self.writing.load(Ordering::SeqCst) != 0 {
+            self.wake();
+        }
     }
 
     #[cold]
@@ -208,12 +258,7 @@ impl ReadersWriter {
     /// Leaves as a reader.
     #[inline]
     pub(crate) fn leave(&self, place: Place<'_>) {
-        // Release among the rest: the writer that finds 0 comes after all that was read here.
-        place.0.fetch_sub(1, Ordering::SeqCst);
-        order();
-        if self.writing.load(Ordering::SeqCst) != 0 {
-            self.wake();
-        }
+        self.step_out(place.0);
     }
 
     /// Wakes all who sleep, because something has changed that they look at.
@@ -224,9 +269,33 @@ impl ReadersWriter {
         self.changed.notify_all();
     }
 
-    /// Enters as the writer, when all readers have left.
+    /// Enters as the owner, if this thread is that: it is alone until what this returns is dropped. For a thread that
+    /// is not inside.
     #[inline]
-    pub(crate) fn write(&self) {
+    pub(crate) fn try_write_as_owner(&self) -> Option<Inside<'_>> {
+        self.owner.try_enter()
+    }
+
+    /// What [`try_write_as_owner`](Self::try_write_as_owner) gave, and was forgotten.
+    ///
+    /// # Safety
+    /// It was, and there is no other.
+    #[inline]
+    pub(crate) unsafe fn written_as_owner(&self) -> Inside<'_> {
+        // SAFETY: as the caller promises.
+        unsafe { self.owner.entered() }
+    }
+
+    /// Enters as the writer, when all readers have left.
+    ///
+    /// # Safety
+    /// The caller leads, until it has ended to write.
+    #[inline]
+    pub(crate) unsafe fn write(&self) {
+        // Nobody becomes the owner but who leads.
+        if self.owner.is_there() {
+            self.owner.come();
+        }
         if self.impatient.load(Ordering::SeqCst) > 0 {
             self.let_impatient_in();
         }
@@ -264,9 +333,29 @@ impl ReadersWriter {
     }
 
     /// Leaves as the writer: what it has stored is durable by now, so nobody sees anything that a crash could take
-    /// back.
+    /// back. `number` is this thread's if it has written for nobody else: if it goes on so, it owns the lock.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), which this ends.
     #[inline]
-    pub(crate) fn end_write(&self) {
+    pub(crate) unsafe fn end_write(&self, number: Option<usize>) {
+        let owns = self.turns.with_mut(|turns| {
+            // SAFETY: the caller is the one writer.
+            let turns = unsafe { &mut *turns };
+            match number {
+                Some(number) => self
+                    .owner
+                    .look_back(turns, || self.readers.came_but_by(self.readers.of(number))),
+                None => {
+                    *turns = Turns::default();
+                    false
+                }
+            }
+        });
+        if owns {
+            // Before the flag goes down, behind which readers look at it, and who leads next, too.
+            self.owner.give();
+        }
         self.writing.swap(0, Ordering::SeqCst);
         order();
         if self.impatient.load(Ordering::SeqCst) > 0 {

@@ -9,6 +9,8 @@
 //! allocates and frees again: the commit still visits their bytes. Deferred stores are made at a mark, since those who
 //! come after it have to see them.
 
+use std::mem::ManuallyDrop;
+
 use durum_persist::line;
 
 use super::Tx;
@@ -143,8 +145,44 @@ impl Tx {
         !self.doomed.replace(false) && is_balanced
     }
 
+    /// [`end_part`](Self::end_part) of the transaction that runs on this thread.
+    #[inline]
+    pub(crate) fn end_part_of_this_thread(depth: u32) -> bool {
+        Self::if_running(|tx| tx.end_part(depth)) == Some(true)
+    }
+
     /// The levels of this transaction.
     pub(crate) fn depth(&self) -> u32 {
         self.depth.get()
+    }
+}
+
+/// What runs within a transaction and may leave levels open, which end with it, however it ends.
+#[derive(Debug)]
+pub(crate) struct Part<'t> {
+    tx: &'t Tx,
+    depth: u32,
+}
+
+impl<'t> Part<'t> {
+    #[inline]
+    pub(crate) fn begin(tx: &'t Tx) -> Self {
+        Self {
+            tx,
+            depth: tx.depth(),
+        }
+    }
+
+    /// Whether it can be kept, as [`Tx::end_part`] says.
+    #[inline]
+    pub(crate) fn end(self) -> bool {
+        let part = ManuallyDrop::new(self);
+        part.tx.end_part(part.depth)
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        self.tx.end_part(self.depth);
     }
 }

@@ -18,7 +18,7 @@ use crate::combine::{Announcement, Concurrency, Job, Place};
 use crate::error::{Error, Result};
 use crate::fault::forked;
 use crate::opened::{Durability, Pool, PoolInner};
-use crate::tx::{Transaction, Tx};
+use crate::tx::{Part, Transaction, Tx};
 
 /// An update on the stack of its thread.
 struct Update<F, R, E> {
@@ -59,12 +59,18 @@ enum Way {
 }
 
 impl PoolInner {
+    /// Whether the program keeps threads apart.
+    #[inline]
+    fn is_of_one_thread(&self) -> bool {
+        self.combine.concurrency == Concurrency::SingleThreaded
+    }
+
     /// Whether this thread may update the pool.
     fn way_to_update(&self) -> Result<Way> {
         if forked() {
             return Err(Error::Forked);
         }
-        if self.combine.concurrency == Concurrency::SingleThreaded {
+        if self.is_of_one_thread() {
             return Ok(Way::Joined);
         }
         match thread::inside(self.key) {
@@ -146,11 +152,35 @@ impl Pool {
     {
         match self.inner.way_to_update()? {
             Way::Joined => self.transaction(body),
-            Way::Apart => self.combined(Update::new(body)),
+            Way::Apart => match Writing::as_owner(&self.inner) {
+                Some(writing) => self.update_as_owner(writing, body),
+                None => self.combined(Update::new(body)),
+            },
         }
     }
 
+    /// A transaction of this thread's own: it owns the pool's lock, and nobody has announced anything.
     #[inline]
+    fn update_as_owner<R, E: From<Error>>(
+        &self,
+        writing: Writing<'_>,
+        body: impl FnOnce(&Tx) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let transaction = Transaction::begin(self, Durability::Durable).map_err(|error| *error)?;
+        let part = Part::begin(&transaction);
+        let result = body(&transaction);
+        let is_whole = part.end();
+        let value = result?;
+        if !is_whole {
+            return Err(Error::Aborted.into());
+        }
+        transaction.commit()?;
+        // Durable, and only now seen by others.
+        drop(writing);
+        Ok(value)
+    }
+
+    #[inline(never)]
     fn combined<R, E, F>(&self, mut update: Update<F, R, E>) -> Result<R, E>
     where
         F: FnOnce(&Tx) -> Result<R, E> + Send,
@@ -232,6 +262,20 @@ impl Pool {
         })
     }
 
+    /// Waits until this thread leads, and may write.
+    fn lead_alone(&self) -> Result<(Writing<'_>, Option<Lead<'_>>)> {
+        let lead = Lead::try_take(self).or_else(|| {
+            let announcement = Announcement::new(Job::lead());
+            Lead::announce(self, &announcement)
+        });
+        match lead {
+            // SAFETY: this thread leads, until what comes second is dropped.
+            Some(_) => Ok((unsafe { Writing::as_leader(&self.inner) }, lead)),
+            // It was told that its wish has run, which nobody does.
+            None => Err(Error::Aborted),
+        }
+    }
+
     /// Begins an update on this thread that is open until it is committed, aborted or dropped (which aborts); within an
     /// update, one more level of it. [`Pool::update`] is the form that combines: this one has its fences for itself,
     /// and keeps readers and other updates out for as long as it is open.
@@ -245,23 +289,66 @@ impl Pool {
         self.inner.check_usable()?;
         let led = match self.inner.way_to_update()? {
             Way::Joined => None,
-            Way::Apart => {
-                let lead = Lead::try_take(self).or_else(|| {
-                    let announcement = Announcement::new(Job::lead());
-                    Lead::announce(self, &announcement)
-                });
-                // Without one this thread was told that its wish has run, which nobody does.
-                let Some(lead) = lead else {
-                    return Err(Error::Aborted);
-                };
-                Some((Writing::begin(&self.inner), lead))
-            }
+            Way::Apart => Some(match Writing::as_owner(&self.inner) {
+                Some(writing) => (writing, None),
+                None => self.lead_alone()?,
+            }),
         };
         let transaction = Transaction::begin(self, Durability::Durable)?;
         Ok(OpenUpdate {
             transaction,
             _led: led,
         })
+    }
+}
+
+/// For interfaces that have no closure, in which what is open is known to the program.
+#[doc(hidden)]
+impl Pool {
+    /// Begins an update on this thread if it owns the pool's lock, or nobody keeps threads apart, and is in no
+    /// transaction: whether it has. If so [`end_update_alone`](Self::end_update_alone) ends it.
+    ///
+    /// # Safety
+    /// As for [`Pool::begin`]; the handle stays until the update has ended, on this thread.
+    ///
+    /// # Errors
+    /// As for [`Pool::begin_update`].
+    #[inline]
+    pub unsafe fn begin_update_alone(&self) -> Result<bool, Box<Error>> {
+        let writing = match self.inner.way_to_update()? {
+            Way::Apart => match Writing::as_owner(&self.inner) {
+                None => return Ok(false),
+                writing => writing,
+            },
+            Way::Joined if self.inner.is_of_one_thread() && Tx::levels() == 0 => None,
+            Way::Joined => return Ok(false),
+        };
+        let transaction = Transaction::begin(self, Durability::Durable)?;
+        std::mem::forget((writing, transaction));
+        Ok(true)
+    }
+
+    /// Ends what [`begin_update_alone`](Self::begin_update_alone) began.
+    ///
+    /// # Safety
+    /// It has, on this thread, and this has not ended it.
+    ///
+    /// # Errors
+    /// As for [`Transaction::commit`]; `Aborted` also where a level inside of it has not ended.
+    #[inline]
+    pub unsafe fn end_update_alone(&self, commit: bool) -> Result<(), Box<Error>> {
+        // SAFETY: it was begun, and forgotten then.
+        let writing =
+            (!self.inner.is_of_one_thread()).then(|| unsafe { Writing::forgotten(&self.inner) });
+        let is_whole = Tx::end_part_of_this_thread(1);
+        // SAFETY: begun as a level that ends so.
+        let ended = unsafe { Tx::end_level(commit && is_whole) };
+        // Durable, and only now seen by others.
+        drop(writing);
+        match ended {
+            Ok(_) if commit && !is_whole => Err(Error::Aborted.into()),
+            ended => ended.map(|_| ()),
+        }
     }
 }
 
@@ -288,7 +375,7 @@ impl Drop for Reading<'_> {
 pub struct OpenUpdate<'p> {
     // First the transaction ends, then others come in, then the next one leads.
     transaction: Transaction<'p>,
-    _led: Option<(Writing<'p>, Lead<'p>)>,
+    _led: Option<(Writing<'p>, Option<Lead<'p>>)>,
 }
 
 impl Deref for OpenUpdate<'_> {

@@ -10,6 +10,7 @@
 
 use std::ptr::{self, NonNull};
 
+use crate::asymmetric;
 use crate::combine::thread::{self, Inside};
 use crate::combine::{Announcement, Chain, Job};
 use crate::error::Error;
@@ -126,7 +127,8 @@ impl<'p> Lead<'p> {
     /// One round: `own`, if there is one, and what others have announced.
     #[inline]
     fn round(&mut self, own: Option<&Job>) {
-        let mut round = Round::begin(self.pool);
+        // SAFETY: this is the leader, and the round ends in here.
+        let mut round = Round::begin(self.pool, unsafe { Writing::as_leader(&self.pool.inner) });
         if let Some(own) = own {
             round.own = Some(own);
             round.run(own);
@@ -135,7 +137,7 @@ impl<'p> Lead<'p> {
             && round.has_room()
             && let Some(next) = self.chain.pop()
         {
-            round.announced.push(next);
+            round.announce(next);
             // SAFETY: it is not done, so its thread waits and keeps it.
             round.run(unsafe { next.as_ref() }.job());
         }
@@ -151,23 +153,65 @@ fn is_wish(announcement: NonNull<Announcement<Job>>) -> bool {
 
 /// Readers are out, and this thread may change the pool.
 #[derive(Debug)]
-pub(super) struct Writing<'p>(&'p PoolInner);
+pub(super) struct Writing<'p> {
+    pool: &'p PoolInner,
+    /// As the owner, or else as the leader.
+    as_owner: Option<asymmetric::Inside<'p>>,
+    /// Nothing is written for others.
+    is_alone: bool,
+}
 
 impl<'p> Writing<'p> {
-    /// For the leader.
+    /// If this thread owns the pool's lock.
     #[inline]
-    pub(super) fn begin(pool: &'p PoolInner) -> Self {
-        pool.combine.lock.write();
+    pub(super) fn as_owner(pool: &'p PoolInner) -> Option<Self> {
+        let inside = pool.combine.lock.try_write_as_owner()?;
+        Some(Self::new(pool, Some(inside)))
+    }
+
+    /// What [`as_owner`](Self::as_owner) gave, and was forgotten.
+    ///
+    /// # Safety
+    /// It was, and there is no other.
+    #[inline]
+    pub(super) unsafe fn forgotten(pool: &'p PoolInner) -> Self {
+        Self {
+            pool,
+            // SAFETY: as the caller promises.
+            as_owner: Some(unsafe { pool.combine.lock.written_as_owner() }),
+            is_alone: true,
+        }
+    }
+
+    /// # Safety
+    /// This thread leads, until what this returns is dropped.
+    #[inline]
+    pub(super) unsafe fn as_leader(pool: &'p PoolInner) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { pool.combine.lock.write() };
+        Self::new(pool, None)
+    }
+
+    #[inline]
+    fn new(pool: &'p PoolInner, as_owner: Option<asymmetric::Inside<'p>>) -> Self {
         thread::enter(pool.key, Inside::Updates);
-        Self(pool)
+        Self {
+            pool,
+            as_owner,
+            is_alone: true,
+        }
     }
 }
 
 impl Drop for Writing<'_> {
     #[inline]
     fn drop(&mut self) {
-        thread::leave(self.0.key);
-        self.0.combine.lock.end_write();
+        thread::leave(self.pool.key);
+        if self.as_owner.is_none() {
+            let number = self.is_alone.then(thread::number);
+            // SAFETY: this thread leads, as `as_leader` asked for.
+            unsafe { self.pool.combine.lock.end_write(number) };
+        }
     }
 }
 
@@ -192,10 +236,10 @@ struct Round<'p, 'j> {
 
 impl<'p, 'j> Round<'p, 'j> {
     #[inline]
-    fn begin(pool: &'p Pool) -> Self {
+    fn begin(pool: &'p Pool, writing: Writing<'p>) -> Self {
         Self {
             pool,
-            writing: Some(Writing::begin(&pool.inner)),
+            writing: Some(writing),
             transaction: None,
             own: None,
             announced: Vec::new(),
@@ -204,6 +248,14 @@ impl<'p, 'j> Round<'p, 'j> {
             before: 0,
             is_full: false,
             is_settled: false,
+        }
+    }
+
+    /// A job of another thread is a part of it.
+    fn announce(&mut self, next: NonNull<Announcement<Job>>) {
+        self.announced.push(next);
+        if let Some(writing) = &mut self.writing {
+            writing.is_alone = false;
         }
     }
 

@@ -13,8 +13,11 @@ use crate::primitive::{Ordering, fence};
 mod bias;
 #[path = "../../src/asymmetric/members.rs"]
 pub(crate) mod members;
+#[path = "../../src/asymmetric/owner.rs"]
+mod owner;
 
-pub(crate) use bias::{Bias, Busy};
+pub(crate) use bias::{Bias, Busy, Inside};
+pub(crate) use owner::{Owner, TURNS_MAX, TURNS_MIN, Turns, own_word};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Missing {

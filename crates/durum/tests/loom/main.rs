@@ -33,6 +33,7 @@ mod gate_tests;
 mod left_right;
 #[path = "../../src/combine/lock.rs"]
 mod lock;
+mod owned_updates;
 mod primitive;
 #[path = "../../src/typed/revocable.rs"]
 mod revocable;
@@ -103,10 +104,12 @@ fn read(guarded: &Guarded, number: usize) -> usize {
 }
 
 fn write(guarded: &Guarded) {
-    guarded.lock.write();
+    // SAFETY: one thread writes.
+    unsafe { guarded.lock.write() };
     // SAFETY: inside as the writer.
     guarded.value.with_mut(|value| unsafe { *value += 1 });
-    guarded.lock.end_write();
+    // SAFETY: as above.
+    unsafe { guarded.lock.end_write(None) };
 }
 
 #[test]
