@@ -3,10 +3,9 @@
 //!
 //! [`survey`] answers what the page asks, out of what `ls`, `stat`, `inspect` and `check` find; [`objects`] answers for
 //! objects, which [`tree`] makes JSON of, and [`types`] for types. [`page`] puts the page together, [`file`] with the
-//! answers in it, [`server`] over HTTP ([`http`]), where it asks for each.
+//! answers in it, [`server`] over HTTP ([`durum_remote::http`]), where it asks for each.
 
 mod file;
-mod http;
 mod objects;
 mod page;
 mod server;

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use durum_remote::http::{self, Asked, InTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value as Json, json};
 
-use super::http::{self, Answer, Asked};
 use super::page::{self, NOTHING};
 use super::survey::{Question, Survey};
 use crate::args::explore::Explore;
@@ -37,6 +37,15 @@ struct Served {
     token: String,
     port: u16,
     answered: AtomicUsize,
+}
+
+/// An answer. All say the same about what a browser may do with them.
+struct Answer {
+    status: &'static str,
+    kind: &'static str,
+    body: Vec<u8>,
+    /// What a browser may load and run in this page.
+    policy: String,
 }
 
 /// Serves until Ctrl-C.
@@ -91,7 +100,7 @@ fn begin(served: &Arc<Served>, stream: TcpStream) {
     let answer = move || {
         let is_set = stream.set_nonblocking(false);
         // Who goes away while he is answered has no answer.
-        let _ = is_set.and_then(|()| of_thread.converse(&stream));
+        let _ = is_set.and_then(|()| of_thread.converse(stream));
         of_thread.answered.fetch_sub(1, Ordering::Relaxed);
     };
     let thread = thread::Builder::new().name("explore".to_owned());
@@ -101,25 +110,29 @@ fn begin(served: &Arc<Served>, stream: TcpStream) {
 }
 
 impl Served {
-    fn converse(&self, stream: &TcpStream) -> std::io::Result<()> {
-        let (answer, is_head) = match http::read(stream) {
+    fn converse(&self, stream: TcpStream) -> std::io::Result<()> {
+        let mut stream = InTime::new(stream);
+        let (answer, is_head) = match http::read(&mut stream)? {
             Ok(asked) => (self.answer(&asked), asked.method == "HEAD"),
-            Err(Ok(status)) => (plain(status), false),
-            Err(Err(error)) => return Err(error),
+            Err(status) => (plain(status), false),
         };
-        http::write(stream, &answer, is_head)
+        // To take the answer there is as much time again.
+        stream.go_on();
+        answer.write(&mut stream, is_head)
     }
 
     fn answer(&self, asked: &Asked) -> Answer {
-        let is_here = |host: &String| {
+        let is_here = |host: &str| {
             let (name, port) = host.rsplit_once(':').unwrap_or((host, "80"));
             matches!(name, "127.0.0.1" | "localhost") && port == self.port.to_string()
         };
-        if asked.hosts.len() != 1 || !asked.hosts.iter().all(is_here) {
+        // Where the question was sent to, as the browser says.
+        if asked.all("Host").count() != 1 || !asked.all("Host").all(is_here) {
             return plain("403 Forbidden");
         }
-        // The first page of a tab has no site before it.
-        if !matches!(asked.site.as_deref(), None | Some("none" | "same-origin")) {
+        // From where the page is that asks. The first page of a tab has no site before it.
+        let site = asked.all("Sec-Fetch-Site").next();
+        if !matches!(site, None | Some("none" | "same-origin")) {
             return plain("403 Forbidden");
         }
         if !matches!(asked.method.as_str(), "GET" | "HEAD") {
@@ -164,6 +177,26 @@ impl Served {
                 as_json(status, json!({ "error": failure.to_string() }))
             }
         }
+    }
+}
+
+impl Answer {
+    fn write(&self, stream: &mut impl Write, is_head: bool) -> std::io::Result<()> {
+        let kind = format!("{}; charset=utf-8", self.kind);
+        let mut headers = vec![
+            ("Content-Type", kind.as_str()),
+            ("Content-Security-Policy", &self.policy),
+            ("X-Content-Type-Options", "nosniff"),
+            ("X-Frame-Options", "DENY"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Cache-Control", "no-store"),
+        ];
+        if self.status.starts_with("405") {
+            headers.push(("Allow", "GET, HEAD"));
+        }
+        http::write(stream, self.status, &headers, &self.body, is_head)
     }
 }
 

@@ -1,8 +1,8 @@
-//! Serves a text over HTTP/1, which `httparse` reads. Whoever asks slowly, much, or what is no HTTP costs one of a few
-//! threads for a few seconds, and nothing of the store's service.
+//! Serves a text over [HTTP](http). Whoever asks slowly, much, or what is no HTTP costs one of a few threads for a few
+//! seconds, and nothing of the store's service.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io;
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -12,20 +12,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use durum_protocol::address::MetricsAddress;
+use durum_remote::http::{self, Asked, InTime, Stream};
 
 use crate::socket_files;
 
 /// How many are answered at a time; others are sent away.
 const ANSWERED_MAX: usize = 8;
-
-/// How long somebody may take to ask and to take the answer.
-const TIME: Duration = Duration::from_secs(5);
-
-/// The most bytes of a question.
-const QUESTION_MAX: usize = 8 << 10;
-
-/// The most header lines of a question.
-const HEADERS_MAX: usize = 64;
 
 /// How long a text is good: asking more often makes no more work.
 const FRESH: Duration = Duration::from_millis(100);
@@ -35,25 +27,6 @@ const FRESH: Duration = Duration::from_millis(100);
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
-}
-
-/// A connection of either kind.
-trait Stream: Read + Write {
-    fn wait_at_most(&self, limit: Duration) -> io::Result<()>;
-}
-
-impl Stream for TcpStream {
-    fn wait_at_most(&self, limit: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(limit))?;
-        self.set_write_timeout(Some(limit))
-    }
-}
-
-impl Stream for UnixStream {
-    fn wait_at_most(&self, limit: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(limit))?;
-        self.set_write_timeout(Some(limit))
-    }
 }
 
 impl Listener {
@@ -126,11 +99,7 @@ pub(crate) fn serve(
             }
             let asked = page.clone();
             let answer = move || {
-                let mut stream = InTime {
-                    stream,
-                    until: Instant::now() + TIME,
-                };
-                if let Err(error) = asked.answer(&mut stream) {
+                if let Err(error) = asked.answer(&mut InTime::new(stream)) {
                     tracing::debug!(%error, "somebody who asked for metrics got none");
                 }
                 asked.answered.fetch_sub(1, Ordering::Relaxed);
@@ -168,8 +137,8 @@ impl Page {
         }
     }
 
-    fn answer(&self, stream: &mut (impl Read + Write)) -> io::Result<()> {
-        let status = question(stream)?;
+    fn answer(&self, stream: &mut InTime<impl Stream>) -> io::Result<()> {
+        let status = http::read(stream)?.map_or_else(|status| status, |asked| status_of(&asked));
         let (text, kind) = match status {
             "200 OK" => (
                 self.text(),
@@ -177,79 +146,18 @@ impl Page {
             ),
             _ => (format!("{status}\n").into(), "text/plain; charset=utf-8"),
         };
-        let allow = match status {
-            "405 Method Not Allowed" => "Allow: GET\r\n",
-            _ => "",
-        };
-        let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
-            text.len()
-        );
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(text.as_bytes())
-    }
-}
-
-/// Reads a question, and says what becomes of it.
-fn question(stream: &mut impl Read) -> io::Result<&'static str> {
-    let mut bytes = Vec::new();
-    let mut part = [0; 1024];
-    loop {
-        let length = stream.read(&mut part)?;
-        if length == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let mut headers = vec![("Content-Type", kind)];
+        if status.starts_with("405") {
+            headers.push(("Allow", "GET"));
         }
-        bytes.extend_from_slice(part.get(..length).unwrap_or_default());
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let mut request = httparse::Request::new(&mut headers);
-        match request.parse(&bytes) {
-            Ok(httparse::Status::Partial) if bytes.len() < QUESTION_MAX => {}
-            Ok(httparse::Status::Complete(_)) => {
-                let path = request.path.unwrap_or_default();
-                return Ok(match (request.method, path.split('?').next()) {
-                    (Some("GET"), Some("/metrics")) => "200 OK",
-                    (Some("GET"), _) => "404 Not Found",
-                    _ => "405 Method Not Allowed",
-                });
-            }
-            Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-                return Ok("431 Request Header Fields Too Large");
-            }
-            Err(_) => return Ok("400 Bad Request"),
-        }
+        http::write(stream, status, &headers, text.as_bytes(), false)
     }
 }
 
-/// A stream that is of use until a moment, however slowly the other end goes.
-struct InTime {
-    stream: Box<dyn Stream + Send>,
-    until: Instant,
-}
-
-impl InTime {
-    fn wait(&self) -> io::Result<()> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        match left.is_zero() {
-            true => Err(io::ErrorKind::TimedOut.into()),
-            false => self.stream.wait_at_most(left),
-        }
-    }
-}
-
-impl Read for InTime {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.wait()?;
-        self.stream.read(buffer)
-    }
-}
-
-impl Write for InTime {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.wait()?;
-        self.stream.write(buffer)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+fn status_of(asked: &Asked) -> &'static str {
+    match (asked.method.as_str(), asked.target.split('?').next()) {
+        ("GET", Some("/metrics")) => "200 OK",
+        ("GET", _) => "404 Not Found",
+        _ => "405 Method Not Allowed",
     }
 }
