@@ -253,9 +253,14 @@ pub unsafe extern "C" fn durum_update_begin_alone(pool: *mut PoolHandle) -> c_in
     };
     // SAFETY: the handle stays open, as the caller promises; what is begun in it ends in it.
     match unsafe { pool.0.begin_update_alone() } {
-        Ok(true) => {
-            begun::begin_alone(pool, &raw const pool.0);
+        Ok(true) if begun::begin_alone(pool, &raw const pool.0) => {
+            guard::forget();
             DURUM_OK
+        }
+        Ok(true) => {
+            // SAFETY: it has begun. The thread is ending, and nobody would end it later.
+            let _ = unsafe { pool.0.end_update_alone(false) };
+            -1
         }
         Ok(false) => -1,
         Err(error) => failed(error),
@@ -282,7 +287,9 @@ pub unsafe extern "C" fn durum_update_end_alone(pool: *mut PoolHandle, commit: c
     // SAFETY: the update has begun on this thread.
     match unsafe { pool.0.end_update_alone(commit != 0) } {
         Ok(()) => {
-            guard::forget();
+            if commit != 0 {
+                guard::forget();
+            }
             DURUM_OK
         }
         Err(error) => failed(error),

@@ -35,8 +35,8 @@ class uncancelled {
     }
 
   private:
-    /// Two atomic exchanges cost as much as the rest of a small update: not where nobody else is
-    /// there.
+    /// Two atomic exchanges wait for the fence of the update before: not where nobody else is there
+    /// who could cancel it.
     static bool has_others() noexcept {
 #if __has_include(<sys/single_threaded.h>)
         return __libc_single_threaded == 0;

@@ -304,6 +304,8 @@ class pool {
 
       private:
         int end(int commit) noexcept {
+            // Also where the first other thread of the process has come since.
+            const detail::uncancelled whole;
             has_ended_ = true;
             detail::running_pool() = around_;
             return durum_update_end_alone(owner_.pool_, commit);

@@ -72,6 +72,7 @@ extern const test store_tests[];
 extern const test object_tests[];
 extern const test transaction_tests[];
 extern const test shared_tests[];
+extern const test alone_tests[];
 extern const test block_tests[];
 extern const test local_tests[];
 extern const test type_tests[];

@@ -140,17 +140,10 @@ int main(int argc, char **argv) {
     directory = argv[1];
     durumd = getenv("DURUMD");
     snprintf(socket_path, sizeof(socket_path), "%s/sock", directory);
-    const test *const files[] = {object_tests,
-                                 transaction_tests,
-                                 shared_tests,
-                                 block_tests,
-                                 local_tests,
-                                 type_tests,
-                                 log_tests,
-                                 fault_tests,
-                                 migration_tests,
-                                 reading_tests,
-                                 is_served() ? service_tests : store_tests};
+    const test *const files[] = {
+        object_tests, transaction_tests, shared_tests,  alone_tests,
+        block_tests,  local_tests,       type_tests,    log_tests,
+        fault_tests,  migration_tests,   reading_tests, is_served() ? service_tests : store_tests};
     int passed = 0, failed = 0;
     for (size_t file = 0; file < sizeof(files) / sizeof(files[0]); file++) {
         for (const test *t = files[file]; t->name != NULL; t++) {

@@ -1,38 +1,8 @@
 /* Updates and reads that threads share: in functions, by begin and end, and of copies; and threads
  * that end inside of them. */
-#include "check.h"
+#include "work.h"
 #include <pthread.h>
 #include <setjmp.h>
-
-/* What the functions below work on. */
-typedef struct work {
-    durum_pool *pool;
-    cell *root;
-    uint64_t value;
-    int returns;
-} work;
-
-static work on(fixture *f) {
-    work w = {f->pool, DURUM_ROOT(f->pool, cell), 0, 0};
-    CHECK(w.root != NULL);
-    return w;
-}
-
-static int add_to_both(void *arg) {
-    work *w = (work *)arg;
-    CHECK(durum_tx_level() > 0);
-    CHECK_CODE(durum_tx_add(&w->root->value, 2 * sizeof(uint64_t)), DURUM_OK);
-    w->root->value += w->value;
-    w->root->other += w->value;
-    return w->returns;
-}
-
-static int look(void *arg) {
-    work *w = (work *)arg;
-    CHECK(w->root->value == w->root->other);
-    w->value = w->root->value;
-    return w->returns;
-}
 
 static void an_update_is_kept_unless_it_says_not(void) {
     fixture f = fixture_new();
@@ -163,76 +133,6 @@ static void threads_share_a_pool(void) {
     work w = on(&f);
     run_threads(&w, add_many_times);
     CHECK(w.root->value == (uint64_t)THREADS * (ROUNDS - ROUNDS / 5));
-    fixture_close(&f);
-}
-
-static void *add_once(void *arg) {
-    CHECK_CODE(durum_pool_update(((work *)arg)->pool, add_to_both, arg), DURUM_OK);
-    return NULL;
-}
-
-static int updates_until_alone(work *w) {
-    int updates = 0;
-    while (durum_update_begin_alone(w->pool) != DURUM_OK && updates < 10000) {
-        CHECK_CODE(durum_pool_update(w->pool, add_to_both, w), DURUM_OK);
-        updates++;
-    }
-    return updates;
-}
-
-static void a_thread_that_is_alone_updates_at_once(void) {
-    fixture f = fixture_new();
-    work w = on(&f);
-    w.value = 1;
-    CHECK_CODE(durum_update_end_alone(f.pool, 1), DURUM_E_UNBALANCED);
-    const int updates = updates_until_alone(&w);
-    CHECK(updates > 0 && updates < 10000 && durum_tx_level() == 1);
-    CHECK_CODE(add_to_both(&w), 0);
-    CHECK_CODE(durum_tx_commit(), DURUM_E_UNBALANCED);
-    CHECK_CODE(durum_update_end(f.pool, 1), DURUM_E_UNBALANCED);
-    CHECK_CODE(durum_pool_close(f.pool), DURUM_E_IN_TRANSACTION);
-    CHECK(durum_update_begin_alone(f.pool) == -1); /* what is inside is a part of it */
-    CHECK_CODE(durum_pool_update(f.pool, add_to_both, &w), DURUM_OK);
-    CHECK_CODE(durum_update_end_alone(f.pool, 1), DURUM_OK);
-    CHECK(durum_tx_level() == 0 && w.root->value == (uint64_t)updates + 2);
-    CHECK_CODE(durum_update_end_alone(f.pool, 1), DURUM_E_UNBALANCED);
-
-    /* Taken back: as it says, for what is aborted in it, for a transaction that is left open. */
-    for (int way = 0; way < 3; way++) {
-        CHECK_CODE(durum_update_begin_alone(f.pool), DURUM_OK);
-        CHECK_CODE(add_to_both(&w), 0);
-        if (way == 1) {
-            (void)durum_tx_abort();
-        } else if (way == 2) {
-            CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
-        }
-        CHECK_CODE(durum_update_end_alone(f.pool, way > 0), way > 0 ? DURUM_E_ABORTED : DURUM_OK);
-        CHECK(durum_tx_level() == 0 && w.root->value == (uint64_t)updates + 2);
-    }
-
-    /* Reads of its own change nothing; another thread that comes ends it. */
-    CHECK_CODE(durum_pool_read(f.pool, look, &w), 0);
-    CHECK_CODE(durum_read_begin(f.pool), DURUM_OK);
-    CHECK_CODE(durum_update_begin_alone(f.pool), DURUM_E_UPDATE_IN_READ);
-    CHECK_CODE(durum_read_end(f.pool), DURUM_OK);
-    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
-    CHECK_CODE(durum_update_begin_alone(f.pool), DURUM_E_IN_TRANSACTION);
-    CHECK_CODE(durum_tx_commit(), DURUM_OK);
-    CHECK_CODE(durum_update_begin_alone(f.pool), DURUM_OK);
-    pthread_t thread;
-    work once = {w.pool, w.root, 1, 0};
-    CHECK(pthread_create(&thread, NULL, add_once, &once) == 0);
-    w.value = 1;
-    for (int times = 0; times < 1000; times++) {
-        CHECK_CODE(add_to_both(&w), 0);
-    }
-    CHECK_CODE(durum_update_end_alone(f.pool, 1), DURUM_OK);
-    CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(w.root->value == (uint64_t)updates + 1003 && w.root->other == w.root->value);
-    CHECK(durum_update_begin_alone(f.pool) == -1);
-    CHECK(updates_until_alone(&w) > updates); /* the more often, the longer it takes */
-    CHECK_CODE(durum_update_end_alone(f.pool, 0), DURUM_OK);
-    CHECK_CODE(durum_update_end_alone(NULL, 1), DURUM_E_ARGUMENT);
     fixture_close(&f);
 }
 
@@ -519,17 +419,6 @@ static void *end_in_open_update(void *arg) {
     pthread_exit(NULL);
 }
 
-static void *end_in_update_that_began_alone(void *arg) {
-    work *w = (work *)arg;
-    const uint64_t before = w->root->value;
-    w->value = 0;
-    (void)updates_until_alone(w);
-    CHECK(w->root->value == before);
-    w->value = 1;
-    CHECK_CODE(add_to_both(w), 0);
-    return NULL;
-}
-
 static void *end_in_open_read(void *arg) {
     CHECK_CODE(durum_read_begin(((work *)arg)->pool), DURUM_OK);
     pthread_exit(NULL);
@@ -560,9 +449,8 @@ static void *joined(void *(*body)(void *), work *w) {
 static void a_thread_that_ends_leaves_others_running(void) {
     fixture f = left_right();
     work w = on(&f);
-    void *(*const bodies[])(void *) = {update_and_end,    read_and_end,
-                                       read_copy_and_end, end_in_open_update,
-                                       end_in_open_read,  end_in_update_that_began_alone};
+    void *(*const bodies[])(void *) = {update_and_end, read_and_end, read_copy_and_end,
+                                       end_in_open_update, end_in_open_read};
     for (uint64_t at = 0; at < sizeof(bodies) / sizeof(bodies[0]); at++) {
         w.value = 1;
         for (int times = 0; times < 3; times++) {
@@ -588,7 +476,6 @@ const test shared_tests[] = {
     {"what_is_inside_of_an_update_is_a_part_of_it", what_is_inside_of_an_update_is_a_part_of_it},
     {"updates_and_reads_begin_and_end", updates_and_reads_begin_and_end},
     {"threads_share_a_pool", threads_share_a_pool},
-    {"a_thread_that_is_alone_updates_at_once", a_thread_that_is_alone_updates_at_once},
     {"readers_of_a_copy_do_not_wait", readers_of_a_copy_do_not_wait},
     {"readers_see_each_update_whole_and_in_order", readers_see_each_update_whole_and_in_order},
     {"a_copy_is_not_changed", a_copy_is_not_changed},

@@ -46,11 +46,17 @@ void *joined(const std::function<void()> &body) {
     return told;
 }
 
-/// As often as it takes until this thread is known to be alone, and updates itself.
-template <class Pool> void is_alone(Pool &pool) {
-    for (int times = 0; times < 100; times++) {
+/// As often as it takes until this thread is known to be alone, and updates itself. Not where the
+/// system has no membarrier, which is told.
+template <class Pool> bool is_alone(Pool &pool) {
+    for (int times = 0; times < 10000; times++) {
+        if (durum_update_begin_alone(pool.handle()) == DURUM_OK) {
+            EXPECT_EQ(durum_update_end_alone(pool.handle(), 0), DURUM_OK);
+            return true;
+        }
         pool.update_transaction([] {});
     }
+    return false;
 }
 
 template <class Pool> pair *made_in(Pool &pool) {
@@ -106,11 +112,33 @@ TEST(Endings, OfAThreadInItsUpdate) {
     EXPECT_EQ(joined(ends), PTHREAD_CANCELED);
     EXPECT_EQ(destroyed, 2);
     goes_on(pool, object, 1);
-    joined([&] {
-        is_alone(pool);
+    bool is_own = false;
+    void *told = joined([&] {
+        is_own = is_alone(pool);
         ends();
     });
+    EXPECT_EQ(told, is_own ? &destroyed : PTHREAD_CANCELED);
     EXPECT_EQ(destroyed, 4);
+    goes_on(pool, object, 1);
+}
+
+/// What the function of an update has begun and left open ends with it.
+TEST(Endings, OfAnUpdateWithAnotherOneOpenInIt) {
+    place there;
+    durum::pool pool(there.path(), "pool", engine_options());
+    pair *object = made_in(pool);
+    for (int times = 0; times < 2; times++) {
+        EXPECT_THROW(pool.update_transaction([&] {
+            pool.begin_transaction();
+            object->left = 7;
+            throw std::runtime_error("as told");
+        }),
+                     std::runtime_error);
+        EXPECT_EQ(durum_tx_level(), 0);
+        EXPECT_EQ(durum_update_end(pool.handle(), 1), DURUM_E_UNBALANCED);
+        EXPECT_EQ(pool.update_transaction([&] { return object->left + 1; }), 2u);
+        is_alone(pool);
+    }
     goes_on(pool, object, 1);
 }
 

@@ -48,9 +48,9 @@ pub struct Turns {
 }
 
 impl Owner {
-    /// Nobody owns it. With `may_be` somebody may later, if the system has what that needs.
+    /// Nobody owns it. With `may_be` somebody may later, if the system has what that needs, which is asked then.
     pub fn new(may_be: bool) -> Self {
-        let turns = match may_be && can_fence_all() {
+        let turns = match may_be {
             true => TURNS_MIN,
             false => usize::MAX,
         };
@@ -142,7 +142,16 @@ impl Owner {
             length: 0,
             came,
         };
-        is_alone
+        is_alone && self.may_be_given()
+    }
+
+    #[cold]
+    fn may_be_given(&self) -> bool {
+        let may_be = can_fence_all();
+        if !may_be {
+            self.turns_to_own.store(usize::MAX, Ordering::Relaxed);
+        }
+        may_be
     }
 
     /// This thread owns the lock from here on. For who has it alone, and lets others in behind this.

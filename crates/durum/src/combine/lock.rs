@@ -211,6 +211,9 @@ impl ReadersWriter {
             if !self.owner.is_there() || self.owner.is_this_thread() {
                 return true;
             }
+            // Who is impatient is not here, and so does not wake anybody under the mutex that it holds: a writer that
+            // raised its flag before has seen no owner, and gives the lock to itself when it has ended, which waits for
+            // this counter; one that comes later lets those who are impatient in first.
             self.step_out(counter);
             self.owner.come();
         }

@@ -99,7 +99,9 @@ impl Tx {
     #[inline]
     pub(super) fn leave_level(&self, ending: Ending) -> Step<u64> {
         let commit = ending != Ending::RollsBack;
-        let depth = self.depth.get() - 1;
+        let Some(depth) = self.depth.get().checked_sub(1) else {
+            return Err(Error::NoTransaction.into());
+        };
         if depth > 0 {
             self.depth.set(depth);
             if !commit {

@@ -5,6 +5,7 @@
 mod combining;
 mod exclusion;
 mod failing;
+mod owner;
 mod readers;
 #[path = "../support/mod.rs"]
 mod support;
