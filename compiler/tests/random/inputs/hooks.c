@@ -105,6 +105,14 @@ PLACED(tx_range, long, (P a, int b, P c, long long d, size_t e),
        (P a, int b, P c, long long d, size_t e, PLACE), a, b, c, d, e)
 PLACED(tx_end, long, (P a), (P a, PLACE), a)
 
+// A program that is linked as a whole (-flto) tells no places.
+void nvl_close(P heap);
+void nvl_close(P heap) {
+    if (kills_at_close)
+        die();
+    ((void (*)(P))dlsym(RTLD_NEXT, "nvl_close"))(heap);
+}
+
 void nvl_close_at(P heap, PLACE);
 void nvl_close_at(P heap, PLACE) {
     if (kills_at_close)
