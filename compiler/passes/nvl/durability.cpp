@@ -11,14 +11,19 @@
 //
 //   call void @__nvl_write_back(ptr addrspace(1) %p, i64 4)
 //   call void @__nvl_persist(ptr addrspace(1) %q, i64 4)
+//
+// A loop in which nobody can look notes what it stores when that has come to a gap (cursors.h), and
+// has its fence behind it.
 #include "common/depths.h"
 #include "common/groups.h"
 #include "common/loops.h"
 #include "common/writes.h"
+#include "nvl/cursors.h"
 #include "nvl/language.h"
 #include "nvl/passes.h"
 #include "nvl/runtime.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
@@ -34,7 +39,7 @@ class Durability {
 
     void run(const TargetLibraryInfo &library) {
         collect();
-        SmallVector<Range, 4> logs, write_backs;
+        SmallVector<Range, 4> logs, write_backs, notes;
         SmallVector<Write, 16> entered_unlogged = entered;
         // What is compiled without optimization stays as it is: its loops count in memory.
         std::optional<Loops> loops;
@@ -43,10 +48,16 @@ class Durability {
             for (const Range &range : loops->take_ranges(inside, Side::Before))
                 call(runtime::log, range.bytes, range.location, range.before);
             for (const Range &range : loops->take_ranges(outside, Side::Behind))
-                fences[range.before].push_back({range.bytes, range.location});
+                persist(range, loops->quiet_loop(*range.before->getParent()));
             logs = loops->take_ranges(entered_unlogged, Side::Before);
             if (!options.relaxed)
-                write_backs = loops->take_ranges(entered, Side::Behind);
+                for (const Range &range : loops->take_ranges(entered, Side::Behind)) {
+                    const Loop *quiet = loops->quiet_loop(*range.before->getParent());
+                    (quiet ? notes : write_backs).push_back(range);
+                    if (quiet)
+                        for (BasicBlock *exit : exits_of(*quiet))
+                            exits_entered.insert(behind_phis(*exit));
+                }
         }
         for (const Group &group : group(function, inside))
             log(group);
@@ -54,6 +65,10 @@ class Durability {
             persist(group, loops ? loops->quiet_loop(*group.last->getParent()) : nullptr);
         for (const auto &[place, written] : fences)
             fence(place, written);
+
+        for (const Cursor &cursor : cursors)
+            cursor.follow();
+        Cursor::promote(function, cursors);
 
         const auto asked = group(function, unknown);
         const auto logged = group(function, entered_unlogged);
@@ -71,6 +86,11 @@ class Durability {
             log_if(was_entered_inside(), group);
         for (const Range &range : write_backs)
             persist_unless(was_entered_inside(), range.before, {{range.bytes, range.location}});
+        for (const Range &range : notes)
+            call(runtime::write_back, range.bytes, range.location,
+                 unless(was_entered_inside(), range.before));
+        for (Instruction *exit : exits_entered)
+            persist_unless(was_entered_inside(), exit, {});
         for (const Group &group : persisted)
             persist_unless(was_entered_inside(), group);
     }
@@ -114,20 +134,47 @@ class Durability {
     // In a loop only what is behind it has to find its stores durable.
     void persist(const Group &group, const Loop *quiet) {
         Instruction *behind = group.last->getNextNode();
-        if (!quiet) {
-            for (const Span &span : group.spans)
-                fences[behind].push_back({span.bytes, span.first->getDebugLoc()});
-            return;
+        for (const Span &span : group.spans) {
+            const DebugLoc &location = span.first->getDebugLoc();
+            if (!quiet) {
+                fences[behind].push_back({span.bytes, location});
+                continue;
+            }
+            const size_t number = cursors.size();
+            cursors.emplace_back(function, span.bytes, behind, location);
+            for (BasicBlock *exit : exits_of(*quiet))
+                ends[behind_phis(*exit)].push_back(number);
         }
-        for (const Span &span : group.spans)
-            call(runtime::write_back, span.bytes, span.first->getDebugLoc(), behind);
-        SmallVector<BasicBlock *, 4> exits;
-        quiet->getUniqueExitBlocks(exits);
-        for (BasicBlock *exit : exits)
-            fences[&*exit->getFirstInsertionPt()];
+        if (quiet)
+            fence_behind(*quiet);
     }
 
+    // What a loop in it has written as a range.
+    void persist(const Range &range, const Loop *quiet) {
+        if (!quiet) {
+            fences[range.before].push_back({range.bytes, range.location});
+            return;
+        }
+        call(runtime::write_back, range.bytes, range.location, range.before);
+        fence_behind(*quiet);
+    }
+
+    void fence_behind(const Loop &quiet) {
+        for (BasicBlock *exit : exits_of(quiet))
+            fences[behind_phis(*exit)];
+    }
+
+    static SmallVector<BasicBlock *, 4> exits_of(const Loop &loop) {
+        SmallVector<BasicBlock *, 4> exits;
+        loop.getUniqueExitBlocks(exits);
+        return exits;
+    }
+
+    static Instruction *behind_phis(BasicBlock &block) { return &*block.getFirstInsertionPt(); }
+
     void fence(Instruction *before, ArrayRef<Written> written) {
+        for (size_t cursor : ends.lookup(before))
+            cursors[cursor].end(before);
         if (written.empty()) {
             auto *none = ConstantPointerNull::get(PointerType::get(module.getContext(), nvm_space));
             call(runtime::persist, {none}, before->getDebugLoc(), before);
@@ -146,10 +193,13 @@ class Durability {
     }
 
     void persist_unless(Value *is_inside, Instruction *before, ArrayRef<Written> written) {
-        if (options.relaxed)
-            return;
+        if (!options.relaxed)
+            fence(unless(is_inside, before), written);
+    }
+
+    static Instruction *unless(Value *is_inside, Instruction *before) {
         IRBuilder<> builder(before);
-        fence(SplitBlockAndInsertIfThen(builder.CreateNot(is_inside), before, false), written);
+        return SplitBlockAndInsertIfThen(builder.CreateNot(is_inside), before, false);
     }
 
     Value *was_entered_inside() {
@@ -181,6 +231,11 @@ class Durability {
     SmallVector<Write, 4> unknown;
     // What becomes durable before an instruction: at least what was written back till then.
     MapVector<Instruction *, SmallVector<Written, 2>> fences;
+    SmallVector<Cursor, 4> cursors;
+    // The cursors that end before an instruction, by number. There is a fence.
+    DenseMap<Instruction *, SmallVector<size_t, 2>> ends;
+    // Behind loops in which ranges are noted, where the function was not entered inside.
+    SetVector<Instruction *> exits_entered;
     Value *entered_inside = nullptr;
 };
 

@@ -50,8 +50,20 @@ void inner(nvl_heap_t *h, nvl float a[30][40]) {
             a[i][j] = (float)(i - j);
 }
 
-// All members of each element, by several stores.
+// The same outside of transactions: noted, and one fence behind them all.
+// CHECK-LABEL: define {{.*}}@inner_outside(
+// CHECK: call void @__nvl_persist_at(ptr addrspace(1) null, i64 0,
+// CHECK-NOT: __nvl_persist
+// CHECK: call void @__nvl_write_back_at(ptr addrspace(1) %{{.*}}, i64 152,
+// CHECK-NOT: __nvl_persist
 // CHECK-LABEL: define {{.*}}@whole(
+void inner_outside(nvl float a[30][40]) {
+    for (int i = 0; i < 30; i++)
+        for (int j = 1; j < 39; j++)
+            a[i][j] = (float)(i - j);
+}
+
+// All members of each element, by several stores.
 // CHECK: %[[N:.*]] = mul {{.*}}i64 %{{.*}}, 24
 // CHECK: call void @__nvl_log_at(ptr addrspace(1) %{{.*}}, i64 %[[N]],
 // CHECK-NOT: __nvl_log
@@ -98,14 +110,18 @@ void some_unread(nvl_heap_t *h, nvl double *a, const double *b, long n) {
             a[i] = 0;
 }
 
-// Ways out of the loop in the middle, calls, transactions: where it happens.
+// A way out of the loop in the middle: what is stored without a gap is one range, which is noted
+// where it has ended; and once more behind the loop, before the fence.
 // CHECK-LABEL: define {{.*}}@until.nvl0(
-// CHECK-DAG: call void @__nvl_write_back_at(ptr addrspace(1) %{{.*}}, i64 8,
-// CHECK-DAG: call void @__nvl_persist_at(ptr addrspace(1) null, i64 0,
+// CHECK: %[[BYTES:.*]] = sub i64
+// CHECK: call void @__nvl_write_back_at(ptr addrspace(1) %{{.*}}, i64 %[[BYTES]],
+// CHECK: call void @__nvl_write_back_at(ptr addrspace(1) %{{.*}}, i64 %{{.*}},
+// CHECK-NEXT: call void @__nvl_persist_at(ptr addrspace(1) null, i64 0,
 void until(nvl double *a, double limit) {
     while (*a < limit)
         *a++ = limit;
 }
+// Calls, transactions: where it happens.
 // CHECK-LABEL: define {{.*}}@called.nvl0(
 // CHECK: phi
 // CHECK: call void @__nvl_persist_at(ptr addrspace(1) %{{.*}}, i64 8,
@@ -150,8 +166,9 @@ void watched(nvl double *a, volatile long *done, long n) {
 
 // Where nobody can look: noted, and one fence behind the loop.
 // CHECK-LABEL: define {{.*}}@scattered.nvl0(
-// CHECK-DAG: call void @__nvl_write_back_at(ptr addrspace(1) %{{.*}}, i64 8,
-// CHECK-DAG: call void @__nvl_persist_at(ptr addrspace(1) null, i64 0,
+// CHECK: call void @__nvl_write_back_at(ptr addrspace(1) %{{.*}}, i64 %{{.*}},
+// CHECK-NEXT: call void @__nvl_persist_at(ptr addrspace(1) null, i64 0,
+// CHECK: call void @__nvl_write_back_at(ptr addrspace(1) %{{.*}}, i64 %{{.*}},
 void scattered(nvl double *a, const int *place, long n) {
     for (long i = 0; i < n; i++)
         a[place[i]] = 1;

@@ -14,6 +14,7 @@ struct data {
     struct cell cells[64];
     char text[100];
     int count;
+    double block[6][10];
 };
 
 #define SHAPE __attribute__((noinline))
@@ -68,6 +69,29 @@ SHAPE static void wrapped(nvl double *a, unsigned char from, int n) {
         a[from & 31] = i;
 }
 
+// Two arrays by turns, as far as the input goes; a loop that is entered again, with a gap, backwards.
+SHAPE static void in_turn(nvl double *a, nvl double *b, const double *from) {
+    for (; *from >= 0; from++) {
+        *a++ = *from;
+        *b++ = -*from;
+    }
+}
+SHAPE static void again(nvl double *a, const double *from, int times) {
+    while (times-- > 0)
+        for (int i = 0; from[i] >= 0; i++)
+            if (i != 3)
+                a[10 * times + 9 - i] = from[i];
+}
+// Rows with gaps between them, in a function that anybody may call.
+void inner(nvl double a[6][10], int n, int m);
+SHAPE void inner(nvl double a[6][10], int n, int m) {
+    for (int i = 1; i < n - 1; i++)
+        for (int j = 1; j < m - 1; j++)
+            a[i][j] = i * 10 + j;
+}
+
+static const double input[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, -1};
+
 SHAPE static void change(nvl struct data *d) {
     all(d->matrix, rows, columns);
     all(d->matrix, 0, columns);
@@ -85,6 +109,9 @@ SHAPE static void change(nvl struct data *d) {
     count(&d->count, 0);
     shift(d->matrix[5], columns);
     wrapped(d->matrix[6], 250, 20);
+    in_turn(d->matrix[7], d->matrix[7] + 20, input);
+    again(d->matrix[8], input, 3);
+    inner(d->block, 6, 10);
 }
 static int is_changed(nvl struct data *d) {
     CHECK(d->matrix[0][1] == 1 && d->matrix[0][69] == 69 && d->matrix[8][69] == 869);
@@ -94,6 +121,10 @@ static int is_changed(nvl struct data *d) {
     CHECK(d->matrix[4][0] == 430 && d->matrix[4][29] == 430 && d->matrix[4][31] == 431 && d->cells[60].y == 30);
     CHECK(d->matrix[5][0] == 501 && d->matrix[5][68] == 569 && d->matrix[5][69] == 569);
     CHECK(d->matrix[6][26] == 0 && d->matrix[6][31] == 5 && d->matrix[6][13] == 19 && d->matrix[6][14] == 614);
+    CHECK(d->matrix[7][0] == 1 && d->matrix[7][8] == 9 && d->matrix[7][9] == 709 && d->matrix[7][20] == -1 && d->matrix[7][28] == -9);
+    CHECK(d->matrix[8][9] == 1 && d->matrix[8][1] == 9 && d->matrix[8][6] == 806 && d->matrix[8][0] == 800);
+    CHECK(d->matrix[8][29] == 1 && d->matrix[8][21] == 9 && d->matrix[8][26] == 826);
+    CHECK(d->block[1][1] == 11 && d->block[4][8] == 48 && d->block[1][9] == 0 && d->block[0][1] == 0);
     CHECK(d->cells[49].x == 49 && d->cells[49].hits == 1 && d->cells[50].x == 0 && d->cells[50].hits == 0);
     CHECK(d->text[0] == 'a' && d->text[20] == 'h' && d->text[21] == 0 && d->count == 1000);
     return 1;

@@ -10,6 +10,9 @@ use crate::presence;
 /// So many ranges are made durable before there are more.
 const MAX: usize = 4096;
 
+/// So many of the last ranges may grow: a loop stores to several arrays by turns, or to the same place again.
+const OPEN_MAX: usize = 4;
+
 /// What a thread has stored, and is not durable yet.
 #[derive(Default)]
 pub(crate) struct DirtyRanges(Vec<(&'static Heap, Range<usize>)>);
@@ -18,12 +21,13 @@ impl DirtyRanges {
     /// Takes a range down. The heap is kept until it is durable.
     #[inline]
     pub(crate) fn add(&mut self, heap: &'static Heap, range: Range<usize>) {
-        match self.0.last_mut() {
-            Some((last_heap, last)) if last.end == range.start && ptr::eq(*last_heap, heap) => {
-                last.end = range.end;
+        for (last_heap, last) in self.0.iter_mut().rev().take(OPEN_MAX) {
+            if last.start <= range.end && range.start <= last.end && ptr::eq(*last_heap, heap) {
+                *last = last.start.min(range.start)..last.end.max(range.end);
+                return;
             }
-            _ => self.0.push((heap, range)),
         }
+        self.0.push((heap, range));
     }
 
     /// The heap of the range that was noted last.
