@@ -9,7 +9,7 @@ use crate::tx::{self, heap_of, with_running};
 
 /// Before a plain store in a transaction.
 pub(crate) fn log(guard: &Guard, start: usize, len: usize, at: Location) {
-    if len == 0 || !tx::is_running() {
+    if len == 0 || !tx::is_running() || tx::is_named(start, len) {
         return;
     }
     let heap = heap_of(guard, start, at);

@@ -86,12 +86,22 @@ thread_local! {
     static DEPTH: Cell<i32> = const { Cell::new(0) };
     /// The heap that the outermost level began on; cheap, too.
     static FIRST_HEAP: Cell<Option<&'static Heap>> = const { Cell::new(None) };
+    /// The largest range that a clause of the innermost level has announced: from where to where. Stores there have
+    /// nothing more to tell.
+    static NAMED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// Whether an explicit transaction runs on this thread.
 #[inline]
 pub(crate) fn is_running() -> bool {
     DEPTH.get() > 0
+}
+
+/// Whether a clause has announced these bytes.
+#[inline]
+pub(crate) fn is_named(start: usize, len: usize) -> bool {
+    let (from, to) = NAMED.get();
+    from <= start && start < to && len <= to - start
 }
 
 /// The heap that the thread's explicit transaction began on.
@@ -191,7 +201,7 @@ impl Running {
             heaps,
             began: at,
         });
-        DEPTH.set(self.levels.len() as i32);
+        self.depth_changed();
     }
 
     /// Ends the program if the transaction may not change a heap.
@@ -258,6 +268,10 @@ impl Running {
             self.lock(guard, &segment, at);
         }
         self.announce_clause(heap, &segment, kind, at);
+        let (from, to) = NAMED.get();
+        if kind != ClauseKind::ReadOnly && len > to - from {
+            NAMED.set((start, start + len));
+        }
         if self.levels.len() == 1 {
             self.clauses.push((segment, kind));
         }
@@ -343,10 +357,9 @@ impl Running {
         }
         // Pointers have to come back with their counts, whatever the clause says.
         let keeps_old = kind != ClauseKind::Clobber
-            || heap.engine() != Engine::Shadow
-                && heap
-                    .object(start, at)
-                    .is_none_or(|object| object.info.has_pointers());
+            || heap
+                .object(start, at)
+                .is_none_or(|object| object.info.has_pointers());
         let announce = match keeps_old {
             true => Announce::Backup,
             false => Announce::Clobber,
@@ -366,7 +379,7 @@ impl Running {
         }
         if level > 0 {
             self.levels.pop();
-            DEPTH.set(self.levels.len() as i32);
+            self.depth_changed();
             // SAFETY: a level that `begin` began.
             let ended = unsafe { Tx::end_level(true) };
             if !self.is_doomed {
@@ -414,7 +427,7 @@ impl Running {
     /// The outermost level has ended.
     fn rest(&mut self, has_committed: bool) {
         self.levels.clear();
-        DEPTH.set(0);
+        self.depth_changed();
         self.pending.clear(has_committed);
         self.is_doomed = false;
         self.clauses.clear();
@@ -444,8 +457,14 @@ impl Running {
             self.rest(false);
         } else {
             self.is_doomed = true;
-            let _ = DEPTH.try_with(|level| level.set(depth as i32));
+            self.depth_changed();
         }
+    }
+
+    /// A level has begun or ended.
+    fn depth_changed(&self) {
+        DEPTH.set(self.levels.len() as i32);
+        NAMED.set((0, 0));
     }
 }
 
