@@ -42,6 +42,8 @@ pub(crate) struct Announced {
     objects: Vec<Range<usize>>,
     /// Fresh ranges that may be worth a way of their own, sorted; they lie in `large` too.
     fresh: Ranges,
+    /// Ranges whose old contents nobody needs, as far as nothing is kept of them; they lie in `large` too.
+    torn: Ranges,
     bytes: usize,
     /// One of `large`, or what it was before it became longer: the one that was asked about last.
     recent: Range<usize>,
@@ -66,6 +68,7 @@ impl Default for Announced {
             large: Ranges::default(),
             objects: Vec::with_capacity(OBJECTS_MAX),
             fresh: Ranges::default(),
+            torn: Ranges::default(),
             recent: 0..0,
             bytes: 0,
             few: Vec::with_capacity(FEW_RANGES),
@@ -274,6 +277,18 @@ impl Announced {
         }
     }
 
+    /// Adds a range of at least [`LARGE`] bytes, none of them announced, whose old contents nobody needs: after an
+    /// abort or a crash it holds anything.
+    pub(crate) fn insert_torn(&mut self, start: usize, len: usize) {
+        self.insert(start, len);
+        self.torn.insert(start..start + len);
+    }
+
+    /// Those ranges, in order of address.
+    pub(crate) fn torn(&self) -> &Ranges {
+        &self.torn
+    }
+
     /// Ranges that were allocated, in order of address: large ones, and neighbours ([`Announced::insert_neighbour`]),
     /// which are large together or not.
     pub(crate) fn fresh(&self) -> &Ranges {
@@ -455,6 +470,7 @@ impl Announced {
             self.large.clear();
             self.objects.clear();
             self.fresh.clear();
+            self.torn.clear();
             self.recent = 0..0;
             self.few.clear();
         }

@@ -41,7 +41,7 @@ impl Ranges {
     }
 
     /// All of them, in order of address.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Range<usize>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Range<usize>> + Clone {
         self.chunks.iter().flatten()
     }
 

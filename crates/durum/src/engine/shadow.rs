@@ -20,11 +20,13 @@ mod compare;
 mod for_tests;
 mod fresh;
 mod home;
+mod large;
 mod log;
 mod pages;
 mod section;
 mod shared;
 mod thread;
+mod torn;
 mod wide;
 
 use std::ops::Range;
@@ -40,7 +42,8 @@ use crate::fault::guarded;
 use crate::gate::Closed;
 use crate::mapping::Kept;
 use crate::opened::{
-    Engine, Facts, OfPool, OfStore, PoolInner, SecondMapping, SharedBias, StoreInner, Tell, TxState,
+    Announce, Engine, Facts, OfPool, OfStore, PoolInner, SecondMapping, SharedBias, StoreInner,
+    Tell, TxState,
 };
 use crate::options::PoolOptions;
 use crate::populate::PAGE;
@@ -69,6 +72,8 @@ pub(crate) const SITES: &[Site] = &[
     deferred_pages::PAGE_WRITE,
     files::DRAIN_FENCE,
     fresh::HOME_WRITE,
+    torn::HOME_WRITE,
+    torn::HOME_FENCE,
     state::WATERMARK_WRITE,
     state::WATERMARK_FENCE,
 ];
@@ -90,6 +95,28 @@ impl Engine for Shadow {
 
     fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
         tx.kept.turn_to(|| OfThread::new(Shared::of(&pool.store)));
+        Ok(())
+    }
+
+    fn announce(
+        &self,
+        tx: &mut TxState,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+        announce: Announce,
+    ) -> Step {
+        let may_be_torn = announce == Announce::Clobber
+            && len >= torn::BYTES_MIN
+            && tx.section.is_none()
+            && !tx.announced.overlaps(address, len)
+            && (tx.kept.current())
+                .is_some_and(|own: &mut OfThread| torn::is_all_logged(&own.shared));
+        match may_be_torn {
+            true => tx.announced.insert_torn(address, len),
+            false => tx.announce_saving(address, len),
+        }
+        puddle.check_failed()?;
         Ok(())
     }
 
@@ -123,13 +150,15 @@ impl Engine for Shadow {
                 line.restore();
             }
         });
-        if let Some(OfThread {
-            shared,
-            section: Some(section),
-            ..
+        let Some(OfThread {
+            shared, section, ..
         }) = tx.kept.current()
-        {
-            let pool = &tx.pools[0];
+        else {
+            return;
+        };
+        let pool = &tx.pools[0];
+        torn::restore(tx.announced.torn(), shared, &pool.store);
+        if let Some(section) = section {
             section.restore(shared, pool, flush(shared, &pool.store));
         }
     }
@@ -146,10 +175,21 @@ impl Engine for Shadow {
         let Log { writer, lane } = log;
         // What the transaction that runs has announced becomes durable with it, or not at all.
         tx.announced.settle();
+        let mut gaps = Vec::new();
         for (_, range) in ranges {
-            tx.announced.for_each_gap(range.start, range.len(), |gap| {
-                push_range(&mut writer.record, gap);
-            });
+            tx.announced
+                .for_each_gap(range.start, range.len(), |gap| gaps.push(gap));
+        }
+        if torn::may_go_home(gaps.iter().map(Range::len).sum(), shared)? {
+            // No snapshot begins meanwhile.
+            let _held = lane.checkpoint.lock_as_member();
+            torn::write(gaps.iter(), shared);
+            // ORDER: durable on return; that is what the caller asked for.
+            tx.barrier.fence(false, torn::HOME_FENCE)?;
+            return check_failed(ranges);
+        }
+        for gap in gaps {
+            push_range(&mut writer.record, gap);
         }
         if let Err(error) = check_failed(ranges) {
             writer.clear();

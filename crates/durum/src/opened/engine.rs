@@ -22,7 +22,6 @@ use crate::checker::Check;
 use crate::combine::Combine;
 use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
-use crate::fault::guarded;
 use crate::gate::Closed;
 use crate::mapping::Kept;
 use crate::media::Barrier;
@@ -71,11 +70,7 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
         len: usize,
         _announce: Announce,
     ) -> Step {
-        if !tx.announced.covers(address, len) {
-            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
-            guarded(|| unsafe { tx.backups.save(address, len) });
-            tx.announced.insert(address, len);
-        }
+        tx.announce_saving(address, len);
         puddle.check_failed()?;
         Ok(())
     }

@@ -417,6 +417,15 @@ impl TxState {
         !media_failed() && self.announced.insert_word(address, old)
     }
 
+    /// Announces a range, and keeps in memory what it holds, so that an abort can put it back.
+    pub(crate) fn announce_saving(&mut self, address: usize, len: usize) {
+        if !self.announced.covers(address, len) {
+            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+            guarded(|| unsafe { self.backups.save(address, len) });
+            self.announced.insert(address, len);
+        }
+    }
+
     /// Announces a range shorter than [`LARGE`] in the puddle that was remembered last, and keeps what it holds.
     ///
     /// # Safety

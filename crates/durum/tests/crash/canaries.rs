@@ -14,7 +14,7 @@ use durum_persist::simulate::{Failure, Report};
 use crate::harness::{Medium, Workload};
 use crate::support::engine;
 use crate::{
-    allocator, chaining, in_flight, life_cycle, raw_log, recovery, redo, undo, waiting, wrap,
+    allocator, chaining, in_flight, life_cycle, raw_log, recovery, redo, torn, undo, waiting, wrap,
 };
 
 /// Runs that together reach every site, short ones first.
@@ -46,6 +46,8 @@ const RUNS: &[&Workload] = &[
     &waiting::WAITING,
     &wrap::WRAP,
     &wrap::LARGER,
+    &torn::TORN,
+    &torn::ALONE,
     &in_flight::ONE_BY_ONE,
     &in_flight::LANDED_BY_OTHERS,
 ];
@@ -53,13 +55,17 @@ const RUNS: &[&Workload] = &[
 /// Runs that only one engine has anything to do in.
 fn is_of_another_engine(run: &Workload) -> bool {
     match engine() {
-        Engine::Hybrid => is_long(run) || is_in_flight(run),
+        Engine::Hybrid => is_of_shadow(run),
         Engine::Twin => {
             let logs = [raw_log::PROTOCOLS.name, chaining::FULL.name];
-            is_long(run) || is_in_flight(run) || logs.contains(&run.name) || !run.is_possible()
+            is_of_shadow(run) || logs.contains(&run.name) || !run.is_possible()
         }
         _ => run.name == raw_log::PROTOCOLS.name,
     }
+}
+
+fn is_of_shadow(run: &Workload) -> bool {
+    is_long(run) || is_in_flight(run) || run.name == torn::ALONE.name
 }
 
 /// Only Shadow leaves anything in flight.
@@ -69,7 +75,8 @@ fn is_in_flight(run: &Workload) -> bool {
 
 /// Runs of many megabytes have their own number of crash points.
 fn is_long(run: &Workload) -> bool {
-    [waiting::WAITING.name, wrap::WRAP.name, wrap::LARGER.name].contains(&run.name)
+    let runs = [&waiting::WAITING, &wrap::WRAP, &wrap::LARGER, &torn::TORN];
+    runs.iter().any(|long| long.name == run.name)
 }
 
 /// Whether the engine that the tests run on has this site.
@@ -116,6 +123,7 @@ const HINTS: &[(&str, &Workload)] = &[
     ("shadow.commit", &undo::SHAPES),
     ("shadow.land", &in_flight::LANDED_BY_OTHERS),
     ("shadow.log", &chaining::REDO),
+    ("shadow.torn", &torn::ALONE),
     ("twin.commit: fence after main", &redo::MANY_RANGES),
     ("twin: fence after the state, copying", &redo::MANY_RANGES),
     ("twin.persist", &undo::PERSIST),
@@ -229,13 +237,14 @@ fn no_write_back_or_fence_is_redundant_on_mapped_memory() {
 fn no_sync_is_redundant_on_a_file_system() {
     let reached = leave_each_out(Medium::Sectors);
     // A write-back is a file write there; what makes it durable is the sync of the fence after it. Nothing that a Twin
-    // transaction takes back was ever written; and nothing is left in flight.
+    // transaction takes back was ever written; nothing is left in flight, and nothing may be torn.
     let missed = missed(&reached, |site| {
         site.contains("sync")
             || site.contains("fence")
                 && !site.starts_with("hybrid")
                 && !site.starts_with("twin.abort")
                 && !site.contains("in flight")
+                && !site.starts_with("shadow.torn")
     });
     assert_eq!(missed, [""; 0], "no run reaches these");
 }

@@ -43,6 +43,7 @@ mod redo;
 mod sections;
 mod sectors;
 mod suspects;
+mod torn;
 mod undo;
 mod updates;
 mod waiting;

@@ -196,6 +196,16 @@ fn persist(fixture: &Fixture) {
     fixture.bring_home();
 }
 
+fn persist_large(fixture: &Fixture) {
+    for at in 0..LARGE {
+        let object = fixture.large(at);
+        unsafe {
+            object.write_bytes(0xee, LARGE_BYTES);
+            fixture.pool.persist(object, LARGE_BYTES).unwrap();
+        }
+    }
+}
+
 fn replace_large(fixture: &Fixture) {
     let root = fixture.root();
     let place = |at| unsafe { &raw mut (*root).large[at] };
@@ -300,7 +310,7 @@ fn holds(dir: &Path, export: &Path) -> Result<bool, Error> {
     )
 }
 
-const CASES: [(&str, Engine, Domain, Change); 16] = [
+const CASES: [(&str, Engine, Domain, Change); 17] = [
     (
         "snapshot: keep what a log of the program's own is about",
         Engine::Hybrid,
@@ -348,6 +358,12 @@ const CASES: [(&str, Engine, Domain, Change); 16] = [
         Engine::Shadow,
         Domain::Dram,
         change_pages,
+    ),
+    (
+        "snapshot: keep a range that may be torn",
+        Engine::Shadow,
+        Domain::Dram,
+        persist_large,
     ),
     (
         "snapshot: keep the place of a large fresh object",

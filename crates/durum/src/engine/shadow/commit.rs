@@ -11,22 +11,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use durum_format::record::{HEADER_WORDS, Operation, push_copy, push_fresh_sum, push_word};
+use durum_format::record::{HEADER_WORDS, Operation, push_copy, push_word};
 use durum_persist::{Site, line, record as recorder};
 use zerocopy::IntoBytes;
 
 use super::compare;
-use super::fresh::{self, FreshRange};
 use super::home::checkpoint::{Checkpoint, Unfenced};
+use super::large::{self, Ways};
 use super::log::entries::push_bytes;
 use super::log::writer::{Log, STREAM_MIN, Writer};
 use super::shared::lanes::Lane;
 use super::shared::state::Shared;
 use super::thread::OfThread;
+use super::torn;
 use super::wide::Wide;
 use crate::alloc::{BitChange, Ground};
 use crate::announced::Announced;
-use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, media_failed};
 use crate::media::Barrier;
@@ -59,7 +59,7 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
     let _guard = Guard::new();
     let Some(OfThread {
         shared,
-        log: Log { writer, .. },
+        log: Log { writer, lane },
         section,
         written,
         chosen,
@@ -75,14 +75,23 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
         writer.clear();
         return Err(error.into());
     }
+    let mut tears = false;
     compare::push_announced_words(&mut writer.record, &tx.announced, tx.recent_home);
     push_lines(&mut writer.record, &tx.announced);
     if !tx.announced.large().is_empty() {
         // Another thread's fence would not cover what goes home past the cache.
-        let may_be_direct = tx.durability == Durability::Durable && !tx.may_fly;
-        let announced = &tx.announced;
-        let fresh = (&**written, chosen);
-        push_large(writer, announced, fresh, &tx.sets, may_be_direct, shared);
+        let may_go_home = tx.durability == Durability::Durable && !tx.may_fly;
+        tears = match may_go_home {
+            true => large::write_torn(&tx.announced, lane, shared, writer)?,
+            false => false,
+        };
+        let ways = Ways {
+            torn: tears.then_some(tx.announced.torn()),
+            written,
+            chosen,
+            may_go_home,
+        };
+        large::push(writer, &tx.announced, ways, &tx.sets, shared);
     }
     for change in &tx.bits {
         let operation = match change.set {
@@ -103,6 +112,9 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
     if media_failed() {
         check_media(tx)?;
     }
+    if tears {
+        fence_torn(tx)?;
+    }
     write_record(tx)?;
     if media_failed() {
         check_media(tx)?;
@@ -112,6 +124,18 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
     }
     if is_deferred {
         make_visible(tx);
+    }
+    Ok(())
+}
+
+/// Ranges have gone home that may be torn: where no record follows, whose fence is theirs, too.
+#[cold]
+fn fence_torn(tx: &mut TxState) -> Step {
+    if let Some(OfThread { log, .. }) = tx.kept.current()
+        && log.writer.is_empty()
+    {
+        // ORDER: durable before the commit returns.
+        tx.barrier.fence(false, torn::HOME_FENCE)?;
     }
     Ok(())
 }
@@ -337,48 +361,6 @@ fn make_visible(tx: &mut TxState) {
         // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
         unsafe { set.make(&tx.set_bytes) };
     }
-}
-
-/// Puts large ranges into the record, or leaves them to it; fresh ones of a durable transaction go home, as far as they
-/// may.
-#[inline(never)]
-fn push_large(
-    writer: &mut Writer,
-    announced: &Announced,
-    (written, chosen): (&[FreshRange], &mut Vec<FreshRange>),
-    sets: &[Set],
-    may_be_direct: bool,
-    shared: &Shared,
-) {
-    let deferred = sets.iter().map(|set| set.target..set.target + set.len);
-    fresh::choose(
-        announced.fresh(),
-        written,
-        may_be_direct,
-        deferred,
-        shared,
-        chosen,
-    );
-    // A transaction that waits for others, or that they wait for, is put together first.
-    let may_stay = may_be_direct && shared.group.is_none();
-    let mut direct = chosen.iter().peekable();
-    for range in announced.large().iter() {
-        let mut from = range.start;
-        // Both are in order of address, and each of these lies in one of those.
-        while let Some(FreshRange { range: direct, sum }) =
-            direct.next_if(|direct| direct.range.start < range.end)
-        {
-            writer.push_range(from..direct.start, may_stay);
-            let record = &mut writer.record;
-            match *sum {
-                Some(sum) => push_fresh_sum(record, direct.start as u64, direct.len(), sum),
-                None => fresh::write(direct, record, shared),
-            }
-            from = direct.end;
-        }
-        writer.push_range(from..range.end, may_stay);
-    }
-    chosen.clear();
 }
 
 /// Puts into the record what a transaction changes when it commits, and not before; bits of words are there already.
