@@ -10,7 +10,10 @@ struct plate {
     nvl double *grids[2];
 };
 
-const char *const rows[] = {"jacobi", NULL};
+#ifndef JACOBI_ROW
+#define JACOBI_ROW "jacobi"
+#endif
+const char *const rows[] = {JACOBI_ROW, NULL};
 static nvl struct plate *plate;
 static long side;
 

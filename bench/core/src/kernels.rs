@@ -52,7 +52,8 @@ pub fn run(suite: &Suite, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result
         };
         // Programs inherit it. On a disk they mostly wait, and share the work with other threads.
         let _pinned = (place.domain != Domain::File).then(pin).flatten();
-        for program in &programs {
+        let here = |program: &&&Program| program.on_disk || place.domain != Domain::File;
+        for program in programs.iter().filter(here) {
             progress(&format!("{}, {}", program.name, place.domain_name()));
             let mut rows = place.run(program, &compiled)?;
             rows.retain(|row| plan.wants(row.row.name));
@@ -145,12 +146,12 @@ impl Place<'_> {
                 side.name,
                 &executable,
                 &heap,
-                program.size,
+                program.size(self.quick),
                 clock,
                 self.fence_ns,
             )?);
         }
-        let mut answers = Answers::new(program, compiled)?;
+        let mut answers = Answers::new(program, compiled, self.quick)?;
         let mut work = Vec::new();
         for process in &mut sides {
             let of_turn = self.work(program, process, &mut answers)?;

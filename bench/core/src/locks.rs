@@ -175,6 +175,7 @@ const PROGRAMS: &[Program] = &[
         least: 600,
         most: 1_000_000,
         is_divisible: true,
+        on_disk: true,
     },
     Program {
         name: "queue",
@@ -187,6 +188,7 @@ const PROGRAMS: &[Program] = &[
         least: 600,
         most: 1_000_000,
         is_divisible: true,
+        on_disk: true,
     },
     Program {
         name: "map",
@@ -204,6 +206,7 @@ const PROGRAMS: &[Program] = &[
         least: 1000,
         most: 1_000_000,
         is_divisible: true,
+        on_disk: true,
     },
     Program {
         name: "list",
@@ -219,6 +222,7 @@ const PROGRAMS: &[Program] = &[
         least: 200,
         most: 20_000,
         is_divisible: true,
+        on_disk: true,
     },
     Program {
         name: "swap",
@@ -233,6 +237,7 @@ const PROGRAMS: &[Program] = &[
         least: 200,
         most: 1_000_000,
         is_divisible: true,
+        on_disk: true,
     },
     Program {
         name: "stores",
@@ -250,6 +255,7 @@ const PROGRAMS: &[Program] = &[
         least: 20,
         most: 20_000,
         is_divisible: true,
+        on_disk: true,
     },
 ];
 

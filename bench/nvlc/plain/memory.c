@@ -7,6 +7,9 @@
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#ifdef STREAM1
+#include <immintrin.h>
+#endif
 
 /* A file with holes: room for any kernel. */
 #define FILE_SIZE ((size_t)1 << 30)
@@ -30,6 +33,36 @@ struct heap {
 struct nvl_counters heap_counters;
 int heap_disk = -1;
 
+#ifdef STREAM1
+/* What the kernel works in, and the file, in which everything has the same place. */
+static char *working;
+static char *home;
+
+/* By one store, as durum does. */
+__attribute__((target("avx512f"))) static void copy_lines_wide(char *to, const char *from,
+                                                               size_t lines) {
+    for (; lines > 0; --lines, to += LINE, from += LINE)
+        _mm512_stream_si512((__m512i *)to, _mm512_load_si512(from));
+}
+
+static void copy_lines(char *to, const char *from, size_t lines) {
+    for (size_t part = 0; part < lines * (LINE / 16); ++part)
+        _mm_stream_si128((__m128i *)to + part, _mm_load_si128((const __m128i *)from + part));
+}
+
+void heap_wrote(void *start, size_t size) {
+    char *from = (char *)((size_t)start & ~(size_t)(LINE - 1)), *end = (char *)start + size;
+    char *to = home + (from - working);
+    size_t lines = (size_t)(end - from + LINE - 1) / LINE;
+    if (__builtin_cpu_supports("avx512f"))
+        copy_lines_wide(to, from, lines);
+    else
+        copy_lines(to, from, lines);
+    heap_counters.streamed_lines += lines;
+    heap_counters.bytes_written += size;
+}
+#endif
+
 nvl_heap_t *nvl_create(const char *path) {
     struct heap *heap = calloc(1, sizeof *heap);
     struct statfs system;
@@ -41,6 +74,13 @@ nvl_heap_t *nvl_create(const char *path) {
     heap->next = mmap(NULL, FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (heap->next == MAP_FAILED)
         return NULL;
+#ifdef STREAM1
+    home = heap->next;
+    working = mmap(NULL, FILE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (working == MAP_FAILED)
+        return NULL;
+    heap->next = working;
+#endif
     heap->end = heap->next + FILE_SIZE;
     if (system.f_type != TMPFS)
         heap_disk = file;

@@ -1,7 +1,9 @@
 /* In the place of NVL-C's nvl.h: makes plain C of the kernels, with the same functions on memory
  * that nobody makes durable. Clang ignores `#pragma nvl`. With FLUSH1 defined, which names the
  * instruction, what a kernel says that it has written is written back, and nothing more is done:
- * the least that durability costs, without atomicity. */
+ * the least that durability costs in place, without atomicity. With STREAM1 the kernel works in
+ * memory of its own, and what it has written is copied to the file past the cache: the least that
+ * it costs large ranges. */
 #ifndef NVL_H
 #define NVL_H
 
@@ -34,11 +36,13 @@ static inline void nvl_counters(struct nvl_counters *counters) {
 
 #define DROPPED(heap, ptr) heap_free((heap), (ptr), sizeof *(ptr))
 
-#ifdef FLUSH1
+#if defined FLUSH1 || defined STREAM1
 /* The descriptor of a heap on a disk, whose lines need not be written back; -1 in memory. */
 extern int heap_disk;
 void heap_sync(void);
-
+#ifdef STREAM1
+void heap_wrote(void *start, size_t size);
+#else
 static inline void heap_wrote(void *start, size_t size) {
     char *line = (char *)((size_t)start & ~(size_t)63);
     heap_counters.bytes_written += size;
@@ -47,6 +51,7 @@ static inline void heap_wrote(void *start, size_t size) {
         heap_counters.write_backs++;
     }
 }
+#endif
 static inline void heap_durable(void) {
     if (heap_disk >= 0) {
         heap_sync();

@@ -18,14 +18,18 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn new(program: &'static Program, compiled: &Compiled) -> Result<Answers> {
+    pub(super) fn new(
+        program: &'static Program,
+        compiled: &Compiled,
+        is_quick: bool,
+    ) -> Result<Answers> {
         let executable = compiled.executable(program, &program.sides[0].build);
         Ok(Answers {
             plain: Process::start(
                 program.sides[0].name,
                 &executable,
                 Path::new(""),
-                program.size,
+                program.size(is_quick),
                 Clock::Wall,
                 None,
             )?,

@@ -49,6 +49,20 @@ pub struct Program {
     pub most: usize,
     /// A piece of work takes as long in a turn with less of it.
     pub is_divisible: bool,
+    /// It is run on a disk, too, if the suite is.
+    pub on_disk: bool,
+}
+
+/// The most that data have where nobody looks at times.
+const QUICK_SIZE_MAX: usize = 100_000;
+
+impl Program {
+    pub(super) fn size(&self, is_quick: bool) -> usize {
+        match is_quick {
+            true => self.size.min(QUICK_SIZE_MAX),
+            false => self.size,
+        }
+    }
 }
 
 /// A form of a program.
