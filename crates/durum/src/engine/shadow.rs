@@ -108,10 +108,7 @@ impl Engine for Shadow {
     ) -> Step {
         let may_be_torn = announce == Announce::Clobber
             && len >= torn::BYTES_MIN
-            && tx.section.is_none()
-            && !tx.announced.overlaps(address, len)
-            && (tx.kept.current())
-                .is_some_and(|own: &mut OfThread| torn::is_all_logged(&own.shared));
+            && torn::may_tear(tx, address, len);
         match may_be_torn {
             true => tx.announced.insert_torn(address, len),
             false => tx.announce_saving(address, len),

@@ -13,6 +13,8 @@ use crate::wrap::little_log;
 const SETTLE: Site = Site("shadow.torn: bring home what records may be about such a range");
 const RESTORE: Site = Site("shadow.torn: take from home what an aborted transaction clobbered");
 
+const WORDS: Site = Site("shadow.torn: look for words that were announced in such a range");
+
 /// Enough to bring records home for.
 const LARGE: usize = 300_000;
 /// Enough to go home where there are no records.
@@ -83,6 +85,15 @@ pub const TORN: Workload = Workload {
                 tx.store(from + 10_021, &again[10_000..10_060]);
                 tx.change(round as usize * 10, 8, tag + 14)
             });
+            // A word comes back that was announced before, whatever becomes of the bytes around it.
+            world.lane().commits(|tx| {
+                let word = BYTES + 40_000;
+                tx.change(word, 8, tag + 17)?;
+                let before = tx.undone.bytes[word..word + 8].to_vec();
+                clobber(tx, tag + 18)?;
+                tx.undone.write(word, &before);
+                tx.change(round as usize * 10, 40, tag + 19)
+            });
             world.lane().buffers(|tx| clobber(tx, tag + 15));
             world.lane().commits(|tx| tx.change(90, 8, tag + 16));
         }
@@ -100,7 +111,7 @@ fn ranges_that_may_be_torn_are_whole_when_it_is_acknowledged() {
 
 #[test]
 fn no_step_that_lets_ranges_go_home_is_redundant() {
-    for step in [SETTLE, RESTORE] {
+    for step in [SETTLE, RESTORE, WORDS] {
         assert!(
             is_noticed(Medium::Lines, step, &TORN),
             "nobody notices that {:?} is left out",

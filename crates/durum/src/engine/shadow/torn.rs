@@ -19,11 +19,12 @@ use durum_persist::{Site, line, record as recorder};
 
 use super::pages::puddle::note_range;
 use super::shared::state::Shared;
+use super::thread::OfThread;
 use crate::alloc::puddle_at;
 use crate::announced::Ranges;
 use crate::error::Result;
 use crate::fault::guarded;
-use crate::opened::StoreInner;
+use crate::opened::{StoreInner, TxState};
 use crate::shown::before_change;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.torn: write large ranges that may be torn home");
@@ -31,6 +32,7 @@ pub(super) const HOME_FENCE: Site = Site("shadow.torn: fence after ranges that m
 /// Steps that a crash test leaves out, each in turn.
 const SETTLE: Site = Site("shadow.torn: bring home what records may be about such a range");
 const RESTORE: Site = Site("shadow.torn: take from home what an aborted transaction clobbered");
+const WORDS: Site = Site("shadow.torn: look for words that were announced in such a range");
 /// Another one, of snapshots.
 const KEEP: Site = Site("snapshot: keep a range that may be torn");
 
@@ -52,6 +54,17 @@ pub(super) fn may_go_home(bytes: usize, shared: &Shared) -> Result<bool> {
     }
     // Another thread may be about to write its record.
     Ok(shared.stamps.watermark() >= drawn || recorder::leaves_out(SETTLE))
+}
+
+/// Whether the running transaction may clobber a range without keeping what it holds.
+pub(super) fn may_tear(tx: &mut TxState, address: usize, len: usize) -> bool {
+    if !recorder::leaves_out(WORDS) {
+        // Words that were announced before have to come back, and are found among the lines only.
+        tx.announced.settle();
+    }
+    tx.section.is_none()
+        && !tx.announced.overlaps(address, len)
+        && (tx.kept.current()).is_some_and(|own: &mut OfThread| is_all_logged(&own.shared))
 }
 
 /// Whether home has, or gets by a record, what was changed in ranges that nobody else changes now: it is mapped, and no
