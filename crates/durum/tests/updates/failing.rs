@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use durum::{Error, Pool, Tx};
+use durum::{Announce, Error, Pool, Tx};
 use durum_service::CheckOptions;
 
 use crate::support::pool_options;
@@ -317,4 +317,42 @@ fn a_commit_that_fails_is_told_to_all_who_were_in_it() {
         assert!(error.to_string().contains("not announced"), "{error}");
     }
     assert_eq!(unsafe { *word(0) }, 0);
+}
+
+/// On Shadow large clobbered ranges go home past the log, where a crash may tear them. Not what a part has clobbered
+/// that was taken back: another part needs what it held.
+#[test]
+fn what_a_failed_update_clobbered_is_logged_for_the_next_one() {
+    const RANGE: usize = 8 << 10;
+    let place = pool();
+    if place.pool.engine() != durum::Engine::Shadow {
+        return;
+    }
+    let (pool, bytes) = (
+        &place.pool,
+        Shared(place.pool.root::<[u8; 512 << 10]>().unwrap()),
+    );
+    let range = move || unsafe { bytes.at().cast::<u8>().add(RANGE) };
+    // Nothing that is logged is not home then.
+    unsafe { pool.persist(bytes.at().cast::<u8>(), 512 << 10).unwrap() };
+    let before = durum::thread_counters();
+    let results = combined(
+        pool,
+        2,
+        |tx| unsafe { change(tx, bytes.at().cast(), 1) },
+        |number, tx| unsafe {
+            let (announce, result) = match number {
+                0 => (Announce::Clobber, Err(Error::Aborted)),
+                _ => (Announce::Backup, Ok(())),
+            };
+            tx.add_bytes(range(), RANGE, announce)?;
+            range().write_bytes(1 + number as u8, RANGE);
+            result
+        },
+    );
+    let [failed, kept] = <[_; 2]>::try_from(results).unwrap();
+    assert!(failed.unwrap().is_err());
+    kept.unwrap().unwrap();
+    let logged = (durum::thread_counters() - before).bytes_logged;
+    assert!(logged >= RANGE as u64, "{logged}");
 }

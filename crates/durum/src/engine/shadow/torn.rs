@@ -56,13 +56,15 @@ pub(super) fn may_go_home(bytes: usize, shared: &Shared) -> Result<bool> {
     Ok(shared.stamps.watermark() >= drawn || recorder::leaves_out(SETTLE))
 }
 
-/// Whether the running transaction may clobber a range without keeping what it holds.
+/// Whether the running transaction may clobber a range without keeping what it holds. A part of one may not, because it
+/// may be taken back alone, and then another one announces the range and needs what it held.
 pub(super) fn may_tear(tx: &mut TxState, address: usize, len: usize) -> bool {
     if !recorder::leaves_out(WORDS) {
         // Words that were announced before have to come back, and are found among the lines only.
         tx.announced.settle();
     }
     tx.section.is_none()
+        && tx.savepoint.is_none()
         && !tx.announced.overlaps(address, len)
         && (tx.kept.current()).is_some_and(|own: &mut OfThread| is_all_logged(&own.shared))
 }
