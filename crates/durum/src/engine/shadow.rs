@@ -154,7 +154,7 @@ impl Engine for Shadow {
             return;
         };
         let pool = &tx.pools[0];
-        torn::restore(tx.announced.torn(), shared, &pool.store);
+        torn::restore(tx.announced.torn(), shared, &pool.store, &mut tx.barrier);
         if let Some(section) = section {
             section.restore(shared, pool, flush(shared, &pool.store));
         }

@@ -24,6 +24,7 @@ use crate::alloc::puddle_at;
 use crate::announced::Ranges;
 use crate::error::Result;
 use crate::fault::guarded;
+use crate::media::Barrier;
 use crate::opened::{StoreInner, TxState};
 use crate::shown::before_change;
 
@@ -127,10 +128,13 @@ fn ends(range: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
 }
 
 /// After an abort memory holds what home does.
-pub(super) fn restore(ranges: &Ranges, shared: &Shared, store: &StoreInner) {
+pub(super) fn restore(ranges: &Ranges, shared: &Shared, store: &StoreInner, barrier: &mut Barrier) {
     if ranges.is_empty() || recorder::leaves_out(RESTORE) {
         return;
     }
+    // ORDER: a commit may have failed behind the stores to home. What memory gets from there is durable before anybody
+    // finds that he does not change it. Home is mapped: nothing is synced, so nothing can fail.
+    let _ = barrier.fence(false, HOME_FENCE);
     if let Err(error) = shared.apply_drawn(store) {
         // The store is poisoned: the next opener finds what is committed.
         tracing::error!(%error, "clobbered memory could not be put back");
