@@ -74,6 +74,7 @@ pub(crate) const SITES: &[Site] = &[
     fresh::HOME_WRITE,
     torn::HOME_WRITE,
     torn::HOME_FENCE,
+    torn::COMMIT_FENCE,
     state::WATERMARK_WRITE,
     state::WATERMARK_FENCE,
 ];

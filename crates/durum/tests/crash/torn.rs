@@ -13,6 +13,8 @@ use crate::wrap::little_log;
 const SETTLE: Site = Site("shadow.torn: bring home what records may be about such a range");
 const RESTORE: Site = Site("shadow.torn: take from home what an aborted transaction clobbered");
 
+const COMMIT_FENCE: Site =
+    Site("shadow.torn: fence between such ranges of a transaction and its record");
 const WORDS: Site = Site("shadow.torn: look for words that were announced in such a range");
 
 /// Enough to bring records home for.
@@ -38,6 +40,28 @@ pub const ALONE: Workload = Workload {
         world.lane().commits(|tx| {
             clobber(tx, BYTES + 2 * LARGE + 200, 3)?;
             tx.change(0, 40, 4)
+        });
+    },
+    ..PLAIN
+};
+
+/// A record of a few bytes is whole by chance before its fence: what it does not hold is there before it.
+pub const BESIDE: Workload = Workload {
+    name: "ranges that may be torn beside a small record",
+    needs: |campaign| {
+        little_log(campaign).plan(|plan| {
+            plan.points_max = None;
+            // Behind the first range, which brings home what was logged.
+            plan.from_api = 2;
+        })
+    },
+    run: |world| {
+        world.lane().persists(BYTES + 3, &pattern(1, LARGE));
+        world.lane().commits(|tx| {
+            let from = BYTES + 1_000;
+            tx.clobber(from, SMALL)?;
+            tx.store(from, &pattern(2, SMALL));
+            tx.change(0, 40, 3)
         });
     },
     ..PLAIN
@@ -104,6 +128,7 @@ pub const TORN: Workload = Workload {
 #[test]
 fn ranges_that_may_be_torn_are_whole_when_it_is_acknowledged() {
     ALONE.survives_on_lines();
+    BESIDE.survives_on_lines();
     TORN.survives_on_lines();
     // Through the log there.
     TORN.survives_on_sectors();
@@ -111,9 +136,14 @@ fn ranges_that_may_be_torn_are_whole_when_it_is_acknowledged() {
 
 #[test]
 fn no_step_that_lets_ranges_go_home_is_redundant() {
-    for step in [SETTLE, RESTORE, WORDS] {
+    for (step, run) in [
+        (SETTLE, &TORN),
+        (RESTORE, &TORN),
+        (WORDS, &TORN),
+        (COMMIT_FENCE, &BESIDE),
+    ] {
         assert!(
-            is_noticed(Medium::Lines, step, &TORN),
+            is_noticed(Medium::Lines, step, run),
             "nobody notices that {:?} is left out",
             step.0
         );

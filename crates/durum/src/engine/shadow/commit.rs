@@ -113,7 +113,8 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
         check_media(tx)?;
     }
     if tears {
-        fence_torn(tx)?;
+        // ORDER: durable before the record can be whole, of which they are a part that it does not hold.
+        tx.barrier.fence(false, torn::COMMIT_FENCE)?;
     }
     write_record(tx)?;
     if media_failed() {
@@ -124,18 +125,6 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
     }
     if is_deferred {
         make_visible(tx);
-    }
-    Ok(())
-}
-
-/// Ranges have gone home that may be torn: where no record follows, whose fence is theirs, too.
-#[cold]
-fn fence_torn(tx: &mut TxState) -> Step {
-    if let Some(OfThread { log, .. }) = tx.kept.current()
-        && log.writer.is_empty()
-    {
-        // ORDER: durable before the commit returns.
-        tx.barrier.fence(false, torn::HOME_FENCE)?;
     }
     Ok(())
 }

@@ -3,11 +3,13 @@
 //!
 //! The program goes on to read its private pages, so nobody misses what is not in the cache at home. Conditions:
 //!
-//! 1. The caller's fence covers home: it is mapped, and the transaction durable.
+//! 1. The caller's fence covers home: it is mapped, and the transaction durable when its commit returns.
 //! 2. No record about the range will ever be replayed, or brought home. Records that there may be were drawn before,
 //!    because who has changed the range had its locks before us: so all that were drawn are home first, and the media
 //!    say so. Who changes the range later draws a later one.
 //! 3. No buffered transaction waits: what it has changed there has no stamp yet.
+//! 4. They are durable before the record of their transaction is written, if it has one: a record that is whole by
+//!    chance before its fence counts, and says nothing about them.
 //!
 //! What a transaction clobbers has no copy in memory. An abort takes it from home, so that memory holds what the media
 //! do: a later transaction that leaves a word as it is does not log it. So when a range is announced no buffered
@@ -30,6 +32,8 @@ use crate::shown::before_change;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.torn: write large ranges that may be torn home");
 pub(super) const HOME_FENCE: Site = Site("shadow.torn: fence after ranges that may be torn");
+pub(super) const COMMIT_FENCE: Site =
+    Site("shadow.torn: fence between such ranges of a transaction and its record");
 /// Steps that a crash test leaves out, each in turn.
 const SETTLE: Site = Site("shadow.torn: bring home what records may be about such a range");
 const RESTORE: Site = Site("shadow.torn: take from home what an aborted transaction clobbered");
