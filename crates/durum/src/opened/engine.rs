@@ -59,9 +59,9 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`. Not for
     /// ranges that are [kept by line](Facts::keeps_lines).
     ///
-    /// Most keep in memory what it holds, so that an abort can put it back. Of `Clobber` ranges, too: what an abort
-    /// left in memory and not on the media would be lost by a later transaction that announces it and leaves it as it
-    /// is.
+    /// Most keep in memory what it holds, so that an abort can put it back. Of `Clobber` ranges, too, unless an abort
+    /// takes it from the media: what it left in memory and not there would be lost by a later transaction that
+    /// announces it and leaves it as it is.
     fn announce(
         &self,
         tx: &mut TxState,

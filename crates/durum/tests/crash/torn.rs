@@ -15,6 +15,7 @@ const RESTORE: Site = Site("shadow.torn: take from home what an aborted transact
 
 const COMMIT_FENCE: Site =
     Site("shadow.torn: fence between such ranges of a transaction and its record");
+const QUEUE: Site = Site("shadow.torn: keep and log such a range where transactions are buffered");
 const WORDS: Site = Site("shadow.torn: look for words that were announced in such a range");
 
 /// Enough to bring records home for.
@@ -62,6 +63,30 @@ pub const BESIDE: Workload = Workload {
             tx.clobber(from, SMALL)?;
             tx.store(from, &pattern(2, SMALL));
             tx.change(0, 40, 3)
+        });
+    },
+    ..PLAIN
+};
+
+/// What an abort leaves in memory is what home will hold, also where a buffered transaction has changed it before.
+pub const BUFFERED: Workload = Workload {
+    name: "ranges that may be torn where a transaction is buffered",
+    needs: short,
+    run: |world| {
+        let (from, first) = (BYTES + 1_000, pattern(1, LARGE));
+        world.lane().persists(BYTES, &first);
+        world.lane().buffers(|tx| tx.change(from, 40, 2));
+        world.lane().aborts(|tx| {
+            tx.clobber(from - 500, SMALL)?;
+            tx.store(from - 500, &pattern(3, SMALL));
+            Ok(())
+        });
+        world.lane().syncs();
+        // As before the buffered one: nothing has changed if memory holds that.
+        world.lane().commits(|tx| {
+            tx.add(from, 40)?;
+            tx.store(from, &first[1_000..1_040]);
+            tx.change(0, 8, 4)
         });
     },
     ..PLAIN
@@ -129,6 +154,7 @@ pub const TORN: Workload = Workload {
 fn ranges_that_may_be_torn_are_whole_when_it_is_acknowledged() {
     ALONE.survives_on_lines();
     BESIDE.survives_on_lines();
+    BUFFERED.survives_on_lines();
     TORN.survives_on_lines();
     // Through the log there.
     TORN.survives_on_sectors();
@@ -140,6 +166,7 @@ fn no_step_that_lets_ranges_go_home_is_redundant() {
         (SETTLE, &TORN),
         (RESTORE, &TORN),
         (WORDS, &TORN),
+        (QUEUE, &BUFFERED),
         (COMMIT_FENCE, &BESIDE),
     ] {
         assert!(

@@ -37,6 +37,7 @@ pub(super) const COMMIT_FENCE: Site =
 /// Steps that a crash test leaves out, each in turn.
 const SETTLE: Site = Site("shadow.torn: bring home what records may be about such a range");
 const RESTORE: Site = Site("shadow.torn: take from home what an aborted transaction clobbered");
+const QUEUE: Site = Site("shadow.torn: keep and log such a range where transactions are buffered");
 const WORDS: Site = Site("shadow.torn: look for words that were announced in such a range");
 /// Another one, of snapshots.
 const KEEP: Site = Site("snapshot: keep a range that may be torn");
@@ -77,7 +78,9 @@ pub(super) fn may_tear(tx: &mut TxState, address: usize, len: usize) -> bool {
 /// Whether home has, or gets by a record, what was changed in ranges that nobody else changes now: it is mapped, and no
 /// buffered transaction waits.
 pub(super) fn is_all_logged(shared: &Shared) -> bool {
-    shared.group.is_none() && shared.home_offset != 0 && !shared.queue.is_in_use()
+    shared.group.is_none()
+        && shared.home_offset != 0
+        && (!shared.queue.is_in_use() || recorder::leaves_out(QUEUE))
 }
 
 /// Writes ranges home. They are durable after this thread's next fence.
