@@ -173,21 +173,27 @@ impl Engine for Shadow {
         let Log { writer, lane } = log;
         // What the transaction that runs has announced becomes durable with it, or not at all.
         tx.announced.settle();
-        let mut gaps = Vec::new();
+        let bytes: usize = ranges.iter().map(|(_, range)| range.len()).sum();
+        if bytes >= torn::BYTES_MIN {
+            let mut gaps = Vec::new();
+            for (_, range) in ranges {
+                tx.announced
+                    .for_each_gap(range.start, range.len(), |gap| gaps.push(gap));
+            }
+            if torn::may_go_home(gaps.iter().map(Range::len).sum(), shared)? {
+                // What memory holds of a page that could not be read does not go home.
+                check_failed(ranges)?;
+                // No snapshot begins meanwhile.
+                let _held = lane.checkpoint.lock_as_member();
+                torn::write(gaps.iter(), shared);
+                // ORDER: durable on return; that is what the caller asked for.
+                tx.barrier.fence(false, torn::HOME_FENCE)?;
+                return check_failed(ranges);
+            }
+        }
         for (_, range) in ranges {
-            tx.announced
-                .for_each_gap(range.start, range.len(), |gap| gaps.push(gap));
-        }
-        if torn::may_go_home(gaps.iter().map(Range::len).sum(), shared)? {
-            // No snapshot begins meanwhile.
-            let _held = lane.checkpoint.lock_as_member();
-            torn::write(gaps.iter(), shared);
-            // ORDER: durable on return; that is what the caller asked for.
-            tx.barrier.fence(false, torn::HOME_FENCE)?;
-            return check_failed(ranges);
-        }
-        for gap in gaps {
-            push_range(&mut writer.record, gap);
+            let push = |gap| push_range(&mut writer.record, gap);
+            (tx.announced).for_each_gap(range.start, range.len(), push);
         }
         if let Err(error) = check_failed(ranges) {
             writer.clear();
