@@ -10,8 +10,9 @@
 //
 // and once more behind the loop, before the fence.
 //
-// So nothing is written back as long as the loop may store to the same line: such a store would
-// wait until the line has left.
+// So a line is mostly not written back as long as the loop may store to it: such a store would wait
+// until the line has left. It happens where thousands of ranges were noted, which become durable in
+// between, and where two cursors with gaps share a line.
 #pragma once
 
 #include "common/writes.h"

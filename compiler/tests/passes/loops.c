@@ -56,7 +56,6 @@ void inner(nvl_heap_t *h, nvl float a[30][40]) {
 // CHECK-NOT: __nvl_persist
 // CHECK: call void @__nvl_write_back_at(ptr addrspace(1) %{{.*}}, i64 152,
 // CHECK-NOT: __nvl_persist
-// CHECK-LABEL: define {{.*}}@whole(
 void inner_outside(nvl float a[30][40]) {
     for (int i = 0; i < 30; i++)
         for (int j = 1; j < 39; j++)
@@ -64,6 +63,7 @@ void inner_outside(nvl float a[30][40]) {
 }
 
 // All members of each element, by several stores.
+// CHECK-LABEL: define {{.*}}@whole(
 // CHECK: %[[N:.*]] = mul {{.*}}i64 %{{.*}}, 24
 // CHECK: call void @__nvl_log_at(ptr addrspace(1) %{{.*}}, i64 %[[N]],
 // CHECK-NOT: __nvl_log
