@@ -415,6 +415,8 @@ const ALPHABET: [Letter; 11] = [
 
 const ELEMENT: usize = 40;
 const EXTENT: usize = 300;
+/// Bytes of the large object that some sequences have.
+const CLOBBERED: usize = 4096;
 
 fn apply(tx: &mut Running<'_>, letter: Letter, at: usize, tag: u64) -> Result<(), Stop> {
     let find = |tx: &Running<'_>, size: Option<usize>| {
@@ -429,8 +431,13 @@ fn apply(tx: &mut Running<'_>, letter: Letter, at: usize, tag: u64) -> Result<()
         Letter::Add => unless_pending(tx.change(20 + at, 30, tag)),
         Letter::AddStreamed => unless_pending(tx.change(8 + at, 700, tag)),
         Letter::Clobber => {
-            tx.clobber(1000, 100)?;
-            tx.store(1000, &pattern(tag, 100));
+            // Where there is room, enough that an engine may keep nothing of it.
+            let (from, len) = match tx.next.bytes.len() > BYTES {
+                true => (BYTES, CLOBBERED),
+                false => (1000, 100),
+            };
+            tx.clobber(from, len)?;
+            tx.store(from, &pattern(tag, len));
             Ok(())
         }
         Letter::Set => tx.set(35 + at, 20, tag),
@@ -493,6 +500,7 @@ fn exhaust(medium: Medium, lengths: RangeInclusive<usize>, points_max: Option<us
             Medium::Sectors => Campaign::sectors("sequences"),
         };
         campaign.used_one_in = 50;
+        campaign.large_size = CLOBBERED * (chunk % 2);
         campaign
             .plan(|plan| {
                 plan.points_max = points_max;
@@ -528,7 +536,7 @@ fn exhaust(medium: Medium, lengths: RangeInclusive<usize>, points_max: Option<us
                         }
                     }
                     let uncertain = world.lane().state.uncertain();
-                    assert!(uncertain <= 100, "only the clobbered range is uncertain");
+                    assert!(uncertain <= CLOBBERED, "only the clobbered range is uncertain");
                 },
             )
             .survives();
