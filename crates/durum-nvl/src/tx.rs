@@ -18,6 +18,9 @@ use crate::pending::PendingCounts;
 use crate::presence;
 use crate::words::Words;
 
+/// Shadow keeps what fewer bytes held, whatever is said of them.
+const CLOBBERED_MIN: usize = 4 << 10;
+
 /// What a clause says of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClauseKind {
@@ -355,8 +358,9 @@ impl Running {
             .or_fatal(at, doing);
             return;
         }
-        // Pointers have to come back with their counts, whatever the clause says.
+        // Shadow keeps small ranges anyway. Pointers have to come back with their counts, whatever the clause says.
         let keeps_old = kind != ClauseKind::Clobber
+            || len < CLOBBERED_MIN && heap.engine() == Engine::Shadow
             || heap
                 .object(start, at)
                 .is_none_or(|object| object.info.has_pointers());
