@@ -31,6 +31,7 @@ const ZERO_SYNC: Site = Site("log: sync the zeros of a new log puddle (file doma
 impl StoreInner {
     /// A fresh puddle of this client, mapped.
     pub(crate) fn log_puddle(&self, kind: PuddleKind) -> Result<Arc<Puddle>> {
+        let _span = tracing::debug_span!("grow_log").entered();
         let grant = self
             .neighbours
             .place(|service| service.create_puddle(PuddleOwner::Client, kind, UNIT))?;

@@ -252,6 +252,7 @@ impl Ground for PoolInner {
     }
 
     fn make_puddle(&self, size: u64) -> Result<Arc<Puddle>> {
+        let _span = tracing::debug_span!("grow_pool", pool = self.name, bytes = size).entered();
         let owner = PuddleOwner::Pool(self.uuid);
         let kind = self.kind.puddle_kind();
         let grant = self

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use durum::{Pool, Store, StoreOptions, Uuid};
+use durum::{Engine, Pool, Store, StoreOptions, Uuid};
 use durum_protocol::Frame;
 use durum_protocol::frame::Kind;
 use durum_protocol::message;
@@ -17,7 +17,7 @@ use durum_remote::socket::Socket;
 use durum_remote::watcher::{self, Watched};
 
 use crate::fixture::*;
-use crate::support::pool_options;
+use crate::support::{self, pool_options};
 
 fn observed() -> Fixture {
     Fixture::with(StoreOptions::new().observe(true), pool_options())
@@ -282,7 +282,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn opening_and_recovery_are_spans() {
+fn opening_recovery_growth_and_checkpoints_are_spans() {
     use tracing_subscriber::filter::LevelFilter;
     use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -299,6 +299,9 @@ fn opening_and_recovery_are_spans() {
         let store = Store::create(place("store"), StoreOptions::new()).unwrap();
         let pool = store.create_pool("pool", pool_options()).unwrap();
         commit(&pool);
+        // More than its first puddle has.
+        let more = pool.transaction(|tx| tx.alloc_bytes(&pool, 0, 5 << 20, 8).map(drop));
+        more.unwrap();
         // As if the machine had stopped here.
         copy(&place("store"), &place("copy"));
         drop((pool, store));
@@ -306,12 +309,19 @@ fn opening_and_recovery_are_spans() {
         drop(copy.open_pool("pool", pool_options()).unwrap());
     });
     let told = fs::read_to_string(place("log")).unwrap();
+    let checkpoint = match support::engine() {
+        Engine::Shadow => "checkpoint: ",
+        _ => "open_pool{",
+    };
     for span in [
+        checkpoint,
         "create_store{",
         "create_pool{pool=\"pool\"}",
         "open_store{",
         "open_pool{pool=\"pool\"}",
         ":recover_client{",
+        "grow_pool{pool=\"pool\" bytes=",
+        "grow_log",
     ] {
         let ends = |line: &str| line.contains(span) && line.contains("time.busy");
         assert!(told.lines().any(ends), "{span}: {told}");

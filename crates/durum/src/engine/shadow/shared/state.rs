@@ -248,6 +248,7 @@ impl Shared {
 
     /// The checkpointer's step: on the `file` domain brings a batch home, or as much as there is.
     pub(crate) fn bring_batch_home(&self) -> Result<()> {
+        let _span = tracing::debug_span!("checkpoint").entered();
         match self.lanes.shared() {
             None => self.lanes.bring_home(&self.stamps),
             Some(lane) => {
@@ -290,6 +291,7 @@ impl Shared {
     /// Brings home every record that can be, and makes that known on the media. For when no record will carry the
     /// watermark in time.
     pub(crate) fn bring_home(&self) -> Result<()> {
+        let _span = tracing::debug_span!("checkpoint").entered();
         self.write_all_home()?;
         self.poison.check()?;
         let mut slot = locked(&self.slot);
