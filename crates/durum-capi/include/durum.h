@@ -572,7 +572,7 @@ typedef struct durum_pool_options {
     uint32_t flags;
 } durum_pool_options;
 
-// What becomes of a type in durum_pool_migrate.
+// What becomes of a type in durum_pool_migrate and durum_pools_migrate.
 typedef struct durum_migrated_type {
     // The type as the pool has it: DURUM_TYPE_OF of a struct that is declared as the earlier version declared it.
     struct durum_type *was;
@@ -586,6 +586,14 @@ typedef struct durum_migrated_type {
     // What `make` gets besides.
     void *argument;
 } durum_migrated_type;
+
+// A pool in durum_pools_migrate.
+typedef struct durum_migrated_pool {
+    // Its name.
+    const char *name;
+    // What the type of its root becomes.
+    struct durum_type *root;
+} durum_migrated_pool;
 
 // `len` bytes at `ptr`.
 typedef struct durum_range {
@@ -891,10 +899,11 @@ int durum_pool_import_into(struct durum_store *store,
 // The pool is the old one until all of it is there, whatever happens; it is durable on return. It needs room for the
 // pool once more.
 //
-// DURUM_E_MIGRATION something stands in the way, and the message says what; DURUM_E_POOL_MISSING,
-// DURUM_E_STORE_MISSING; DURUM_E_STORE_BUSY, DURUM_E_POOL_BUSY; DURUM_E_STORE_DIRTY a plan of a store that was not
-// closed in order; DURUM_E_DAMAGED an object contradicts its type; DURUM_E_TYPE, DURUM_E_STORAGE_FULL,
-// DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_ADDRESS_CONFLICT, DURUM_E_OPTIONS, DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_MIGRATION something stands in the way, and the message says what: pointers of other pools into this one, for
+// one, which durum_pools_migrate makes anew with it; DURUM_E_POOL_MISSING, DURUM_E_STORE_MISSING; DURUM_E_STORE_BUSY,
+// DURUM_E_POOL_BUSY; DURUM_E_STORE_DIRTY a plan of a store that was not closed in order; DURUM_E_DAMAGED an object
+// contradicts its type; DURUM_E_TYPE, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_ADDRESS_CONFLICT,
+// DURUM_E_OPTIONS, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 int durum_pool_migrate(const char *store,
                        const char *name,
@@ -902,6 +911,18 @@ int durum_pool_migrate(const char *store,
                        const struct durum_migrated_type *types,
                        size_t count,
                        uint32_t flags);
+
+// As durum_pool_migrate, for pools of one store that are made anew together, `pool_count` of them: pointers between
+// them follow, and all are the old ones or all the new ones. `types` are those of all of them.
+//
+// The codes of durum_pool_migrate; DURUM_E_OPTIONS a pool is named twice; DURUM_E_ARGUMENT there is none.
+DURUM_MUST_CHECK
+int durum_pools_migrate(const char *store,
+                        const struct durum_migrated_pool *pools,
+                        size_t pool_count,
+                        const struct durum_migrated_type *types,
+                        size_t count,
+                        uint32_t flags);
 
 // Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes
 // without pointers, aligned to 16. The bytes are whatever was there before.

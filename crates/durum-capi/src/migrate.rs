@@ -15,7 +15,7 @@ pub const DURUM_MIGRATE_PLAN: u32 = 1;
 /// Objects without a known type hold no pointers, and stay as they are.
 pub const DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS: u32 = 2;
 
-/// What becomes of a type in durum_pool_migrate.
+/// What becomes of a type in durum_pool_migrate and durum_pools_migrate.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct MigratedType {
@@ -34,6 +34,16 @@ pub struct MigratedType {
     pub argument: *mut c_void,
 }
 
+/// A pool in durum_pools_migrate.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct MigratedPool {
+    /// Its name.
+    pub name: *const c_char,
+    /// What the type of its root becomes.
+    pub root: *mut TypeDeclaration,
+}
+
 /// Makes a pool anew in the store directory `store`, which nobody has open: every object becomes what the types of the
 /// program say there, which begin with that of the root (`root`), and what `types` say besides (`count` of them), in
 /// which a type lies that the root does not lead to, too. Fields are found by their names, or former ones. Pointers of
@@ -42,10 +52,11 @@ pub struct MigratedType {
 /// The pool is the old one until all of it is there, whatever happens; it is durable on return. It needs room for the
 /// pool once more.
 ///
-/// DURUM_E_MIGRATION something stands in the way, and the message says what; DURUM_E_POOL_MISSING,
-/// DURUM_E_STORE_MISSING; DURUM_E_STORE_BUSY, DURUM_E_POOL_BUSY; DURUM_E_STORE_DIRTY a plan of a store that was not
-/// closed in order; DURUM_E_DAMAGED an object contradicts its type; DURUM_E_TYPE, DURUM_E_STORAGE_FULL,
-/// DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_ADDRESS_CONFLICT, DURUM_E_OPTIONS, DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_MIGRATION something stands in the way, and the message says what: pointers of other pools into this one, for
+/// one, which durum_pools_migrate makes anew with it; DURUM_E_POOL_MISSING, DURUM_E_STORE_MISSING; DURUM_E_STORE_BUSY,
+/// DURUM_E_POOL_BUSY; DURUM_E_STORE_DIRTY a plan of a store that was not closed in order; DURUM_E_DAMAGED an object
+/// contradicts its type; DURUM_E_TYPE, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_ADDRESS_CONFLICT,
+/// DURUM_E_OPTIONS, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_migrate(
@@ -57,45 +68,90 @@ pub unsafe extern "C" fn durum_pool_migrate(
     flags: u32,
 ) -> c_int {
     status(|| {
-        if flags & !(DURUM_MIGRATE_PLAN | DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS) != 0 {
-            return Err(Failure::argument("the flags are not DURUM_MIGRATE_*"));
-        }
-        let said = match (types.is_null(), count) {
-            (_, 0) => &[],
-            (true, _) => return Err(Failure::argument("the types are NULL")),
-            // SAFETY: the caller has `count` of them there.
-            (false, _) => unsafe { std::slice::from_raw_parts(types, count) },
-        };
-        // SAFETY: strings and declarations as the conventions say.
-        let (store, name, root) = unsafe {
-            (
-                path(store)?,
-                string(name, "the pool's name")?,
-                declared(root, "the root's type")?.descriptor()?,
-            )
-        };
-        let mut by = ByProgram {
-            rules: Rules(BTreeMap::new()),
-            types: NewTypes {
-                root,
-                others: Vec::new(),
-                pointers_are_typed: false,
-            },
-            functions: Vec::new(),
-            options: MigrateOptions {
-                untyped_hold_no_pointers: flags & DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS != 0,
-                ..MigrateOptions::default()
-            },
-        };
-        for said in said {
-            // SAFETY: as above.
-            unsafe { add(&mut by, said)? };
-        }
-        let report = by.run(store, name, flags & DURUM_MIGRATE_PLAN != 0)?;
-        Ok(report
-            .ensure_possible(store)
-            .map_err(client::Error::Store)?)
+        // SAFETY: as the caller promises.
+        unsafe { migrate(store, &[MigratedPool { name, root }], (types, count), flags) }
     })
+}
+
+/// As durum_pool_migrate, for pools of one store that are made anew together, `pool_count` of them: pointers between
+/// them follow, and all are the old ones or all the new ones. `types` are those of all of them.
+///
+/// The codes of durum_pool_migrate; DURUM_E_OPTIONS a pool is named twice; DURUM_E_ARGUMENT there is none.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pools_migrate(
+    store: *const c_char,
+    pools: *const MigratedPool,
+    pool_count: usize,
+    types: *const MigratedType,
+    count: usize,
+    flags: u32,
+) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let pools = unsafe { all(pools, pool_count, "the pools are NULL")? };
+        // SAFETY: as the caller promises.
+        unsafe { migrate(store, pools, (types, count), flags) }
+    })
+}
+
+/// # Safety
+/// So many of them, or none.
+unsafe fn all<'a, T>(first: *const T, count: usize, why: &str) -> Result<&'a [T]> {
+    match (first.is_null(), count) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(Failure::argument(why)),
+        // SAFETY: as the caller promises.
+        (false, _) => Ok(unsafe { std::slice::from_raw_parts(first, count) }),
+    }
+}
+
+/// # Safety
+/// Strings and declarations as the conventions say, and so many types.
+unsafe fn migrate(
+    store: *const c_char,
+    pools: &[MigratedPool],
+    (types, count): (*const MigratedType, usize),
+    flags: u32,
+) -> Result<()> {
+    if flags & !(DURUM_MIGRATE_PLAN | DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS) != 0 {
+        return Err(Failure::argument("the flags are not DURUM_MIGRATE_*"));
+    }
+    // SAFETY: as the caller promises.
+    let (said, store) = unsafe { (all(types, count, "the types are NULL")?, path(store)?) };
+    let (mut names, mut roots) = (Vec::new(), Vec::new());
+    for pool in pools {
+        // SAFETY: as the caller promises.
+        unsafe {
+            names.push(string(pool.name, "the pool's name")?.to_owned());
+            roots.push(declared(pool.root, "the root's type")?.descriptor()?);
+        }
+    }
+    let mut names = names.into_iter();
+    let first = names.next();
+    let first = first.ok_or_else(|| Failure::argument("there is no pool"))?;
+    let mut by = ByProgram {
+        rules: Rules(BTreeMap::new()),
+        types: NewTypes {
+            roots,
+            others: Vec::new(),
+            pointers_are_typed: false,
+        },
+        functions: Vec::new(),
+        options: MigrateOptions {
+            untyped_hold_no_pointers: flags & DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS != 0,
+            with: names.collect(),
+            ..MigrateOptions::default()
+        },
+    };
+    for said in said {
+        // SAFETY: as the caller promises.
+        unsafe { add(&mut by, said)? };
+    }
+    let report = by.run(store, &first, flags & DURUM_MIGRATE_PLAN != 0)?;
+    Ok(report
+        .ensure_possible(store)
+        .map_err(client::Error::Store)?)
 }
 
 /// # Safety

@@ -147,7 +147,7 @@ fn pools_that_lead_into_each_other_are_migrated_together() {
     let with = |more: &[&'static str]| [&arguments[..], more].concat();
     let alone = durum(&with(&["--dry-run"]));
     assert_eq!(alone.code, 2);
-    let part = "pool \"index\", node: a pointer of it leads into the pool; `durum migrate --with` makes both anew together";
+    let part = "pool \"index\", node: a pointer of it leads into the pool; both are made anew together by `durum migrate --with`, `Migration::with` or `durum_pools_migrate`";
     assert!(alone.out.contains(part), "{}", alone.out);
     let planned = succeeds(&with(&["--with", "index", "--dry-run"])).out;
     assert!(

@@ -122,7 +122,77 @@ static void a_pool_is_made_anew_by_functions(void) {
     fixture_close(&f);
 }
 
+static old_item *only_item(durum_pool *pool, uint64_t number) {
+    DURUM_TX_BEGIN(pool) {
+        old_list *all = DURUM_ROOT(pool, old_list);
+        DURUM_TX_ADD(all);
+        all->first = DURUM_TX_NEW(pool, old_item);
+        all->first->number = number;
+        all->first->weight = 10;
+    }
+    DURUM_TX_END
+    return DURUM_ROOT(pool, old_list)->first;
+}
+
+static void lead(durum_pool *pool, old_item *from, old_item *to) {
+    DURUM_TX_BEGIN(pool) {
+        DURUM_TX_ADD(from);
+        from->next = to;
+    }
+    DURUM_TX_END
+}
+
+/* Two pools, each with an item that leads to the other one's: neither is made anew alone. */
+static void pools_that_lead_into_each_other_are_made_anew_together(void) {
+    if (is_served())
+        return;
+    const char *path = store_path();
+    fixture f = fixture_new();
+    durum_pool *other = durum_pool_create(f.store, "other", NULL);
+    old_item *ours = only_item(f.pool, 0);
+    old_item *its = only_item(other, 1);
+    lead(f.pool, ours, its);
+    lead(other, its, ours);
+    CHECK_CODE(durum_pool_close(other), DURUM_OK);
+    fixture_close(&f);
+
+    uint32_t version = 3;
+    durum_migrated_type types[] = {
+        {DURUM_TYPE_OF(old_list), DURUM_TYPE_OF(list), made_list, &version},
+        {DURUM_TYPE_OF(old_item), DURUM_TYPE_OF(item), made_item, NULL},
+    };
+    durum_migrated_pool both[] = {{"pool", DURUM_TYPE_OF(list)}, {"other", DURUM_TYPE_OF(list)}};
+    CHECK_CODE(durum_pool_migrate(path, "pool", DURUM_TYPE_OF(list), types, 2, 0),
+               DURUM_E_MIGRATION);
+    CHECK(strstr(durum_errormsg(), "pool \"other\", item: a pointer of it leads into the pool") !=
+          NULL);
+    CHECK_CODE(durum_pools_migrate(path, both, 0, types, 2, 0), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pools_migrate(path, NULL, 2, types, 2, 0), DURUM_E_ARGUMENT);
+    durum_migrated_pool same[] = {both[0], both[0]};
+    CHECK_CODE(durum_pools_migrate(path, same, 2, types, 2, 0), DURUM_E_OPTIONS);
+    durum_migrated_pool none[] = {both[0], {"none", DURUM_TYPE_OF(list)}};
+    CHECK_CODE(durum_pools_migrate(path, none, 2, types, 2, 0), DURUM_E_POOL_MISSING);
+    durum_migrated_pool typeless[] = {both[0], {"other", NULL}};
+    CHECK_CODE(durum_pools_migrate(path, typeless, 2, types, 2, 0), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pools_migrate(path, both, 2, types, 2, DURUM_MIGRATE_PLAN), DURUM_OK);
+    CHECK_CODE(durum_pools_migrate(path, both, 2, types, 2, 0), DURUM_OK);
+
+    f.store = durum_store_open(path, NULL);
+    f.pool = durum_pool_open(f.store, "pool", NULL);
+    other = durum_pool_open(f.store, "other", NULL);
+    const list *one = DURUM_ROOT(f.pool, list);
+    const list *two = DURUM_ROOT(other, list);
+    CHECK(one != NULL && one->version == 3 && two != NULL && two->version == 3);
+    CHECK(one->first->number == 0 && one->first->parity == 1 && one->first->weight == 10);
+    CHECK(two->first->number == 1 && two->first->parity == 0);
+    CHECK(one->first->next == two->first && two->first->next == one->first);
+    CHECK_CODE(durum_pool_close(other), DURUM_OK);
+    fixture_close(&f);
+}
+
 const test migration_tests[] = {
     {"a_pool_is_made_anew_by_functions", a_pool_is_made_anew_by_functions},
+    {"pools_that_lead_into_each_other_are_made_anew_together",
+     pools_that_lead_into_each_other_are_made_anew_together},
     {NULL, NULL},
 };

@@ -27,19 +27,18 @@ impl Pairs {
         self.by_id.iter().map(|(id, conversion)| (*id, conversion))
     }
 
-    /// What becomes of the types of a pool's `objects` where a program has new ones: its `root`, and `others` that
-    /// the root does not lead to. The root's type is found by `old_root`.
+    /// What becomes of the types of pools' `objects` where a program has new ones: `roots`, each with the id of what
+    /// it was, and `others` that no root leads to.
     pub fn of_program(
         objects: &[Descriptor],
-        old_root: Option<u64>,
-        root: &Descriptor,
+        roots: &[(Option<u64>, &Descriptor)],
         others: &[Descriptor],
         rules: &Arc<Rules>,
     ) -> Self {
         let mut finding = Finding::new(rules);
         let formers = formers(rules);
         let mut renames = Renames::default();
-        for descriptor in others.iter().chain([root]) {
+        for descriptor in others.iter().chain(roots.iter().map(|(_, root)| *root)) {
             for line in 0..descriptor.lines() {
                 descriptor
                     .line(line)
@@ -50,11 +49,13 @@ impl Pairs {
         for (now, was) in &formers {
             renames.add(now, was);
         }
-        if let Some(old) = old_root.and_then(|id| objects.iter().find(|old| old.id() == id)) {
-            finding.pair(old, root, root.title(), false);
+        for (was, root) in roots {
+            if let Some(old) = was.and_then(|id| objects.iter().find(|old| old.id() == id)) {
+                finding.pair(old, root, root.title(), false);
+            }
         }
         finding.follow(&renames);
-        // What the root does not lead to.
+        // What no root leads to.
         for old in objects {
             if finding.known.contains_key(&old.id()) {
                 continue;

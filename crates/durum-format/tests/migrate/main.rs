@@ -20,7 +20,7 @@ fn pairs(was: &Descriptor, is: &Descriptor, rules: &Rules) -> Pairs {
     for line in 0..was.lines() {
         objects.push(was.target(line).unwrap());
     }
-    Pairs::of_program(&objects, Some(was.id()), is, &[], &rules)
+    Pairs::of_program(&objects, &[(Some(was.id()), is)], &[], &rules)
 }
 
 fn refusals(pairs: &Pairs) -> Vec<String> {

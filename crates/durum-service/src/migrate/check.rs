@@ -13,9 +13,9 @@ use durum_format::types::{Descriptor, PointerAt, Strength};
 
 use super::old::{Old, OldType};
 use super::others::of_others;
-use super::program::Asking;
+use super::program::{Asking, begin};
 use super::table::{Place, Table};
-use super::{MigrateOptions, MigrateReport, MigratedType, Migration, OldPuddle, Refusals};
+use super::{MigrateOptions, MigrateReport, MigratedType, Migration, Refusals};
 use crate::dump::align_of;
 use crate::dump::heap::{Image, Wanted, next_size};
 use crate::dump::window::Window;
@@ -455,19 +455,6 @@ pub(super) fn check(
         sizes: places.pools,
         seen,
     })
-}
-
-/// Has the program's functions begin.
-pub(super) fn begin(old: &Old<'_>, migration: &mut Migration<'_>) -> Result<()> {
-    let puddles = old.views().map(|view| OldPuddle {
-        header: view.header(),
-        file: view.file(),
-    });
-    let puddles: Vec<OldPuddle<'_>> = puddles.collect();
-    match &mut migration.functions {
-        Some(functions) => functions.begin(&puddles),
-        None => Ok(()),
-    }
 }
 
 /// The pointers of a new object that are not null.

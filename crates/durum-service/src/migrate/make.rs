@@ -5,9 +5,9 @@ use durum_format::puddle::PuddleHeader;
 use durum_format::types::PointerAt;
 use durum_persist::Site;
 
-use super::check::{Lead, Leads, Places, Seen, Visit, begin, go_over, pointers};
+use super::check::{Lead, Leads, Places, Seen, Visit, go_over, pointers};
 use super::old::Old;
-use super::program::Asking;
+use super::program::{Asking, begin};
 use super::table::Table;
 use super::{MigrateOptions, Migration};
 use crate::copying;

@@ -58,9 +58,9 @@ impl fmt::Debug for Migration<'_> {
 /// The types that a program has now.
 #[derive(Clone, Debug)]
 pub struct NewTypes {
-    /// That of the root object.
-    pub root: Descriptor,
-    /// Those that the root does not lead to.
+    /// Those of the root objects: of the pool's, and of each that is made anew with it, in their order.
+    pub roots: Vec<Descriptor>,
+    /// Those that no root leads to.
     pub others: Vec<Descriptor>,
     /// Pointers lead to nothing but what their types say.
     pub pointers_are_typed: bool,
@@ -78,7 +78,8 @@ pub struct OldPuddle<'p> {
 /// The functions of a program, which make new objects of old ones. Each is asked twice for each object, and gives the
 /// same both times.
 pub trait Functions {
-    /// They will be asked about objects in these puddles, which nobody writes meanwhile.
+    /// They will be asked about objects in these puddles, or look at some there: those of all pools of the store, which
+    /// nobody writes meanwhile.
     ///
     /// # Errors
     /// Whatever keeps them from that.

@@ -91,6 +91,16 @@ impl<'o> Old<'o> {
             let reason = format!("pool \"{}\" is named twice", names[twice]);
             return Err(Error::Options { reason });
         }
+        if let Some(types) = &migration.types
+            && types.roots.len() != names.len()
+        {
+            let reason = format!(
+                "{} pools are migrated, and there are {} types of roots",
+                names.len(),
+                types.roots.len()
+            );
+            return Err(Error::Options { reason });
+        }
         reader.contents().ensure_rewritten(reader.name())?;
         let pools = names.iter().map(|name| OldPool::of(reader, name));
         let pools = pools.collect::<Result<Vec<OldPool>>>()?;
@@ -115,7 +125,7 @@ impl<'o> Old<'o> {
                 .as_ref()
                 .is_some_and(|it| it.pointers_are_typed),
         };
-        let mut root = None;
+        let mut roots = vec![None; pools.len()];
         for (at, pool) in pools.iter().enumerate() {
             for view in &pool.views {
                 old.numbers.begin(view.header());
@@ -130,8 +140,8 @@ impl<'o> Old<'o> {
                         tag = old.learn(id)?;
                         old.types[tag as usize].objects += extent.allocated();
                     }
-                    if at == 0 && view.header().is_root && extent.granule() == 0 {
-                        root = Some(id);
+                    if view.header().is_root && extent.granule() == 0 {
+                        roots[at] = Some(id);
                     }
                     old.numbers.add(view.header(), &extent, tag)?;
                 }
@@ -145,7 +155,8 @@ impl<'o> Old<'o> {
             .collect();
         old.pairs = match &migration.types {
             Some(types) => {
-                Pairs::of_program(&known, root, &types.root, &types.others, &migration.rules)
+                let roots: Vec<_> = roots.into_iter().zip(&types.roots).collect();
+                Pairs::of_program(&known, &roots, &types.others, &migration.rules)
             }
             None => Pairs::of_rules(&known, &migration.rules),
         };

@@ -79,7 +79,7 @@ pub(super) fn of_others(
                             .is_err();
                     if leads_here {
                         let path = format!("{name}, {}", descriptor.called());
-                        let why = "a pointer of it leads into the pool; `durum migrate --with` makes both anew together";
+                        let why = "a pointer of it leads into the pool; both are made anew together by `durum migrate --with`, `Migration::with` or `durum_pools_migrate`";
                         refusals.of_object(Refusal::new(path, why));
                     }
                 }

@@ -2,7 +2,32 @@
 
 use durum_format::migrate::{Program, Refusal};
 
-use super::{Functions, Migration, Refusals};
+use super::old::Old;
+use super::{Functions, Migration, OldPuddle, Refusals};
+use crate::error::Result as StoreResult;
+use crate::inspect::PuddleView;
+
+/// Has the program's functions begin. They look at whatever an old value leads to, in other pools, too.
+pub(super) fn begin(old: &Old<'_>, migration: &mut Migration<'_>) -> StoreResult<()> {
+    let Some(functions) = &mut migration.functions else {
+        return Ok(());
+    };
+    let contents = old.reader.contents();
+    let mut others: Vec<PuddleView> = Vec::new();
+    for pool in contents.pools.keys() {
+        if old.pools.iter().any(|renewed| renewed.uuid == *pool) {
+            continue;
+        }
+        let puddles = contents.puddles_of(*pool).into_iter();
+        // One that nobody can read is not looked at, either: what stands in the way is told of its pool.
+        others.extend(puddles.filter_map(|(uuid, _)| old.reader.puddle_unguarded(uuid).ok()));
+    }
+    let puddles = old.views().chain(&others).map(|view| OldPuddle {
+        header: view.header(),
+        file: view.file(),
+    });
+    functions.begin(&puddles.collect::<Vec<_>>())
+}
 
 /// Asks the functions for the objects of one extent after the other.
 pub(super) struct Asking<'a, 'm> {

@@ -368,7 +368,7 @@ fn pointers_of_other_pools_and_objects_of_unknown_type_are_told_by_name() {
     );
     store.close_pool(other.uuid).unwrap();
     let refused = migrate(&store, MAP).unwrap_err().to_string();
-    let part = "pool \"other\", Head: a pointer of it leads into the pool; `durum migrate --with` makes both anew together (1 object)";
+    let part = "pool \"other\", Head: a pointer of it leads into the pool; both are made anew together by `durum migrate --with`, `Migration::with` or `durum_pools_migrate` (1 object)";
     assert!(refused.contains(part), "{refused}");
     store.remove_pool("other").unwrap();
 

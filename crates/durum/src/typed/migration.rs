@@ -8,10 +8,11 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use durum_format::migrate::{MadeBy, Rule, Rules, Source};
-use durum_format::types::Primitive;
+use durum_format::types::{Descriptor, Primitive};
 use durum_protocol::Address;
 use durum_service::{MigrateOptions, MigrateReport, NewTypes};
 
@@ -24,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::migration::{self, ByProgram};
 
 /// A function for the values of one type: the old one's address, the new one's bytes.
-type Make<P> = Box<dyn Fn(usize, &mut [u8], &Migrating<P>) -> Result<(), String>>;
+type Make = Box<dyn Fn(usize, &mut [u8]) -> Result<(), String>>;
 
 /// What becomes of the types of a pool that the program has changed ([`Migrate::migrate`]).
 ///
@@ -32,9 +33,14 @@ type Make<P> = Box<dyn Fn(usize, &mut [u8], &Migrating<P>) -> Result<(), String>
 /// only what is new need be said: a default, or a function that makes the new value of the old one.
 pub struct Migration<P> {
     rules: Rules,
-    functions: Vec<Make<P>>,
+    functions: Vec<Make>,
     options: MigrateOptions,
     pool: String,
+    /// Those of the pools that are made anew with it.
+    roots: Vec<Descriptor>,
+    /// Types of which more than one of them says what becomes of it.
+    said_twice: Vec<String>,
+    j: Rc<Migrating<P>>,
     _pool: PhantomData<P>,
 }
 
@@ -61,6 +67,9 @@ impl<P: PoolType> Migration<P> {
             functions: Vec::new(),
             options: MigrateOptions::default(),
             pool: POOL.to_owned(),
+            roots: Vec::new(),
+            said_twice: Vec::new(),
+            j: Rc::new(Migrating::new()),
             _pool: PhantomData,
         }
     }
@@ -82,14 +91,15 @@ impl<P: PoolType> Migration<P> {
     ) -> Self {
         const { New::POOL.assert_fits(P::ID) };
         let function = self.functions.len();
-        self.functions.push(Box::new(move |old, new, j| {
+        let j = self.j.clone();
+        self.functions.push(Box::new(move |old, new| {
             // SAFETY: the old pool is mapped where it was, and the value there is an `Old`: its type is the one that
             // the rule asks for. Nobody else has it.
             let old = unsafe { &*ptr::with_exposed_provenance::<Old>(old) };
             // What is carried over is the pool's: it is not dropped here.
-            let made = catch_unwind(AssertUnwindSafe(|| ManuallyDrop::new(make(old, j))));
+            let made = catch_unwind(AssertUnwindSafe(|| ManuallyDrop::new(make(old, &j))));
             let made = made.map_err(|panic| format!("its function panicked: {}", said(&*panic)))?;
-            put::<New, P>(&made, new, j)
+            put::<New, P>(&made, new, &j)
         }));
         let rule = self.rule(&name_of::<Old>());
         rule.now = Some(name_of::<New>());
@@ -126,6 +136,31 @@ impl<P: PoolType> Migration<P> {
         self
     }
 
+    /// Another pool of the store is made anew with this one, whose root is to be a `T` then: pointers between them
+    /// follow, and all are the old ones or all the new ones. `migration` has its name ([`Migration::pool`]), and says
+    /// what becomes of its types: of none of which this one does, as what is said of a type is said of those of all
+    /// pools. How it goes on is told to this one.
+    #[must_use]
+    pub fn with<T: Root<Q>, Q: PoolType>(mut self, migration: Migration<Q>) -> Self {
+        const { T::POOL.assert_fits(Q::ID) };
+        let first = self.functions.len();
+        self.functions.extend(migration.functions);
+        self.said_twice.extend(migration.said_twice);
+        for (name, mut rule) in migration.rules.0 {
+            if let Some(by) = &mut rule.made_by {
+                by.function += first;
+            }
+            if self.rules.0.insert(name.clone(), rule).is_some() {
+                self.said_twice.push(name);
+            }
+        }
+        self.options.with.push(migration.pool);
+        self.options.with.extend(migration.options.with);
+        self.roots.push(descriptor_of::<RootObject<T>>());
+        self.roots.extend(migration.roots);
+        self
+    }
+
     /// Objects of unknown type hold no pointers. Without it a pool with some is refused.
     #[must_use]
     pub fn untyped_hold_no_pointers(mut self) -> Self {
@@ -145,18 +180,22 @@ impl<P: PoolType> Migration<P> {
         if Address::split_pool(path).is_some() {
             return Err(Error::NotMigrated { path: path.into() });
         }
-        let j = Migrating::new();
-        let j = &j;
+        if let Some(name) = self.said_twice.first() {
+            let reason =
+                format!("of two pools is said what becomes of type {name}: once is enough");
+            return Err(durum_service::Error::Options { reason }.into());
+        }
+        let root = descriptor_of::<RootObject<T>>();
         let functions = self.functions.iter();
         let by = ByProgram {
             rules: self.rules.clone(),
             types: NewTypes {
-                root: descriptor_of::<RootObject<T>>(),
+                roots: [root].into_iter().chain(self.roots.clone()).collect(),
                 others: Vec::new(),
                 pointers_are_typed: true,
             },
             functions: functions
-                .map(|make| -> migration::Make<'_> { Box::new(move |old, new| make(old, new, j)) })
+                .map(|make| -> migration::Make<'_> { Box::new(make) })
                 .collect(),
             options: self.options.clone(),
         };

@@ -5,14 +5,15 @@
 
 mod first;
 mod fourth;
+mod pools;
 mod second;
 mod third;
 
 use std::fs;
 use std::path::Path;
 
-use durum::Error;
 use durum::typed::*;
+use durum::{Error, Store, StoreOptions};
 
 #[test]
 fn each_version_goes_on_with_what_the_one_before_has_stored() -> durum::Result<()> {
@@ -92,15 +93,40 @@ fn each_version_goes_on_with_what_the_one_before_has_stored() -> durum::Result<(
     fourth::open(&path)?.close()
 }
 
+#[test]
+fn pools_are_made_anew_together() -> durum::Result<()> {
+    use pools::{Entries, Index, Lines, Log, before};
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("store");
+    let store = Store::create(&path, StoreOptions::default())?;
+    let lines = before::Log::open_in::<before::Lines>(&store, "log", Flags::CREATE)?;
+    let entries = before::Index::open_in::<before::Entries>(&store, "index", Flags::CREATE)?;
+    before::Log::transaction(|j| lines.count.set(3, j))?;
+    before::Index::transaction(|j| {
+        let entry = before::Entry { line: 8 };
+        entries.all.borrow_mut(j).push(entry, j);
+    })?;
+    lines.close()?;
+    entries.close()?;
+    store.close()?;
+    pools::migrate(&path)?;
+    let store = Store::open(&path, StoreOptions::default())?;
+    let lines = Log::open_in::<Lines>(&store, "log", Flags::OPEN)?;
+    let entries = Index::open_in::<Entries>(&store, "index", Flags::OPEN)?;
+    assert_eq!((lines.version.get(), lines.count.get()), (2, 3));
+    assert_eq!(entries.all.borrow()[0].line, 8);
+    Ok(())
+}
+
 /// The page shows the code above, and what a program of the first version is told.
 #[test]
 fn the_page_shows_code_of_the_versions() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(top.join("../../docs/how-to/change-types.md")).unwrap();
-    let versions = ["first", "second", "third", "fourth"]
+    let versions = ["first", "second", "third", "fourth", "pools"]
         .map(|name| fs::read_to_string(top.join(format!("tests/change_types/{name}.rs"))).unwrap());
     let blocks: Vec<_> = page.split("```rust\n").skip(1).collect();
-    assert_eq!(blocks.len(), 4);
+    assert_eq!(blocks.len(), versions.len());
     for (block, version) in blocks.iter().zip(&versions) {
         let code = block.split("```").next().unwrap();
         assert!(version.contains(code), "{code}");

@@ -106,7 +106,7 @@ fn pointers_between_pools_follow() {
             let alone = store.migrate_pool(name, &mut migration(MAP), &with(&[]));
             let refused = alone.unwrap_err().to_string();
             let part = format!(
-                "pool \"{other}\", Node: a pointer of it leads into the pool; `durum migrate --with` makes both anew"
+                "pool \"{other}\", Node: a pointer of it leads into the pool; both are made anew together by `durum migrate --with`"
             );
             assert!(refused.contains(&part), "{refused}");
         }

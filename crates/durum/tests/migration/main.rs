@@ -1,5 +1,7 @@
 //! Types change in any way, data stays: pools are made anew by the program that has the new types.
 
+mod together;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
