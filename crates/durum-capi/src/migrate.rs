@@ -138,6 +138,7 @@ unsafe fn migrate(
             pointers_are_typed: false,
         },
         functions: Vec::new(),
+        rebuilds: Vec::new(),
         options: MigrateOptions {
             untyped_hold_no_pointers: flags & DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS != 0,
             with: names.collect(),

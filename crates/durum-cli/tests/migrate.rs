@@ -105,6 +105,14 @@ fn what_stands_in_the_way_is_told_with_exit_code_2() {
             "(2 objects)",
         ],
     );
+    // Where keys belong only the program knows.
+    refused(
+        r#"{"durum-map": 1, "types": {"PHashMap<u64,Task>.slot": {"fields": [
+            {"name": "key", "type": "i64"}, "value"]}}}"#,
+        &[
+            "slots[].key: the keys of a map change: it finds them no more; only the program builds it anew, by its `Hash` or `Ord`: `P::migrate`, with `Migration::rebuild`",
+        ],
+    );
 }
 
 /// Two pools, each of which has a node of the other one behind its own.

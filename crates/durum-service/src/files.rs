@@ -252,6 +252,15 @@ pub(crate) fn create_at(path: &Path, header: &PuddleHeader) -> Result<MediaFile>
     }
 }
 
+/// As [`create_at`], without a name in a directory: it is gone when nobody has it open any more.
+pub(crate) fn create_nameless(directory: &Path, header: &PuddleHeader) -> Result<MediaFile> {
+    let path = directory.join("puddle without a name");
+    let failed = |error| grown("making a puddle", &path, header.file_size(), error);
+    let file = MediaFile::nameless(directory, &path).map_err(failed)?;
+    fill(&file, header).map_err(failed)?;
+    Ok(file)
+}
+
 fn fill(file: &MediaFile, header: &PuddleHeader) -> io::Result<()> {
     // Of a log most is never used, and recovery asks the file system which part was.
     match header.kind.holds_objects() && header.size >= LARGE_MIN {

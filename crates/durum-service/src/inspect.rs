@@ -513,11 +513,9 @@ impl ReadOnlyStore {
                 None => error,
             }
         })?;
-        Ok(PuddleView {
-            file,
-            header: files::header_of(uuid, record),
-            writes: self.writes.get(&uuid).cloned().unwrap_or_default(),
-        })
+        let mut view = PuddleView::as_written(file, &files::header_of(uuid, record));
+        view.writes = self.writes.get(&uuid).cloned().unwrap_or_default();
+        Ok(view)
     }
 
     /// The file of a puddle, open for reading.
@@ -554,6 +552,15 @@ pub struct PuddleView {
 }
 
 impl PuddleView {
+    /// A puddle of which no log says anything.
+    pub(crate) fn as_written(file: MediaFile, header: &PuddleHeader) -> PuddleView {
+        PuddleView {
+            file,
+            header: *header,
+            writes: Vec::new(),
+        }
+    }
+
     /// The puddle's header.
     pub fn header(&self) -> &PuddleHeader {
         &self.header

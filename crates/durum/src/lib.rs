@@ -76,8 +76,8 @@ mod media;
 mod memory;
 #[doc(hidden)]
 pub mod migration;
+mod migration_memory;
 mod observe;
-mod old_memory;
 mod opened;
 mod options;
 mod pages;

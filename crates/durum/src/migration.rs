@@ -7,15 +7,26 @@ use std::sync::Arc;
 use durum_format::migrate::Rules;
 use durum_protocol::Address;
 use durum_service::{
-    Embedded, Functions, MigrateReport, Migration, OldPuddle, OpenOptions, ReadOnlyStore, Service,
+    Embedded, Functions, MigrateReport, Migration, NewPuddles, OldPuddle, OpenOptions,
+    ReadOnlyStore, Room, Service,
 };
 pub use durum_service::{MigrateOptions, NewTypes};
 
 use crate::error::{Error, Result};
-use crate::old_memory::OldMemory;
+use crate::migration_memory::MigrationMemory;
 
 /// A function for the values of one type: the old one's address, the new one's bytes, which are zero.
 pub type Make<'f> = Box<dyn Fn(usize, &mut [u8]) -> std::result::Result<(), String> + 'f>;
+
+/// A function that builds the map at an address anew; it gives the reason where that cannot be.
+pub type Rebuild<'f> = Box<
+    dyn Fn(
+            usize,
+            &mut NewPuddles,
+            &mut Room,
+        ) -> durum_service::Result<std::result::Result<(), String>>
+        + 'f,
+>;
 
 /// How a pool is migrated by a program.
 #[doc(hidden)]
@@ -26,6 +37,8 @@ pub struct ByProgram<'f> {
     pub types: NewTypes,
     /// The functions that the rules name.
     pub functions: Vec<Make<'f>>,
+    /// Those that build maps anew.
+    pub rebuilds: Vec<Rebuild<'f>>,
     /// How.
     pub options: MigrateOptions,
 }
@@ -59,7 +72,8 @@ impl ByProgram<'_> {
     fn plan(&self, directory: PathBuf, pool: &str) -> Result<MigrateReport> {
         let reader = ReadOnlyStore::open(&directory)?;
         // Functions look at memory, to which recovery has not been.
-        if !reader.is_clean() && !self.functions.is_empty() {
+        let looks = !self.functions.is_empty() || !self.rebuilds.is_empty();
+        if !reader.is_clean() && looks {
             return Err(durum_service::Error::StoreDirty { path: directory }.into());
         }
         let mut asked = self.asked((reader.base(), reader.space_size()), &directory)?;
@@ -81,9 +95,14 @@ impl ByProgram<'_> {
     fn asked(&self, (base, size): (u64, u64), directory: &Path) -> Result<Asked<'_>> {
         Ok(Asked {
             functions: &self.functions,
+            rebuilds: &self.rebuilds,
             memory: match self.functions.is_empty() {
                 true => None,
-                false => Some(OldMemory::of(base, size, directory)?),
+                false => Some(MigrationMemory::of(base, size, directory)?),
+            },
+            new_memory: match self.rebuilds.is_empty() {
+                true => None,
+                false => Some(MigrationMemory::of(base, size, directory)?),
             },
             failed: None,
         })
@@ -93,8 +112,11 @@ impl ByProgram<'_> {
 /// The functions, while they are asked.
 struct Asked<'m> {
     functions: &'m [Make<'m>],
+    rebuilds: &'m [Rebuild<'m>],
     /// Where the old values are, if functions look at them.
-    memory: Option<OldMemory>,
+    memory: Option<MigrationMemory>,
+    /// Where the new ones are, if maps are built anew of them.
+    new_memory: Option<MigrationMemory>,
     /// Why they are not there.
     failed: Option<Error>,
 }
@@ -108,6 +130,16 @@ impl Asked<'_> {
         }
     }
 
+    /// An error that the service tells in words only.
+    fn kept(&mut self, result: Result<()>) -> durum_service::Result<()> {
+        result.map_err(|error| {
+            let kind = error.kind();
+            let text = error.to_string();
+            self.failed = Some(error);
+            durum_service::Error::Told { kind, text }
+        })
+    }
+
     /// What came of it.
     fn told(self, report: durum_service::Result<MigrateReport>) -> Result<MigrateReport> {
         match self.failed {
@@ -119,15 +151,8 @@ impl Asked<'_> {
 
 impl Functions for Asked<'_> {
     fn begin(&mut self, puddles: &[OldPuddle<'_>]) -> durum_service::Result<()> {
-        let Some(memory) = &mut self.memory else {
-            return Ok(());
-        };
-        memory.map(puddles).map_err(|error| {
-            let kind = error.kind();
-            let text = error.to_string();
-            self.failed = Some(error);
-            durum_service::Error::Told { kind, text }
-        })
+        let mapped = self.memory.as_mut().map(|memory| memory.map(puddles));
+        self.kept(mapped.unwrap_or(Ok(())))
     }
 
     fn make(
@@ -140,6 +165,27 @@ impl Functions for Asked<'_> {
         match self.functions.get(function) {
             Some(make) => make(address as usize, new),
             None => Err("there is no such function".to_owned()),
+        }
+    }
+
+    fn begin_rebuilding(&mut self, puddles: &[OldPuddle<'_>]) -> durum_service::Result<()> {
+        let looked = self.new_memory.as_mut().map(|memory| {
+            memory.map(puddles)?;
+            memory.forget()
+        });
+        self.kept(looked.unwrap_or(Ok(())))
+    }
+
+    fn rebuild(
+        &mut self,
+        function: usize,
+        address: u64,
+        new: &mut NewPuddles,
+        room: &mut Room,
+    ) -> durum_service::Result<std::result::Result<(), String>> {
+        match self.rebuilds.get(function) {
+            Some(rebuild) => rebuild(address as usize, new, room),
+            None => Ok(Err("there is no such function".to_owned())),
         }
     }
 }

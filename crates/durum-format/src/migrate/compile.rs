@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::partners::{became, cases, named, sources};
-use super::parts::{Became, Conversion, Part, Tail, Target, joined};
+use super::parts::{Became, Conversion, Part, Tail, Taken, Target, joined};
+use super::rebuilt::{is_rebuilt, keys_change, maps};
 use super::values::{
     all_are_values, default_of, holds_pointers, is_zero_at_first, place_of, widened,
 };
@@ -34,6 +35,8 @@ pub(super) fn conversion(
     renames: &Renames<'_>,
     is_of_map: bool,
 ) -> Conversion {
+    // One that is built anew finds its keys whatever they are.
+    let is_of_map = is_of_map && !is_rebuilt(rules, old.root());
     let (mut parts, mut compiler) = (
         Vec::new(),
         Compiler {
@@ -46,6 +49,7 @@ pub(super) fn conversion(
             targets: Vec::new(),
             tail: None,
             is_in_array: false,
+            is_map_part: false,
         },
     );
     let title = old.called();
@@ -65,8 +69,9 @@ pub(super) fn conversion(
         tail,
         ..
     } = compiler;
-    let is_map = is_of_map || old.name().is_some_and(has_keys);
+    let is_map = is_of_map || (old.name().is_some_and(has_keys) && !is_rebuilt(rules, old.root()));
     Conversion {
+        maps: maps(rules, new.root()),
         parts: joined(parts),
         tail,
         rules: rules.clone(),
@@ -88,6 +93,8 @@ struct Compiler<'c> {
     targets: Vec<Target>,
     tail: Option<Tail>,
     is_in_array: bool,
+    /// The type whose fields are gone through is a part of a map that begins where its object, or an element does.
+    is_map_part: bool,
 }
 
 /// A type, where it begins, and the fields that it lies among.
@@ -335,6 +342,7 @@ impl<'c> Compiler<'c> {
             return;
         };
         let (stride, to_stride) = (layout.size, is_layout.size);
+        let taken = self.taken(old.2, count);
         let mut inner = Vec::new();
         let was_in_array = std::mem::replace(&mut self.is_in_array, true);
         self.part(
@@ -358,8 +366,19 @@ impl<'c> Compiler<'c> {
             to: new.1,
             to_stride,
             count,
+            taken,
             parts: joined(inner),
         });
+    }
+
+    /// What says which places of a map's entries are taken, if the array is of these.
+    fn taken(&self, fields: &[Field<usize>], count: Repeats) -> Option<Taken> {
+        let first = fields.first().filter(|_| self.is_map_part)?;
+        match (first.name.as_str(), count) {
+            ("tags", Repeats::Fixed(7)) => Some(Taken::Tags),
+            ("order", Repeats::Fixed(15)) => Some(Taken::Order),
+            _ => None,
+        }
     }
 
     fn structure(
@@ -370,8 +389,14 @@ impl<'c> Compiler<'c> {
         path: &str,
         parts: &mut Vec<Part>,
     ) {
+        let is_map_part = has_keys(&was.name) && from == 0;
+        let outer = std::mem::replace(&mut self.is_map_part, is_map_part);
         self.fields((&was.fields, from), (&is.fields, to), rule, path, parts);
+        self.is_map_part = outer;
         let place = |name| was.fields.iter().position(|field| field.name == name);
+        if rule.is_some_and(|rule| rule.rebuilt.is_some()) {
+            return;
+        }
         let is_slot = has_keys(&was.name);
         let has_value = || place("value").or(place("second")).is_some();
         let key = place("key").or(place("first"));
@@ -384,9 +409,7 @@ impl<'c> Compiler<'c> {
         let other = became(at, &was.fields, rule, &is.fields);
         let stays = other.is_some_and(|other| is_same((self.old, &key.ty), (self.new, &other.ty)));
         if !stays || self.is_made(&key.ty) {
-            let why =
-                "the keys of a map change: it finds them no more; the program has to build it anew";
-            self.refuse(&format!("{path}.{}", key.name), why.to_owned());
+            self.refuse(&format!("{path}.{}", key.name), keys_change(&was.name));
         }
     }
 

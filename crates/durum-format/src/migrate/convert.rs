@@ -170,6 +170,7 @@ impl<P: Program> Run<'_, P> {
                 to,
                 to_stride,
                 count,
+                taken,
                 parts,
             } => {
                 let (from, to) = (base + from, to_base + to);
@@ -190,8 +191,12 @@ impl<P: Program> Run<'_, P> {
                 {
                     return self.copy(from, to, count * stride);
                 }
+                let taken = match taken {
+                    Some(taken) => taken.places(self.word(base, 8)?),
+                    None => u64::MAX,
+                };
                 let was_in_array = std::mem::replace(&mut self.is_in_array, true);
-                for index in 0..count {
+                for index in (0..count).filter(|index| taken >> index.min(&63) & 1 != 0) {
                     self.parts(parts, from + index * stride, to + index * to_stride)?;
                 }
                 self.is_in_array = was_in_array;

@@ -14,6 +14,7 @@ pub mod map;
 mod pairs;
 mod partners;
 mod parts;
+mod rebuilt;
 mod retype;
 mod values;
 
@@ -41,12 +42,23 @@ pub struct Rule {
     pub fields: BTreeMap<String, Source>,
     /// Old fields that go though they hold pointers.
     pub forget: BTreeSet<String>,
+    /// It is a map whose keys may change, or a part of one: the program builds it anew.
+    pub rebuilt: Option<Rebuilt>,
     /// A function of the program makes it.
     pub made_by: Option<MadeBy>,
     /// What that function takes and what it makes, where it is of no use for others of the same names.
     pub made_of: Option<Box<(Descriptor, Descriptor)>>,
     /// The fields that it has now, where nobody else says so.
     pub layout: Option<NewLayout>,
+}
+
+/// What of a map that the program builds anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rebuilt {
+    /// The map, by this function of the program's.
+    Map(usize),
+    /// A type of the objects that hold its entries, or of places in these.
+    Part,
 }
 
 /// A function of the program.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{MadeBy, Refusal, Rules};
-use crate::types::{Descriptor, PointerAt, Repeats, Step, Type};
+use crate::types::{self, Descriptor, PointerAt, Repeats, Step, Type};
 
 /// What has to be done with the objects of a type.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct Conversion {
     pub refusals: Vec<Refusal>,
     /// Lines of both that pointers lead to.
     pub(super) targets: Vec<Target>,
+    /// Where in new objects maps are that are built anew.
+    pub(super) maps: Vec<Step<MapAt>>,
     /// The types that it leads to are parts of a map, which has keys.
     pub(super) is_map: bool,
 }
@@ -66,6 +68,8 @@ pub(super) enum Part {
         to: u64,
         to_stride: u64,
         count: Repeats,
+        /// Which elements there are, where not all are.
+        taken: Option<Taken>,
         parts: Vec<Part>,
     },
     Variants {
@@ -97,12 +101,60 @@ pub(super) enum Part {
     },
 }
 
+/// What says which places of a map's entries are taken: in others may be anything.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Taken {
+    /// A word at the beginning with a byte for each.
+    Tags,
+    /// A word at the beginning with how many are, and 4 bits for each with its number.
+    Order,
+}
+
+impl Taken {
+    /// A bit for each place that is taken.
+    pub(super) fn places(self, word: u64) -> u64 {
+        let tagged = |at: &u64| word >> (8 * at) & 0x80 != 0;
+        match self {
+            Taken::Tags => (0..7).filter(tagged).map(|at| 1 << at).sum(),
+            Taken::Order => {
+                let places = (0..word & 15).map(|at| word >> (4 + 4 * at) & 15);
+                places.fold(0, |taken, place| taken | 1 << place)
+            }
+        }
+    }
+}
+
 /// What a case has become.
 #[derive(Clone, Debug)]
 pub(super) enum Became {
     Case(Option<u64>, Vec<Part>),
     /// There is none, which is told where an object has it.
     Nothing(String),
+}
+
+/// A map that is built anew.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MapAt {
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    /// The function of the program's that builds it.
+    pub(super) function: usize,
+}
+
+impl types::Part for MapAt {
+    /// Rules say which types are maps, and types alone do not.
+    fn of(_: &Type<usize>, _: u64) -> Option<Self> {
+        None
+    }
+
+    fn moved(self, by: u64) -> Self {
+        let offset = self.offset + by;
+        Self { offset, ..self }
+    }
+
+    fn place(&self) -> (u64, u64) {
+        (self.offset, self.size)
+    }
 }
 
 /// Neighbours that stay neighbours are copied at once.

@@ -52,8 +52,10 @@ pub(crate) use names::Renames;
 pub(crate) use option::{BYTES, as_bytes, has_bytes, id_with_bytes, value_in_bytes, was_bytes};
 pub use pointers::FieldPath;
 pub use registry::Registry;
+pub(crate) use steps::{
+    Part, Repeats, Step, compile, compile_by, count_elements, read_unsigned, walk,
+};
 pub use steps::{PointerAt, ReservedAt, ValueError, VolatileAt};
-pub(crate) use steps::{Repeats, Step, compile, count_elements, read_unsigned, walk};
 pub use successor::{Obstacle, successors};
 pub(crate) use text::{has_history as text_has_history, has_other_case as text_has_other_case};
 pub(crate) use text::{parse as parse_line, write as write_line};

@@ -79,6 +79,14 @@ impl<'d> Renames<'d> {
                 if old_rest.starts_with(&rest[..next]) {
                     reached[at + next][from + next] = true;
                 }
+                // A generic type that had other arguments, in one of another.
+                for (name, formers) in self.generic_at(new, at) {
+                    for former in formers {
+                        if old_rest.starts_with(former) {
+                            reached[at + name.len()][from + former.len()] = true;
+                        }
+                    }
+                }
                 let word = word_at(new, at);
                 for former in self.0.get(word).into_iter().flatten() {
                     if old_rest.starts_with(former) && is_word_end(old, from + former.len()) {
@@ -88,6 +96,15 @@ impl<'d> Renames<'d> {
             }
         }
         reached[new.len()][old.len()]
+    }
+
+    /// Names of generic types that begin here, with their arguments, and what they were.
+    fn generic_at(&self, text: &str, at: usize) -> impl Iterator<Item = (&str, &[&str])> {
+        let is_begin = !text[..at].ends_with(is_of_word);
+        let begins =
+            move |name: &&str| is_begin && name.ends_with('>') && text[at..].starts_with(*name);
+        let found = self.0.iter().filter(move |(name, _)| begins(name));
+        found.map(|(name, formers)| (*name, formers.as_slice()))
     }
 }
 

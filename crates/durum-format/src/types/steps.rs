@@ -160,20 +160,27 @@ pub(crate) enum Repeats {
 }
 
 pub(crate) fn compile<P: Part>(ty: &Type<usize>) -> Result<Vec<Step<P>>, TypeError> {
+    compile_by(ty, &P::of)
+}
+
+/// As [`compile`], for the parts that `of` finds.
+pub(crate) fn compile_by<P: Part>(
+    ty: &Type<usize>,
+    of: &dyn Fn(&Type<usize>, u64) -> Option<P>,
+) -> Result<Vec<Step<P>>, TypeError> {
     let mut steps = Vec::new();
-    compile_into(ty, 0, &[], 0, &mut steps)?;
+    compile_into((ty, 0), (&[], 0), of, &mut steps)?;
     Ok(steps)
 }
 
 /// `base` is where `ty` begins; `siblings` are the fields of the struct that begins at `struct_base`.
 fn compile_into<P: Part>(
-    ty: &Type<usize>,
-    base: u64,
-    siblings: &[Field<usize>],
-    struct_base: u64,
+    (ty, base): (&Type<usize>, u64),
+    (siblings, struct_base): (&[Field<usize>], u64),
+    of: &dyn Fn(&Type<usize>, u64) -> Option<P>,
     steps: &mut Vec<Step<P>>,
 ) -> Result<(), TypeError> {
-    steps.extend(P::of(ty, base).map(Step::Part));
+    steps.extend(of(ty, base).map(Step::Part));
     match ty {
         Type::Primitive(_)
         | Type::Opaque { .. }
@@ -182,12 +189,13 @@ fn compile_into<P: Part>(
         | Type::Pointer { .. } => {}
         Type::Struct(Struct { fields, .. }) => {
             for field in fields {
-                compile_into(&field.ty, base + field.offset, fields, base, steps)?;
+                let place = (&field.ty, base + field.offset);
+                compile_into(place, (fields, base), of, steps)?;
             }
         }
         Type::Array { element, count } => {
             let mut inner = Vec::new();
-            compile_into(element, 0, &[], 0, &mut inner)?;
+            compile_into((element, 0), (&[], 0), of, &mut inner)?;
             if !inner.is_empty() {
                 let count = repeats(count, siblings, struct_base)?;
                 steps.push(Step::Repeat {
@@ -208,7 +216,8 @@ fn compile_into<P: Part>(
             for case in cases {
                 let mut steps = Vec::new();
                 for field in &case.fields {
-                    compile_into(&field.ty, base + field.offset, &[], base, &mut steps)?;
+                    let place = (&field.ty, base + field.offset);
+                    compile_into(place, (&[], base), of, &mut steps)?;
                 }
                 inner.push((case.discriminant, steps));
             }

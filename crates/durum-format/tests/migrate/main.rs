@@ -1,6 +1,7 @@
 //! What becomes of objects whose types change, type by type.
 
 mod doubts;
+mod maps;
 
 use std::sync::Arc;
 

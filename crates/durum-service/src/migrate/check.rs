@@ -9,7 +9,7 @@ use std::hash::Hasher;
 use durum_format::UNIT;
 use durum_format::extent::{self, element_size};
 use durum_format::migrate::{Conversion, Gone, Program, Refusal, Wrong};
-use durum_format::types::{Descriptor, PointerAt, Strength};
+use durum_format::types::{Descriptor, PointerAt, Strength, ValueError};
 
 use super::old::{Old, OldType};
 use super::others::of_others;
@@ -396,6 +396,7 @@ pub(super) fn check(
     let mut asking = Asking::of(migration, Some(refusals));
     let (mut places, mut leads) = (Places::default(), Leads::default());
     let (mut new, mut found, mut seen) = (Vec::new(), Vec::new(), Seen::default());
+    let mut rebuilt_maps = 0;
     go_over(old, options, 0, |visit| {
         let place = places.place(visit.pool, &visit.wanted, |_, _| Ok(()))?;
         match (place, &mut table) {
@@ -428,6 +429,8 @@ pub(super) fn check(
             .convert(visit.bytes, &mut new, &mut asking)
             .map_err(|wrong| visit.damaged(&wrong))?;
         pointers(conversion.new_type(), &new, visit, &mut found)?;
+        let counted = conversion.visit_rebuilt(&new, |_, _| rebuilt_maps += 1);
+        counted.map_err(|error| not_new(visit, &error))?;
         seen.see(visit.index, &found);
         for (pointer, address) in &found {
             match leads.of(old, conversion.new_type(), pointer, *address) {
@@ -449,6 +452,7 @@ pub(super) fn check(
     places.end(old.pools.len(), |_, _| Ok(()))?;
     let refusals = asking.refusals.take().unwrap_or_default();
     let mut report = told(old, &places.pools);
+    report.rebuilt_maps = rebuilt_maps;
     refusals.told(&mut report);
     Ok(Checked {
         report,
@@ -484,11 +488,13 @@ pub(super) fn pointers(
             ));
         }
     });
-    walked.map_err(|error| {
-        visit.damaged(&Wrong {
-            at: 0,
-            what: format!("its new value: {error}"),
-        })
+    walked.map_err(|error| not_new(visit, &error))
+}
+
+fn not_new(visit: &Visit<'_>, error: &ValueError) -> Error {
+    visit.damaged(&Wrong {
+        at: 0,
+        what: format!("its new value: {error}"),
     })
 }
 
@@ -568,6 +574,7 @@ fn told(old: &Old<'_>, sizes: &[Vec<u64>]) -> MigrateReport {
         objects: old.numbers.objects(),
         types,
         untyped_objects: unknown.map(|ty| ty.objects).sum(),
+        rebuilt_maps: 0,
         old_bytes: old.views().map(|view| view.header().file_size()).sum(),
         bytes: bytes.sum(),
         puddles: sizes.iter().flatten().count() as u64,

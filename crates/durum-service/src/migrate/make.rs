@@ -4,6 +4,7 @@ use durum_format::Uuid;
 use durum_format::puddle::PuddleHeader;
 use durum_format::types::PointerAt;
 use durum_persist::Site;
+use durum_persist::file::MediaFile;
 
 use super::check::{Lead, Leads, Places, Seen, Visit, go_over, pointers};
 use super::old::Old;
@@ -13,7 +14,7 @@ use super::{MigrateOptions, Migration};
 use crate::copying;
 use crate::dump::heap::Image;
 use crate::error::{Error, Result};
-use crate::files::{self, grown};
+use crate::files::grown;
 use crate::roles::Role;
 
 const MADE: Site = Site("migrated puddle");
@@ -26,10 +27,12 @@ pub(super) struct Making<'m> {
     pub(super) store: &'m std::path::Path,
     /// The pointers that were found before.
     pub(super) seen: &'m Seen,
+    /// Makes the file of one.
+    pub(super) create: &'m dyn Fn(&PuddleHeader) -> Result<MediaFile>,
 }
 
 impl Making<'_> {
-    /// Makes all files, whose names are not durable yet. `written` is told of each.
+    /// Makes all files, whose names are not durable yet. `written` is given each, in their order.
     ///
     /// # Errors
     /// `MigrationRefused` where a function says something else than before; `StorageFull`, `Damaged`, `Io`.
@@ -39,7 +42,7 @@ impl Making<'_> {
         migration: &mut Migration<'_>,
         options: &MigrateOptions,
         table: &mut Table,
-        mut written: impl FnMut(Uuid),
+        mut written: impl FnMut(Uuid, MediaFile),
     ) -> Result<()> {
         begin(old, migration)?;
         let mut asking = Asking::of(migration, None);
@@ -130,13 +133,17 @@ impl Making<'_> {
         Ok(())
     }
 
-    fn write(&self, puddle: usize, image: &Image, written: &mut impl FnMut(Uuid)) -> Result<()> {
+    fn write(
+        &self,
+        puddle: usize,
+        image: &Image,
+        written: &mut impl FnMut(Uuid, MediaFile),
+    ) -> Result<()> {
         let Some(header) = self.headers.get(puddle) else {
             return Ok(());
         };
-        let path = files::puddle_path(self.store, header.uuid);
-        let file = files::create_at(&path, header)?;
-        written(header.uuid);
+        let file = (self.create)(header)?;
+        written(header.uuid, file.clone());
         copying::write(&file, header, &image.bytes)?;
         // ORDER: contents are durable before the registry names the puddle, and forgets the one that they come from.
         file.sync(MADE)

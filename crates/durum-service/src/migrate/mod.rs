@@ -9,7 +9,9 @@ mod make;
 mod old;
 mod others;
 mod program;
+mod rebuild;
 mod table;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +25,7 @@ use durum_persist::file::MediaFile;
 
 use crate::descriptors;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::host::Embedded;
 use crate::inspect::ReadOnlyStore;
 use crate::liveness;
@@ -31,6 +34,7 @@ use crate::model::ProgressFn;
 use check::{Checked, check};
 use make::Making;
 use old::Old;
+pub use rebuild::{NewPuddles, Room};
 use table::Table;
 
 /// The most reasons that are told one by one.
@@ -66,7 +70,7 @@ pub struct NewTypes {
     pub pointers_are_typed: bool,
 }
 
-/// A puddle of the pool as it is.
+/// A puddle of the pool as it is, or as it is going to be.
 #[derive(Debug)]
 pub struct OldPuddle<'p> {
     /// What it is.
@@ -97,6 +101,29 @@ pub trait Functions {
         old: &[u8],
         new: &mut [u8],
     ) -> std::result::Result<(), String>;
+
+    /// Maps in these puddles are to be built anew, which are written and nobody's yet. Asked again before each function
+    /// of those that do it: what the one before has written is there to be seen.
+    ///
+    /// # Errors
+    /// Whatever keeps them from that.
+    fn begin_rebuilding(&mut self, _puddles: &[OldPuddle<'_>]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Builds the map at `address` anew, whose objects it writes over. Gives the reason where that cannot be.
+    ///
+    /// # Errors
+    /// Those of writing and of making room.
+    fn rebuild(
+        &mut self,
+        _function: usize,
+        _address: u64,
+        _new: &mut NewPuddles,
+        _room: &mut Room,
+    ) -> Result<std::result::Result<(), String>> {
+        Ok(Err("there is no such function".to_owned()))
+    }
 }
 
 /// How a pool is migrated.
@@ -135,6 +162,8 @@ pub struct MigrateReport {
     pub types: Vec<MigratedType>,
     /// Objects of unknown type, which stay as they are.
     pub untyped_objects: u64,
+    /// Maps with entries that the program builds anew when everything else is written.
+    pub rebuilt_maps: u64,
     /// Bytes of the pool's files before.
     pub old_bytes: u64,
     /// Bytes of its new files.
@@ -238,11 +267,12 @@ impl MigrateReport {
 }
 
 /// Tells what a migration would do, and everything that stands in its way. Nothing is written; a store that was not
-/// closed in order is looked at as recovery will leave it.
+/// closed in order is looked at as recovery will leave it. Where the program builds maps anew, the new pool is made in
+/// files without a name in the store's directory, for which there has to be room, and thrown away.
 ///
 /// # Errors
 /// `PoolMissing`, `StoreBusy`, `PoolQuarantined`, `PoolInterrupted`, `PoolRefused`, `StoreMoving`; `Damaged` for
-/// objects that contradict their type; `Io`.
+/// objects that contradict their type; `StorageFull`, `AddressesExhausted`, `Io`.
 pub fn plan_migration(
     reader: &ReadOnlyStore,
     pool: &str,
@@ -258,7 +288,17 @@ pub fn plan_migration(
     }
     let _lock = liveness::share(reader.path())?;
     let old = Old::of(reader, &pools(pool, options), migration, None)?;
-    let checked = check(&old, migration, options, None)?;
+    // What only new maps tell is found where they are built.
+    let is_tried = !migration.rules.rebuilt().is_empty();
+    let table = is_tried.then(|| Table::new(reader.path(), old.objects()));
+    let mut table = table.transpose()?;
+    let mut checked = check(&old, migration, options, table.as_mut())?;
+    if let Some(table) = &mut table
+        && checked.report.rebuilt_maps > 0
+        && checked.report.refusals.is_empty()
+    {
+        trial::try_out(&old, migration, options, table, &mut checked)?;
+    }
     Ok(checked.report)
 }
 
@@ -268,7 +308,8 @@ impl Embedded {
     /// whole or not at all. Nobody has the pool open meanwhile, and nobody opens another one of the store.
     ///
     /// It needs room for the new puddles, 16 bytes for each object and 100 for each extent, which are free again at the
-    /// end, as those of the old puddles are. Memory does not grow with what the pool holds, but for the largest object.
+    /// end, as those of the old puddles are; and for the largest map that is built anew. Memory does not grow with what
+    /// the pool holds, but for the largest object.
     ///
     /// # Errors
     /// `MigrationRefused` with everything that stands in the way; `PoolMissing`, `PoolOpen`, `PoolBusy`,
@@ -288,7 +329,7 @@ impl Embedded {
         ensure_room(store, old.objects() * Table::EACH)?;
         let mut table = Table::new(store, old.objects())?;
         let Checked {
-            report,
+            mut report,
             sizes,
             seen,
         } = check(&old, migration, options, Some(&mut table))?;
@@ -305,14 +346,22 @@ impl Embedded {
             .collect();
         let mut coming = self.list_coming(&pools)?;
         let headers = coming.headers();
+        let create = |header: &PuddleHeader| {
+            files::create_at(&files::puddle_path(store, header.uuid), header)
+        };
         let making = Making {
+            create: &create,
             headers: &headers,
             store,
             seen: &seen,
         };
-        making.make(&old, migration, options, &mut table, |uuid| {
+        let mut files = Vec::new();
+        making.make(&old, migration, options, &mut table, |uuid, file| {
             coming.is_made(uuid);
+            files.extend((report.rebuilt_maps > 0).then_some(file));
         })?;
+        rebuild::rebuild(&old, (&headers, files), migration, &mut report)?;
+        report.ensure_possible(store)?;
         self.swap(coming, &types)?;
         Ok(report)
     }

@@ -3,6 +3,7 @@
 
 mod doubts;
 mod grown;
+mod rebuilt;
 mod together;
 
 use std::path::Path;
@@ -181,10 +182,10 @@ fn expect(what: &str, found: u64, wanted: u64) -> Result<(), String> {
     }
 }
 
-/// What it holds under the types of [`MAP`].
-fn is_new(pool: &Reader) -> Result<(), String> {
+/// What it holds under the types of [`MAP`], with such a number of nodes.
+fn is_new(pool: &Reader, nodes: u64) -> Result<(), String> {
     let root = pool.root();
-    expect("the number of nodes", pool.at(root + 16)?, NODES)?;
+    expect("the number of nodes", pool.at(root + 16)?, nodes)?;
     let mut node = pool.at(root)?;
     let low = |word: u64| word & 0xffff_ffff;
     for number in 0..NODES {
@@ -256,7 +257,7 @@ fn every_object_is_what_it_was_and_pointers_lead_to_where_things_are() {
 
         let store = open(&path);
         assert_eq!(migrate(&store, MAP).unwrap(), plan);
-        is_new(&Reader::of(&store)).unwrap();
+        is_new(&Reader::of(&store), NODES).unwrap();
         let pool = &store.pools().unwrap()[0];
         assert_eq!(pool.uuid, uuid, "it is the same pool");
         store.close().unwrap();
@@ -265,7 +266,7 @@ fn every_object_is_what_it_was_and_pointers_lead_to_where_things_are() {
         let files = std::fs::read_dir(path.join("puddles")).unwrap().count();
         assert_eq!(files, plan.puddles as usize, "the old ones are gone");
         let store = open(&path);
-        is_new(&Reader::of(&store)).unwrap();
+        is_new(&Reader::of(&store), NODES).unwrap();
         // What it is it can be made anew.
         let back = r#"{"durum-map": 1, "types": {
             "Item": {"now": "Node", "fields": ["value", "at", "next", "kept", "hint"]},
@@ -388,7 +389,7 @@ fn pointers_of_other_pools_and_objects_of_unknown_type_are_told_by_name() {
         .migrate_pool(POOL, &mut migration(MAP), &options)
         .unwrap();
     assert_eq!(report.untyped_objects, 1);
-    is_new(&Reader::of(&store)).unwrap();
+    is_new(&Reader::of(&store), NODES).unwrap();
 }
 
 /// What is counted is what leads there then, whatever was counted before.
@@ -493,7 +494,7 @@ fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, 
         let is_migrated = pool.at(pool.at(pool.root())?)? & 0xff == 7;
         match (is_migrated, is_over) {
             (false, true) => return Err("a migration that was told is gone".to_owned()),
-            (true, _) => is_new(&pool)?,
+            (true, _) => is_new(&pool, NODES)?,
             (false, false) => is_old(&pool)?,
         }
         Ok(pool.0.len())

@@ -11,12 +11,13 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use durum_format::migrate::{MadeBy, Rule, Rules, Source};
+use durum_format::migrate::{MadeBy, Rebuilt, Rule, Rules, Source};
 use durum_format::types::{Descriptor, Primitive};
 use durum_protocol::Address;
-use durum_service::{MigrateOptions, MigrateReport, NewTypes};
+use durum_service::{MigrateOptions, MigrateReport, NewPuddles, NewTypes, Room};
 
-use super::migrating::{Migrating, descriptor_of, unmarked};
+use super::collections::{MapType, Outcome, Rebuild};
+use super::migrating::{CarryTo, Migrating, descriptor_of, unmarked};
 use super::open::{POOL, RootObject};
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
@@ -27,6 +28,9 @@ use crate::migration::{self, ByProgram};
 /// A function for the values of one type: the old one's address, the new one's bytes.
 type Make = Box<dyn Fn(usize, &mut [u8]) -> Result<(), String>>;
 
+/// A function that builds the map at an address anew.
+type Rebuilds = Box<dyn Fn(usize, &mut NewPuddles, &mut Room) -> Outcome>;
+
 /// What becomes of the types of a pool that the program has changed ([`Migrate::migrate`]).
 ///
 /// Fields of the same name, or of a former one (`#[durum(was = "...")]`), stay what they are, and so do whole types; so
@@ -34,6 +38,7 @@ type Make = Box<dyn Fn(usize, &mut [u8]) -> Result<(), String>>;
 pub struct Migration<P> {
     rules: Rules,
     functions: Vec<Make>,
+    rebuilds: Vec<Rebuilds>,
     options: MigrateOptions,
     pool: String,
     /// Those of the pools that are made anew with it.
@@ -65,6 +70,7 @@ impl<P: PoolType> Migration<P> {
         Self {
             rules: Rules::default(),
             functions: Vec::new(),
+            rebuilds: Vec::new(),
             options: MigrateOptions::default(),
             pool: POOL.to_owned(),
             roots: Vec::new(),
@@ -111,6 +117,31 @@ impl<P: PoolType> Migration<P> {
         self
     }
 
+    /// Maps that were an `Old`, wherever they lie, are built anew as a `New`, by its own `Hash` or `Ord`: their keys
+    /// may become others, by a function or by their names. That is also for maps of which only `Hash` or `Ord` has
+    /// changed, where `Old` and `New` are called the same.
+    ///
+    /// It comes last, when all else is written and before the pool is the new one. Keys that have become the same
+    /// refuse the migration by the path of their map. A plan finds them, too: it makes the new pool in files without
+    /// a name. Where keys hold maps that are built anew, these are said before.
+    #[must_use]
+    pub fn rebuild<Old: MapType + CarryTo<New>, New: Rebuild>(mut self) -> Self {
+        const { New::POOL.assert_fits(P::ID) };
+        let function = self.rebuilds.len();
+        self.rebuilds.push(Box::new(|address, new, room| {
+            // SAFETY: the new puddles are mapped, and the types of what lies there say that it is a `New`.
+            unsafe { (*ptr::with_exposed_provenance::<New>(address)).rebuild(new, room) }
+        }));
+        for (was, now) in Old::parts().iter().zip(New::parts()) {
+            let rule = self.rule(was);
+            (rule.now, rule.rebuilt) = (Some(now), Some(Rebuilt::Part));
+        }
+        let rule = self.rule(&name_of::<Old>());
+        rule.now = Some(name_of::<New>());
+        rule.rebuilt = Some(Rebuilt::Map(function));
+        self
+    }
+
     /// A field that was not there has this value in each object that was, or in its cell. It is of the value's type:
     /// the migration is refused otherwise. `ty` is the name of the type as the pool has it.
     #[must_use]
@@ -143,12 +174,16 @@ impl<P: PoolType> Migration<P> {
     #[must_use]
     pub fn with<T: Root<Q>, Q: PoolType>(mut self, migration: Migration<Q>) -> Self {
         const { T::POOL.assert_fits(Q::ID) };
-        let first = self.functions.len();
+        let (first, first_rebuild) = (self.functions.len(), self.rebuilds.len());
         self.functions.extend(migration.functions);
+        self.rebuilds.extend(migration.rebuilds);
         self.said_twice.extend(migration.said_twice);
         for (name, mut rule) in migration.rules.0 {
             if let Some(by) = &mut rule.made_by {
                 by.function += first;
+            }
+            if let Some(Rebuilt::Map(function)) = &mut rule.rebuilt {
+                *function += first_rebuild;
             }
             if self.rules.0.insert(name.clone(), rule).is_some() {
                 self.said_twice.push(name);
@@ -186,7 +221,7 @@ impl<P: PoolType> Migration<P> {
             return Err(durum_service::Error::Options { reason }.into());
         }
         let root = descriptor_of::<RootObject<T>>();
-        let functions = self.functions.iter();
+        let (functions, rebuilds) = (self.functions.iter(), self.rebuilds.iter());
         let by = ByProgram {
             rules: self.rules.clone(),
             types: NewTypes {
@@ -196,6 +231,9 @@ impl<P: PoolType> Migration<P> {
             },
             functions: functions
                 .map(|make| -> migration::Make<'_> { Box::new(make) })
+                .collect(),
+            rebuilds: rebuilds
+                .map(|rebuild| -> migration::Rebuild<'_> { Box::new(rebuild) })
                 .collect(),
             options: self.options.clone(),
         };

@@ -62,7 +62,9 @@ mod volatile_words;
 mod waiting;
 
 pub use crate::pool;
-pub use collections::{IterMut, PBTreeMap, PHashMap, PString, PVec, btree_map, hash_map};
+pub use collections::{
+    IterMut, MapType, PBTreeMap, PHashMap, PString, PVec, Rebuild, btree_map, hash_map,
+};
 pub use counted::{Counted, Counting, Local, PWeak, Parc, Prc, Shared, VWeak};
 pub(crate) use counts::Tally;
 pub use derives::{PClone, PSafe, Parts, Root};

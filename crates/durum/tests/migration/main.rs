@@ -1,11 +1,12 @@
 //! Types change in any way, data stays: pools are made anew by the program that has the new types.
 
+mod killed;
+mod maps;
+mod nested;
 mod together;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use durum::typed::*;
 use durum::{Engine, Error, Store, StoreOptions};
@@ -493,78 +494,4 @@ fn a_pointer_leads_to_what_its_type_says() {
         leaf.as_ref()
             .is_some_and(|leaf| (leaf.n, leaf.more) == (5, 7))
     );
-}
-
-const DIRECTORY: &str = "DURUM_TEST_MIGRATED";
-
-/// Kills a process that migrates, after this time, if it did not end before. Gives how long it took until then.
-fn killed(path: &Path, after: Duration) -> Duration {
-    let began = Instant::now();
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "process_that_migrates",
-            "--exact",
-            "--ignored",
-            "--test-threads=1",
-        ])
-        .env(DIRECTORY, path)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    while began.elapsed() < after && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_micros(50));
-    }
-    let _ = child.kill();
-    child.wait().unwrap();
-    began.elapsed()
-}
-
-#[test]
-#[ignore = "the other process of the test below"]
-fn process_that_migrates() {
-    let path = std::env::var_os(DIRECTORY).unwrap();
-    two::P::migrate::<two::Entry>(Path::new(&path), two::migration()).unwrap();
-}
-
-/// As often on each engine: old or new, never else. The page cache survives it: power cuts are those of
-/// `migrating::` of durum-service.
-#[test]
-#[ignore = "minutes; make test-long runs it"]
-fn a_thousand_killed_migrations_leave_the_old_pool_or_the_new_one() {
-    for engine in ENGINES {
-        let (mut old, mut new, mut took) = (0, 0, Duration::from_millis(20));
-        for round in 0..1000_u32 {
-            let (_alone, directory) = alone();
-            let path = directory.path().join("store");
-            make(&path, engine);
-            // The first shows how long it takes to the end.
-            let after = match round {
-                0 => Duration::from_secs(60),
-                round => took * (round * 7919 % 2000) / 1000,
-            };
-            let until = killed(&path, after);
-            if round == 0 {
-                took = until;
-            }
-            match one::P::open::<one::Entry>(&path, 0) {
-                Ok(root) => {
-                    one::P::transaction(|j| assert_eq!(root.lock(j).by_number.len() as u64, TASKS))
-                        .unwrap();
-                    root.close().unwrap();
-                    let report = durum_service::check(&path, &Default::default()).unwrap();
-                    assert_eq!(report.findings, []);
-                    old += 1;
-                }
-                Err(error) => {
-                    assert!(matches!(error, Error::RootType { .. }), "{error}");
-                    assert_migrated(&path);
-                    new += 1;
-                }
-            }
-            let puddles = std::fs::read_dir(path.join("puddles")).unwrap().count();
-            assert_eq!(puddles, 1, "nothing is left");
-        }
-        println!("{engine:?}: {old} old, {new} new, {took:?} to the end");
-        assert!(old > 20 && new > 20, "{old} old, {new} new");
-    }
 }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each version is shown as a whole")]
 
+mod days;
 mod first;
 mod fourth;
 mod pools;
@@ -94,6 +95,40 @@ fn each_version_goes_on_with_what_the_one_before_has_stored() -> durum::Result<(
 }
 
 #[test]
+fn keys_of_maps_change() -> durum::Result<()> {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("store");
+    let diary = days::before::P::open::<days::before::Diary>(&path, Flags::CREATE)?;
+    let numbers = [3, 400, 366, 40_000];
+    days::before::P::transaction(|j| {
+        for number in numbers {
+            let day = days::before::Day { number };
+            let note = PString::new(&format!("day {number}"), j);
+            diary.notes.borrow_mut(j).insert(day, note, j);
+            let day = days::before::Day { number };
+            diary.marks.borrow_mut(j).insert(day, number.into(), j);
+        }
+    })?;
+    diary.close()?;
+    let plan = days::P::plan_migration::<days::Diary>(&path, days::migration())?;
+    assert_eq!((plan.refusals.len(), plan.rebuilt_maps), (0, 2));
+    days::P::migrate::<days::Diary>(&path, days::migration())?;
+    let diary = days::P::open::<days::Diary>(&path, Flags::OPEN)?;
+    let (notes, marks) = (diary.notes.borrow(), diary.marks.borrow());
+    let told: Vec<&str> = notes.values().map(|note| &**note).collect();
+    assert_eq!(told, ["day 40000", "day 400", "day 366", "day 3"]);
+    for number in numbers {
+        let day = days::Day {
+            year: 2000 + (number / 365) as u16,
+            day: (number % 365) as u16,
+        };
+        assert_eq!(marks.get(&day), Some(&number.into()));
+        assert_eq!(&*notes[&day], format!("day {number}").as_str());
+    }
+    Ok(())
+}
+
+#[test]
 fn pools_are_made_anew_together() -> durum::Result<()> {
     use pools::{Entries, Index, Lines, Log, before};
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -123,7 +158,7 @@ fn pools_are_made_anew_together() -> durum::Result<()> {
 fn the_page_shows_code_of_the_versions() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(top.join("../../docs/how-to/change-types.md")).unwrap();
-    let versions = ["first", "second", "third", "fourth", "pools"]
+    let versions = ["first", "second", "third", "fourth", "days", "pools"]
         .map(|name| fs::read_to_string(top.join(format!("tests/change_types/{name}.rs"))).unwrap());
     let blocks: Vec<_> = page.split("```rust\n").skip(1).collect();
     assert_eq!(blocks.len(), versions.len());

@@ -22,6 +22,7 @@ mod change;
 mod node;
 mod path;
 mod range;
+mod rebuild;
 mod traits;
 
 use std::borrow::Borrow;

@@ -19,6 +19,7 @@
 //! which slots have entries is told by the tags alone.
 
 mod hasher;
+mod rebuild;
 mod table;
 mod traits;
 

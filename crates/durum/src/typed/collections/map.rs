@@ -3,5 +3,6 @@
 pub(super) mod entry;
 pub(super) mod iter;
 pub(super) mod methods;
+pub(in crate::typed) mod rebuild;
 pub(super) mod slot;
 pub(super) mod traits;

@@ -13,5 +13,7 @@ mod vec;
 
 pub use btree_map::PBTreeMap;
 pub use hash_map::PHashMap;
+pub(super) use map::rebuild::Outcome;
+pub use map::rebuild::{MapType, Rebuild};
 pub use string::PString;
 pub use vec::{IterMut, PVec};

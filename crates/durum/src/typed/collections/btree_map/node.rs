@@ -82,6 +82,9 @@ pub(super) struct Node<K, V> {
 copies! { Node }
 
 impl<K: PSafe, V: PSafe> Node<K, V> {
+    /// Bytes of an entry, with its padding.
+    pub(super) const SLOT_BYTES: usize = size_of::<Slot<K, V>>();
+
     pub(super) fn at(address: usize, height: usize) -> Self {
         Self {
             address,
@@ -126,6 +129,36 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
         self.height == 1
     }
 
+    /// Its bytes.
+    pub(super) fn bytes(self) -> usize {
+        match self.is_leaf() {
+            true => size_of::<Leaf<K, V>>(),
+            false => size_of::<Inner<K, V>>(),
+        }
+    }
+
+    /// Whether its order names slots that there are, each once.
+    pub(super) fn has_order(self) -> bool {
+        let order = self.order();
+        let mut slots = (0..order.len()).map(|at| order.slot(at));
+        let mut seen = 0u64;
+        slots.all(|slot| {
+            let is_new = slot < SLOTS && seen & 1 << slot == 0;
+            seen |= 1 << slot;
+            is_new
+        })
+    }
+
+    /// Where its slots begin.
+    pub(super) fn slots_address(self) -> usize {
+        self.address + offset_of!(Leaf<K, V>, slots)
+    }
+
+    /// Where the slot of the entry at `at` begins.
+    pub(super) fn slot_address(self, at: usize) -> usize {
+        self.slots_address() + self.order().slot(at) * Self::SLOT_BYTES
+    }
+
     fn order(self) -> Order {
         // SAFETY: a node that the map owns.
         unsafe { ptr::with_exposed_provenance::<Order>(self.address).read() }
@@ -146,7 +179,7 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
     }
 
     fn place(self, slot: usize) -> Place<K, V> {
-        Place::of_slot(self.address + offset_of!(Leaf<K, V>, slots), slot)
+        Place::of_slot(self.slots_address(), slot)
     }
 
     /// The entry at `at` in the order of the keys.

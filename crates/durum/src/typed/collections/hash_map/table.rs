@@ -160,6 +160,9 @@ impl<K: PSafe, V: PSafe> Found<K, V> {
 }
 
 impl<K: PSafe, V: PSafe> Table<K, V> {
+    /// As its groups are.
+    pub(super) const ALIGN: usize = GroupAt::<K, V>::ALIGN;
+
     pub(super) fn at(start: usize, groups: usize) -> Self {
         Self {
             start,
@@ -174,6 +177,11 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
 
     pub(super) fn groups(self) -> usize {
         self.groups
+    }
+
+    /// Its bytes, if there are so many in memory.
+    pub(super) fn bytes(self) -> Option<usize> {
+        self.groups.checked_mul(GroupAt::<K, V>::STRIDE)
     }
 
     /// Entries that it takes. At least one slot of each table that is not full is vacant.
@@ -267,6 +275,14 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
         let vacancy = self.vacancy(hash, |_| ());
         self.count_overflow(hash, vacancy, |overflow| (overflow + 1).min(OVERFLOW_MAX));
         from.place().copy_to(vacancy.place(), tx);
+        vacancy.set_tag(tag_of(hash));
+    }
+
+    /// Copies an entry to here from another table, which nobody uses again. This one is fresh, and not full.
+    pub(super) fn put_copy(self, hash: u64, from: Found<K, V>) {
+        let vacancy = self.vacancy(hash, |_| ());
+        self.count_overflow(hash, vacancy, |overflow| (overflow + 1).min(OVERFLOW_MAX));
+        from.place().copy_bytes_to(vacancy.place());
         vacancy.set_tag(tag_of(hash));
     }
 

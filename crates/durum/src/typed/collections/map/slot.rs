@@ -156,6 +156,11 @@ impl<K: PSafe, V: PSafe> Place<K, V> {
     pub(in crate::typed::collections) fn copy_to(self, target: Self, tx: &TypedTx) {
         tx.reset_words::<K>(target.key().addr(), size_of::<K>());
         tx.reset_words::<V>(target.value().addr(), size_of::<V>());
+        self.copy_bytes_to(target);
+    }
+
+    /// The same where no words are used.
+    pub(in crate::typed::collections) fn copy_bytes_to(self, target: Self) {
         let source = ptr::with_exposed_provenance::<Slot<K, V>>(self.address);
         // SAFETY: an entry, and a slot without one.
         unsafe {

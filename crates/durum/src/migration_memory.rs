@@ -1,22 +1,22 @@
-//! A pool as it was, for functions that make a new one of it.
+//! A pool as it was, for functions that make a new one of it; and the new one, for those that build its maps.
 
 use std::path::Path;
 
 use durum_service::{Error as StoreError, OldPuddle};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::error::{Error, Result};
 use crate::mapping::PRIVATE;
 use crate::space::Space;
 
-/// Puddles where they were, in memory that is private: what a reader notes in a cell goes nowhere.
-pub(crate) struct OldMemory {
+/// Puddles where they are, in memory that is private: what a reader notes in a cell goes nowhere.
+pub(crate) struct MigrationMemory {
     space: &'static Space,
     /// Address and size of each.
     mapped: Vec<(usize, usize)>,
 }
 
-impl OldMemory {
+impl MigrationMemory {
     /// Nothing yet, of the store at this path.
     ///
     /// # Errors
@@ -64,9 +64,23 @@ impl OldMemory {
         }
         Ok(())
     }
+
+    /// What readers have noted in cells is gone, and what was written to the files since is there to be seen.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(crate) fn forget(&self) -> Result<()> {
+        for (address, size) in &self.mapped {
+            // SAFETY: a private mapping of a file of which nobody has a reference: it is as the file is then.
+            let forgotten =
+                unsafe { rustix::mm::madvise(*address as *mut _, *size, Advice::LinuxDontNeed) };
+            forgotten.map_err(|errno| Error::system("looking at a puddle again", errno))?;
+        }
+        Ok(())
+    }
 }
 
-impl Drop for OldMemory {
+impl Drop for MigrationMemory {
     fn drop(&mut self) {
         let mut changing = self.space.changing();
         for (address, size) in &self.mapped {
