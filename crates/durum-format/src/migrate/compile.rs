@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::partners::{became, cases, named, sources};
 use super::parts::{Became, Conversion, Part, Tail, Taken, Target, joined};
-use super::rebuilt::{is_rebuilt, keys_change, maps};
+use super::rebuilt::{becomes_another, changes_keys, is_rebuilt, keys_change, maps};
 use super::values::{
-    all_are_values, default_of, holds_pointers, is_zero_at_first, place_of, widened,
+    all_are_values, default_of, holds_pointers, is_same, is_zero_at_first, place_of, widened,
 };
 use super::{MadeBy, Refusal, Rule, Rules, Source};
 use crate::types::{
     BYTES, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type,
-    Variants, as_bytes, compile, has_bytes, id_with_bytes, value_in_bytes, was_bytes,
+    Variants, compile, value_in_bytes, was_bytes,
 };
 
 /// Whether types with this name have keys, which are found by their contents.
@@ -63,6 +63,10 @@ pub(super) fn conversion(
         let why = "its elements would be gone";
         compiler.refuse(&title, why.to_owned());
     }
+    let maps = maps(rules, &new).unwrap_or_else(|why| {
+        compiler.refuse(&title, why);
+        Vec::new()
+    });
     let Compiler {
         refusals,
         targets,
@@ -71,7 +75,7 @@ pub(super) fn conversion(
     } = compiler;
     let is_map = is_of_map || (old.name().is_some_and(has_keys) && !is_rebuilt(rules, old.root()));
     Conversion {
-        maps: maps(rules, new.root()),
+        maps,
         parts: joined(parts),
         tail,
         rules: rules.clone(),
@@ -155,7 +159,9 @@ impl<'c> Compiler<'c> {
             | (Type::Volatile { .. } | Type::Reserved { .. }, Type::Reserved { .. }) => {}
             (Type::Array { .. }, Type::Array { .. }) => self.array(old, new, path, parts),
             (Type::Struct(was), Type::Struct(is)) => {
-                if let Some(rule) = self.named(old.0, (&was.name, &is.name, &is.was), path) {
+                if let Some(why) = becomes_another(self.rules, (self.old, old.0), &is.name) {
+                    self.refuse(path, why);
+                } else if let Some(rule) = self.named(old.0, (&was.name, &is.name, &is.was), path) {
                     self.structure((was, from), (is, to), rule, path, parts);
                 } else if let Some(by) = self.rules.of(old.0).and_then(|rule| rule.made_by) {
                     self.made(by, old, new, path, parts);
@@ -408,21 +414,9 @@ impl<'c> Compiler<'c> {
         };
         let other = became(at, &was.fields, rule, &is.fields);
         let stays = other.is_some_and(|other| is_same((self.old, &key.ty), (self.new, &other.ty)));
-        if !stays || self.is_made(&key.ty) {
+        if !stays || changes_keys(self.rules, self.old, &key.ty) {
             self.refuse(&format!("{path}.{}", key.name), keys_change(&was.name));
         }
-    }
-
-    /// Whether a function of the program makes a type, or one in it.
-    fn is_made(&self, ty: &Type<usize>) -> bool {
-        let in_fields = |fields: &[Field<usize>]| fields.iter().any(|it| self.is_made(&it.ty));
-        self.rules.of(ty).is_some_and(|it| it.made_by.is_some())
-            || match ty {
-                Type::Struct(it) => in_fields(&it.fields),
-                Type::Variants(it) => it.cases.iter().any(|case| in_fields(&case.fields)),
-                Type::Array { element, .. } => self.is_made(element),
-                _ => false,
-            }
     }
 
     fn fields(
@@ -561,25 +555,4 @@ impl<'c> Compiler<'c> {
             has_pointers,
         });
     }
-}
-
-/// Whether types are the same, also those that pointers lead to. Where the old ones have options of values that are
-/// described as bytes, those of the other one are taken as such.
-fn is_same(
-    (of, ty): (&Descriptor, &Type<usize>),
-    (other, is): (&Descriptor, &Type<usize>),
-) -> bool {
-    let id = |of: &Descriptor, line: usize| of.target(line).map(|target| target.id());
-    let with_ids =
-        |of: &Descriptor, ty: &Type<usize>| ty.map_targets(&mut |line: &usize| id(of, *line)).ok();
-    if with_ids(of, ty) == with_ids(other, is) {
-        return true;
-    }
-    let id =
-        |of: &Descriptor, line: usize| of.target(line).and_then(|target| id_with_bytes(&target));
-    let with_ids = |of: &Descriptor, ty: &Type<usize>| {
-        let ty = as_bytes(ty);
-        ty.map_targets(&mut |line: &usize| id(of, *line)).ok()
-    };
-    has_bytes(of) && with_ids(of, ty) == with_ids(other, is)
 }

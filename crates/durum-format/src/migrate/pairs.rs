@@ -36,6 +36,7 @@ impl Pairs {
         rules: &Arc<Rules>,
     ) -> Self {
         let mut finding = Finding::new(rules);
+        finding.pairs.refusals.extend(rules.circle());
         let formers = formers(rules);
         let mut renames = Renames::default();
         for descriptor in others.iter().chain(roots.iter().map(|(_, root)| *root)) {

@@ -1,21 +1,122 @@
 //! Maps whose keys may change, because the program builds them anew: where they are in new objects.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::{Conversion, MapAt};
-use super::{Rebuilt, Rules};
-use crate::types::{Step, Type, ValueError, compile_by, walk};
+use super::values::is_same;
+use super::{Rebuilt, Refusal, Rules};
+use crate::types::{Descriptor, Step, Strength, Type, ValueError, compile_by, walk};
 
 impl Rules {
-    /// The functions that build maps anew, in their order.
-    pub fn rebuilt(&self) -> BTreeSet<usize> {
-        let rules = self.0.values();
-        let functions = rules.filter_map(|rule| match rule.rebuilt {
-            Some(Rebuilt::Map(function)) => Some(function),
-            _ => None,
-        });
-        functions.collect()
+    /// The functions that build maps anew, in the order in which they do that: maps that keys hold are built before
+    /// those whose keys these are.
+    pub fn rebuilt(&self) -> Vec<usize> {
+        self.in_order().0
     }
+
+    /// What is in the way where keys of maps hold such maps in a circle.
+    pub(super) fn circle(&self) -> Option<Refusal> {
+        let (_, circle) = self.in_order();
+        let why = "it is to be built anew, and its keys hold maps whose keys hold it: none can be the first";
+        Some(Refusal::new(circle?, why))
+    }
+
+    /// Also a map that is one of a circle, if there is any.
+    fn in_order(&self) -> (Vec<usize>, Option<&str>) {
+        let mut waiting = BTreeMap::new();
+        for (was, rule) in &self.0 {
+            if let Some(Rebuilt::Map(function)) = rule.rebuilt {
+                let name = rule.now.as_deref().unwrap_or(was);
+                let now = rule.made_of.as_deref().map(|(_, now)| now);
+                waiting.insert(function, (name, now.map_or_else(BTreeSet::new, in_keys)));
+            }
+        }
+        let (mut order, mut circle) = (Vec::new(), None);
+        while let Some((first, (name, _))) = waiting.first_key_value() {
+            let names: BTreeSet<&str> = waiting.values().map(|(name, _)| *name).collect();
+            let is_next = |(_, held): &(&str, BTreeSet<&str>)| held.is_disjoint(&names);
+            let next = waiting.iter().find(|(_, map)| is_next(map));
+            if next.is_none() {
+                circle = circle.or(Some(*name));
+            }
+            let next = next.map_or(*first, |(function, _)| *function);
+            waiting.remove(&next);
+            order.push(next);
+        }
+        (order, circle)
+    }
+}
+
+/// Names of the types in the keys of a map, and of those that these lead to.
+fn in_keys(map: &Descriptor) -> BTreeSet<&str> {
+    let slot = map.name().map(|name| format!("{name}.slot"));
+    let (mut keys, mut names) = (Vec::new(), BTreeSet::new());
+    reach(map, map.root(), &mut |ty| match ty {
+        Type::Struct(it) if Some(&it.name) == slot.as_ref() => {
+            keys.extend(it.fields.iter().find(|field| field.name == "key"));
+        }
+        _ => {}
+    });
+    for key in keys {
+        reach(map, &key.ty, &mut |ty| names.extend(ty.name()));
+    }
+    names
+}
+
+/// Goes over all that is in a type, and that owning pointers in it lead to.
+fn reach<'d>(of: &'d Descriptor, ty: &'d Type<usize>, visit: &mut impl FnMut(&'d Type<usize>)) {
+    let mut seen = BTreeSet::new();
+    let mut waiting = vec![ty];
+    while let Some(ty) = waiting.pop() {
+        visit(ty);
+        match ty {
+            Type::Struct(it) => waiting.extend(it.fields.iter().map(|field| &field.ty)),
+            Type::Variants(it) => {
+                let fields = it.cases.iter().flat_map(|case| &case.fields);
+                waiting.extend(fields.map(|field| &field.ty));
+            }
+            Type::Array { element, .. } => waiting.push(element),
+            Type::Pointer {
+                strength: Strength::Strong,
+                target: Some(line),
+            } if seen.insert(*line) => waiting.extend(of.line(*line)),
+            _ => {}
+        }
+    }
+}
+
+/// Whether keys that stay what they are by their type are others to `Hash` or `Ord`: where a function makes what is in
+/// them, or what they own, or a map there is built anew, whose entries come in another order.
+pub(super) fn changes_keys(rules: &Rules, of: &Descriptor, key: &Type<usize>) -> bool {
+    let mut changes = false;
+    reach(of, key, &mut |ty| {
+        changes |= rules.of(ty).is_some_and(|rule| {
+            rule.made_by.is_some() || matches!(rule.rebuilt, Some(Rebuilt::Map(_)))
+        });
+    });
+    changes
+}
+
+/// Why an old type is not built anew as the rules say: it becomes a type of another name, of which no function is
+/// told, or it is another type than the one of which they say so.
+pub(super) fn becomes_another(
+    rules: &Rules,
+    old: (&Descriptor, &Type<usize>),
+    is: &str,
+) -> Option<String> {
+    let was = old.1.name()?;
+    let rule = rules.of(old.1).filter(|rule| rule.rebuilt.is_some())?;
+    let now = rule.now.as_deref().unwrap_or(was);
+    if now != is {
+        return Some(format!("it is built anew as {now}, and is to be {is} here"));
+    }
+    let (wanted, _) = rule.made_of.as_deref()?;
+    (!is_same(old, (wanted, wanted.root()))).then(|| another(was))
+}
+
+fn another(name: &str) -> String {
+    format!("what is built anew is another type of the name {name}")
 }
 
 /// What is in the way where nobody builds a map anew.
@@ -38,28 +139,42 @@ pub(super) fn is_rebuilt(rules: &Rules, old: &Type<usize>) -> bool {
 }
 
 /// Where such maps are in a new type.
-pub(super) fn maps(rules: &Rules, new: &Type<usize>) -> Vec<Step<MapAt>> {
+///
+/// # Errors
+/// Why they are not built: one is another type than its function is for.
+pub(super) fn maps(rules: &Rules, new: &Descriptor) -> Result<Vec<Step<MapAt>>, String> {
     let mut functions = BTreeMap::new();
     for (was, rule) in &rules.0 {
         if let Some(Rebuilt::Map(function)) = rule.rebuilt {
-            functions.insert(rule.now.as_ref().unwrap_or(was).as_str(), function);
+            let wanted = rule.made_of.as_deref().map(|(_, now)| now);
+            functions.insert(
+                rule.now.as_ref().unwrap_or(was).as_str(),
+                (function, wanted),
+            );
         }
     }
     if functions.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let found = compile_by(new, &|ty, offset| {
+    let wrong = Cell::new(None);
+    let found = compile_by(new.root(), &|ty, offset| {
         let Type::Struct(it) = ty else {
             return None;
         };
-        let function = functions.get(it.name.as_str())?;
+        let (function, wanted) = functions.get(it.name.as_str())?;
+        if wanted.is_some_and(|wanted| !is_same((new, ty), (wanted, wanted.root()))) {
+            wrong.set(Some(another(&it.name)));
+        }
         Some(MapAt {
             offset,
             size: it.size,
             function: *function,
         })
     });
-    found.unwrap_or_default()
+    match wrong.into_inner() {
+        Some(why) => Err(why),
+        None => found.map_err(|error| error.to_string()),
+    }
 }
 
 impl Conversion {

@@ -2,7 +2,10 @@
 
 use crate::dump::Plan;
 use crate::dump::line::read_value;
-use crate::types::{Descriptor, Field, PointerAt, Primitive, Strength, Type, compile, write_line};
+use crate::types::{
+    Descriptor, Field, PointerAt, Primitive, Strength, Type, as_bytes, compile, has_bytes,
+    id_with_bytes, write_line,
+};
 
 /// Whether a number gets more bits, and whether it is signed.
 pub(super) fn widened(was: Primitive, is: Primitive) -> Option<bool> {
@@ -88,4 +91,25 @@ pub(super) fn place_of(ty: &Type<usize>, number: Primitive) -> Option<u64> {
         }
         _ => None,
     }
+}
+
+/// Whether types are the same, also those that pointers lead to. Where the old ones have options of values that are
+/// described as bytes, those of the other one are taken as such.
+pub(super) fn is_same(
+    (of, ty): (&Descriptor, &Type<usize>),
+    (other, is): (&Descriptor, &Type<usize>),
+) -> bool {
+    let id = |of: &Descriptor, line: usize| of.target(line).map(|target| target.id());
+    let with_ids =
+        |of: &Descriptor, ty: &Type<usize>| ty.map_targets(&mut |line: &usize| id(of, *line)).ok();
+    if with_ids(of, ty) == with_ids(other, is) {
+        return true;
+    }
+    let id =
+        |of: &Descriptor, line: usize| of.target(line).and_then(|target| id_with_bytes(&target));
+    let with_ids = |of: &Descriptor, ty: &Type<usize>| {
+        let ty = as_bytes(ty);
+        ty.map_targets(&mut |line: &usize| id(of, *line)).ok()
+    };
+    has_bytes(of) && with_ids(of, ty) == with_ids(other, is)
 }

@@ -68,7 +68,7 @@ fn a_map_that_is_built_anew_may_have_other_keys() {
     let rules = rules("PHashMap", [".group", ".slot"], 7);
     let found = pairs(&was, &is, &rules);
     assert_eq!(refusals(&found), [""; 0]);
-    assert_eq!(rules.rebuilt(), [7].into());
+    assert_eq!(rules.rebuilt(), [7]);
     let head = found.of(was.id()).unwrap();
     assert!(head.has_rebuilt());
     let maps_in = |bytes: &[u8]| {
@@ -140,4 +140,154 @@ fn a_map_of_other_arguments_is_followed_in_other_names() {
 
 fn refused_of(was: &Descriptor, is: &Descriptor, rules: &Rules) -> Vec<String> {
     refusals(&pairs(was, is, rules))
+}
+
+/// Names are all that rules have: another type of the name is not built by a function that is not for it.
+#[test]
+fn another_type_of_the_name_is_not_built() {
+    let (was, is) = (hash_map(KEY, 8, HOLDER), hash_map(KEY_NOW, 16, HOLDER));
+    let other = hash_map(r#"struct "Key"(8,8){0:"x":u32;4:"y":u32;}"#, 8, HOLDER);
+    let map_of = |holder: &Descriptor| {
+        let header = holder.text().lines().next().unwrap().to_owned();
+        let (begin, end) = (header.find("struct \"PHash").unwrap(), header.len() - 2);
+        let rest = holder.text().lines().skip(1);
+        let lines: Vec<&str> = [&header[begin..end]].into_iter().chain(rest).collect();
+        parsed(&lines)
+    };
+    let [map_was, map_is, map_other] = [&was, &is, &other].map(map_of);
+    let made_of = |was: &Descriptor, is: &Descriptor| {
+        let mut rules = rules("PHashMap", [".group", ".slot"], 7);
+        let rule = rules.0.get_mut("PHashMap<Key,u64>").unwrap();
+        rule.made_of = Some(Box::new((was.clone(), is.clone())));
+        rules
+    };
+    let told = |rules: &Rules| refused_of(&was, &is, rules);
+    assert_eq!(told(&made_of(&map_was, &map_is)), [""; 0]);
+    let another = "what is built anew is another type of the name PHashMap<Key,u64>";
+    assert_eq!(
+        told(&made_of(&map_other, &map_is)),
+        [format!("Head.map: {another}")]
+    );
+    assert_eq!(
+        told(&made_of(&map_was, &map_other)),
+        [format!("Head: {another}")]
+    );
+    // It becomes a type of a name of which nobody says that it is built.
+    let becomes = |name: &str| {
+        let mut rules = made_of(&map_was, &map_is);
+        rules.0.get_mut(name).unwrap().now = Some("PHashMap<Other,u64>".to_owned());
+        told(&rules)
+    };
+    for name in ["", ".group", ".slot"].map(|part| format!("PHashMap<Key,u64>{part}")) {
+        let told = becomes(&name);
+        let wanted = format!("it is built anew as PHashMap<Other,u64>, and is to be {name} here");
+        assert!(told.iter().any(|told| told.ends_with(&wanted)), "{told:?}");
+    }
+}
+
+/// A tree whose keys are these, which may lead to what the lines behind say.
+fn tree_of(name: &str, key: &str, size: u64, others: &[&str]) -> Descriptor {
+    let (slot, children) = (size + 8, 8 + 15 * (size + 8));
+    let root = format!(r#"struct "{name}"(24,8){{0:"root":*1;8:"height":u64;16:"len":u64;}}"#);
+    let node = format!(
+        r#"struct "{name}.node"({children},8){{0:"order":u64;8:"slots":[struct "{name}.slot"({slot},8){{0:"key":{key};{size}:"value":u64;}};15];{children}:"children":[*1;tail];}}"#
+    );
+    let lines: Vec<&str> = [root.as_str(), &node]
+        .into_iter()
+        .chain(others.iter().copied())
+        .collect();
+    parsed(&lines)
+}
+
+/// `Outer` has keys that own maps `Inner`, and these have keys that are as told.
+fn outer(inner_key: &str) -> Descriptor {
+    let inner = tree_of("Inner", inner_key, 8, &[]);
+    let lines: Vec<String> = (inner.text().lines())
+        .map(|line| line.replace("*1", "*3"))
+        .collect();
+    let others: Vec<&str> = lines.iter().map(String::as_str).collect();
+    tree_of("Outer", r#"struct "Key"(8,8){0:"map":*2;}"#, 8, &others)
+}
+
+fn built(name: &str, function: usize, of: &Descriptor) -> (String, Rule) {
+    let rule = Rule {
+        rebuilt: Some(Rebuilt::Map(function)),
+        made_of: Some(Box::new((of.clone(), of.clone()))),
+        ..Rule::default()
+    };
+    (name.to_owned(), rule)
+}
+
+#[test]
+fn maps_in_keys_are_built_first_whatever_the_order_they_are_said_in() {
+    let (outer, inner) = (outer("u64"), tree_of("Inner", "u64", 8, &[]));
+    for (first, second) in [(0, 1), (1, 0)] {
+        let rules = Rules(
+            [
+                built("Outer", first, &outer),
+                built("Inner", second, &inner),
+            ]
+            .into(),
+        );
+        assert_eq!(rules.rebuilt(), [second, first]);
+    }
+    // A value that owns a map says nothing of the order.
+    let held = tree_of("Held", "u64", 8, &[]);
+    let rules = Rules([built("Held", 0, &held), built("Inner", 1, &inner)].into());
+    assert_eq!(rules.rebuilt(), [0, 1]);
+}
+
+#[test]
+fn maps_whose_keys_hold_each_other_are_refused() {
+    let round = outer("*0");
+    let told = |rules: &Rules| refusals(&pairs(&round, &round, rules));
+    let inner = {
+        let lines: Vec<&str> = round.text().lines().collect();
+        let turned = |line: &str| {
+            let line = line.replace("*0", "*a").replace("*1", "*b");
+            let line = line.replace("*2", "*0").replace("*3", "*1");
+            line.replace("*a", "*2").replace("*b", "*3")
+        };
+        let lines = [lines[2], lines[3], lines[0], lines[1]].map(turned);
+        parsed(&lines.each_ref().map(String::as_str))
+    };
+    let rules = Rules([built("Outer", 0, &round), built("Inner", 1, &inner)].into());
+    let told = told(&rules);
+    let wanted = "Outer: it is to be built anew, and its keys hold maps whose keys hold it: none can be the first";
+    assert!(told.contains(&wanted.to_owned()), "{told:?}");
+}
+
+/// Its keys are what they were by their type, but not to `Ord`.
+#[test]
+fn a_map_whose_keys_hold_one_that_is_built_is_built_too() {
+    let named = |outer: &Descriptor| {
+        parsed(&[&outer
+            .text()
+            .replace("Outer", "PBTreeMap<Key,u64>")
+            .replace("Inner", "PBTreeMap<u64,u64>")
+            .trim_end()
+            .to_owned()])
+    };
+    let outer = named(&outer("u64"));
+    let inner = tree_of("PBTreeMap<u64,u64>", "u64", 8, &[]);
+    let only_inner = Rules([built("PBTreeMap<u64,u64>", 0, &inner)].into());
+    let told = refusals(&pairs(&outer, &outer, &only_inner));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("slots[].key: the keys of a map change"),
+        "{told:?}"
+    );
+    let both = [
+        built("PBTreeMap<u64,u64>", 0, &inner),
+        built("PBTreeMap<Key,u64>", 1, &outer),
+    ];
+    let mut both = Rules(both.into());
+    for part in ["node", "slot"] {
+        let rule = Rule {
+            rebuilt: Some(Rebuilt::Part),
+            ..Rule::default()
+        };
+        both.0.insert(format!("PBTreeMap<Key,u64>.{part}"), rule);
+    }
+    assert_eq!(refusals(&pairs(&outer, &outer, &both)), [""; 0]);
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -43,7 +44,9 @@ pub struct Migration<P> {
     pool: String,
     /// Those of the pools that are made anew with it.
     roots: Vec<Descriptor>,
-    /// Types of which more than one of them says what becomes of it.
+    /// Types of which these say what becomes of them.
+    of_others: BTreeSet<String>,
+    /// Types of which more than one of them says that, or more than one function is said.
     said_twice: Vec<String>,
     j: Rc<Migrating<P>>,
     _pool: PhantomData<P>,
@@ -74,6 +77,7 @@ impl<P: PoolType> Migration<P> {
             options: MigrateOptions::default(),
             pool: POOL.to_owned(),
             roots: Vec::new(),
+            of_others: BTreeSet::new(),
             said_twice: Vec::new(),
             j: Rc::new(Migrating::new()),
             _pool: PhantomData,
@@ -81,7 +85,23 @@ impl<P: PoolType> Migration<P> {
     }
 
     fn rule(&mut self, name: &str) -> &mut Rule {
+        if self.of_others.contains(name) {
+            self.said_twice.push(name.to_owned());
+        }
         self.rules.0.entry(name.to_owned()).or_default()
+    }
+
+    /// What becomes of an `Old` by a function, which is said of it once.
+    fn rule_by<Old: PSafe, New: PSafe>(&mut self) -> &mut Rule {
+        let name = name_of::<Old>();
+        let rule = self.rules.0.get(&name);
+        if rule.is_some_and(|rule| rule.made_by.is_some() || rule.rebuilt.is_some()) {
+            self.said_twice.push(name.clone());
+        }
+        let rule = self.rule(&name);
+        rule.now = Some(name_of::<New>());
+        rule.made_of = Some(Box::new((descriptor_of::<Old>(), descriptor_of::<New>())));
+        rule
     }
 
     /// Every `Old`, wherever it lies, becomes the `New` that `make` gives. `Old` is the type as the earlier version of
@@ -107,13 +127,10 @@ impl<P: PoolType> Migration<P> {
             let made = made.map_err(|panic| format!("its function panicked: {}", said(&*panic)))?;
             put::<New, P>(&made, new, &j)
         }));
-        let rule = self.rule(&name_of::<Old>());
-        rule.now = Some(name_of::<New>());
-        rule.made_by = Some(MadeBy {
+        self.rule_by::<Old, New>().made_by = Some(MadeBy {
             function,
             zero_is_value: Old::ZERO_IS_VALUE,
         });
-        rule.made_of = Some(Box::new((descriptor_of::<Old>(), descriptor_of::<New>())));
         self
     }
 
@@ -123,22 +140,25 @@ impl<P: PoolType> Migration<P> {
     ///
     /// It comes last, when all else is written and before the pool is the new one. Keys that have become the same
     /// refuse the migration by the path of their map. A plan finds them, too: it makes the new pool in files without
-    /// a name. Where keys hold maps that are built anew, these are said before.
+    /// a name. Where keys hold maps that are built anew, these are built before.
+    ///
+    /// Types are told apart by their names, which no module is part of, and by their descriptions: a map of another
+    /// type of the same name refuses the migration. Types of one name with the same fields cannot be told apart: all such
+    /// maps are built by the `Hash` or `Ord` of this `New`.
     #[must_use]
     pub fn rebuild<Old: MapType + CarryTo<New>, New: Rebuild>(mut self) -> Self {
         const { New::POOL.assert_fits(P::ID) };
         let function = self.rebuilds.len();
         self.rebuilds.push(Box::new(|address, new, room| {
-            // SAFETY: the new puddles are mapped, and the types of what lies there say that it is a `New`.
+            // SAFETY: the new puddles are mapped, and what lies there has the name and the description of a `New`, as
+            // the migration is refused otherwise: its bytes are such a map, or one of a type that differs in code only.
             unsafe { (*ptr::with_exposed_provenance::<New>(address)).rebuild(new, room) }
         }));
         for (was, now) in Old::parts().iter().zip(New::parts()) {
             let rule = self.rule(was);
             (rule.now, rule.rebuilt) = (Some(now), Some(Rebuilt::Part));
         }
-        let rule = self.rule(&name_of::<Old>());
-        rule.now = Some(name_of::<New>());
-        rule.rebuilt = Some(Rebuilt::Map(function));
+        self.rule_by::<Old, New>().rebuilt = Some(Rebuilt::Map(function));
         self
     }
 
@@ -186,8 +206,9 @@ impl<P: PoolType> Migration<P> {
                 *function += first_rebuild;
             }
             if self.rules.0.insert(name.clone(), rule).is_some() {
-                self.said_twice.push(name);
+                self.said_twice.push(name.clone());
             }
+            self.of_others.insert(name);
         }
         self.options.with.push(migration.pool);
         self.options.with.extend(migration.options.with);
@@ -216,8 +237,9 @@ impl<P: PoolType> Migration<P> {
             return Err(Error::NotMigrated { path: path.into() });
         }
         if let Some(name) = self.said_twice.first() {
-            let reason =
-                format!("of two pools is said what becomes of type {name}: once is enough");
+            let reason = format!(
+                "it is said twice what becomes of type {name}, by functions or of two pools: once is enough"
+            );
             return Err(durum_service::Error::Options { reason }.into());
         }
         let root = descriptor_of::<RootObject<T>>();

@@ -1,5 +1,6 @@
 //! Types change in any way, data stays: pools are made anew by the program that has the new types.
 
+mod damaged;
 mod killed;
 mod maps;
 mod nested;

@@ -1,5 +1,7 @@
 //! Keys that hold maps of their own, whose keys lie in cells: what is built first is what the others see.
 
+use std::path::Path;
+
 use durum::typed::*;
 
 use super::alone;
@@ -93,11 +95,8 @@ fn numbers(key: u32) -> [u32; 3] {
     [key * 7 % KEYS, 100 + key * 11 % KEYS, 200 + key * 13 % KEYS]
 }
 
-#[test]
-fn maps_in_keys_are_built_before_those_that_they_are_keys_of() {
-    let (_alone, directory) = alone();
-    let path = directory.path().join("store");
-    let root = was::P::open::<was::Head>(&path, Flags::CREATE).unwrap();
+fn make(path: &Path) {
+    let root = was::P::open::<was::Head>(path, Flags::CREATE).unwrap();
     was::P::transaction(|j| {
         let mut outer = root.outer.borrow_mut(j);
         for key in 0..KEYS {
@@ -106,22 +105,50 @@ fn maps_in_keys_are_built_before_those_that_they_are_keys_of() {
     })
     .unwrap();
     root.close().unwrap();
-    let migration = Migration::new()
-        .rebuild::<was::Set, is::Set>()
-        .rebuild::<was::Outer, is::Outer>();
-    let report = is::P::migrate::<is::Head>(&path, migration).unwrap();
-    assert_eq!(report.rebuilt_maps, u64::from(KEYS) + 1);
-    let root = is::P::open::<is::Head>(&path, 0).unwrap();
-    is::P::transaction(|j| {
-        let outer = root.outer.borrow();
-        for key in 0..KEYS {
-            let found = outer.get(&is::key(&numbers(key), j)).copied();
-            assert_eq!(found, Some(key.into()), "{key}");
-        }
-        assert!(outer.keys().is_sorted());
-    })
-    .unwrap();
-    root.close().unwrap();
-    let report = durum_service::check(&path, &Default::default()).unwrap();
-    assert_eq!(report.findings, []);
+}
+
+/// Whatever the order in which the program says them.
+#[test]
+fn maps_in_keys_are_built_before_those_that_they_are_keys_of() {
+    for outer_first in [false, true] {
+        let (_alone, directory) = alone();
+        let path = directory.path().join("store");
+        make(&path);
+        let migration = match outer_first {
+            false => Migration::new()
+                .rebuild::<was::Set, is::Set>()
+                .rebuild::<was::Outer, is::Outer>(),
+            true => Migration::new()
+                .rebuild::<was::Outer, is::Outer>()
+                .rebuild::<was::Set, is::Set>(),
+        };
+        let report = is::P::migrate::<is::Head>(&path, migration).unwrap();
+        assert_eq!(report.rebuilt_maps, u64::from(KEYS) + 1);
+        let root = is::P::open::<is::Head>(&path, 0).unwrap();
+        is::P::transaction(|j| {
+            let outer = root.outer.borrow();
+            for key in 0..KEYS {
+                let found = outer.get(&is::key(&numbers(key), j)).copied();
+                assert_eq!(found, Some(key.into()), "{key}");
+            }
+            assert!(outer.keys().is_sorted());
+        })
+        .unwrap();
+        root.close().unwrap();
+        let report = durum_service::check(&path, &Default::default()).unwrap();
+        assert_eq!(report.findings, []);
+    }
+}
+
+/// Keys whose maps come in another order are other keys.
+#[test]
+fn a_map_whose_keys_hold_others_is_not_left_as_it_was() {
+    let (_alone, directory) = alone();
+    let path = directory.path().join("store");
+    make(&path);
+    let migration = Migration::new().rebuild::<was::Set, is::Set>();
+    let told = is::P::migrate::<is::Head>(&path, migration).unwrap_err();
+    let told = told.to_string();
+    let part = "slots[].key: the keys of a map change";
+    assert!(told.contains(part), "{told}");
 }

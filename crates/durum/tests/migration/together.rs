@@ -179,7 +179,20 @@ fn neither_is_made_anew_where_one_is_refused() {
     assert!(told.contains("none"), "{told}");
     let both = of_log().default_of("Entry", "weight", 1_u8);
     let told = refused(both.with::<is::Entries, _>(of_index(4)));
-    let part = "of two pools is said what becomes of type Entry";
+    let part = "it is said twice what becomes of type Entry, by functions or of two pools";
+    assert!(told.contains(part), "{told}");
+    // The same where the other pool comes first.
+    let with = of_log().with::<is::Entries, _>(of_index(4));
+    let told = refused(with.default_of("Entry", "weight", 1_u8));
+    assert!(told.contains(part), "{told}");
+    let with = Migration::new()
+        .pool("log")
+        .with::<is::Entries, _>(of_index(4));
+    let told = refused(with.object(|old: &was::Entry, _| is::Line {
+        before: None,
+        at: old.line.into(),
+        twice: 0,
+    }));
     assert!(told.contains(part), "{told}");
     let store = Store::open(&path, StoreOptions::default()).unwrap();
     let log = was::Log::open_in::<was::Head>(&store, "log", 0).unwrap();
