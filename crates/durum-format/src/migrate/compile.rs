@@ -5,13 +5,11 @@ use std::sync::Arc;
 use super::partners::{became, cases, named, sources};
 use super::parts::{Became, Conversion, Part, Tail, Taken, Target, joined};
 use super::rebuilt::{becomes_another, changes_keys, is_rebuilt, keys_change, maps};
-use super::values::{
-    all_are_values, default_of, holds_pointers, is_same, is_zero_at_first, place_of, widened,
-};
+use super::values::{default_of, holds_pointers, is_same, is_zero_at_first, place_of, widened};
 use super::{MadeBy, Refusal, Rule, Rules, Source};
 use crate::types::{
     BYTES, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type,
-    Variants, compile, value_in_bytes, was_bytes,
+    Variants, all_are_values, compile, value_in_bytes, was_bytes,
 };
 
 /// Whether types with this name have keys, which are found by their contents.

@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::parts::{Became, Conversion, Part};
 use super::values::is_strong;
-use crate::types::{PointerAt, Primitive, Step, Type, count_elements, read_unsigned, says, walk};
+use crate::types::{PointerAt, Step, count_elements, is_value, read_unsigned, says, walk};
 
 /// The functions of the program, and who is told what is wrong with objects.
 pub trait Program {
@@ -75,7 +75,10 @@ impl Conversion {
                 old,
                 new: &mut *new,
                 program: &mut *program,
-                is_in_array: row > 1,
+                among: match row {
+                    0 | 1 => Among::Fields,
+                    _ => Among::Places,
+                },
             };
             run.parts(&self.parts, index * stride, index * to_stride)?;
         }
@@ -87,7 +90,18 @@ struct Run<'r, P> {
     old: &'r [u8],
     new: &'r mut [u8],
     program: &'r mut P,
-    is_in_array: bool,
+    among: Among,
+}
+
+/// What the parts lie among that are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Among {
+    /// Fields of an object.
+    Fields,
+    /// Places of an array, in which may be nothing.
+    Places,
+    /// Entries of a map, in places that are taken.
+    Entries,
 }
 
 fn range(at: u64, size: u64) -> std::ops::Range<usize> {
@@ -191,15 +205,15 @@ impl<P: Program> Run<'_, P> {
                 {
                     return self.copy(from, to, count * stride);
                 }
-                let taken = match taken {
-                    Some(taken) => taken.places(self.word(base, 8)?),
-                    None => u64::MAX,
+                let (taken, among) = match taken {
+                    Some(taken) => (taken.places(self.word(base, 8)?), Among::Entries),
+                    None => (u64::MAX, Among::Places),
                 };
-                let was_in_array = std::mem::replace(&mut self.is_in_array, true);
+                let was_among = std::mem::replace(&mut self.among, among);
                 for index in (0..count).filter(|index| taken >> index.min(&63) & 1 != 0) {
                     self.parts(parts, from + index * stride, to + index * to_stride)?;
                 }
-                self.is_in_array = was_in_array;
+                self.among = was_among;
                 Ok(())
             }
             Part::Variants {
@@ -225,7 +239,7 @@ impl<P: Program> Run<'_, P> {
                         Ok(())
                     }
                     // In a place of an array in which nothing is stored may be anything.
-                    None if self.is_in_array && !has_pointers => Ok(()),
+                    None if self.among == Among::Places && !has_pointers => Ok(()),
                     None if is_zero(self.bytes(base + from, *size)?) => Ok(()),
                     None => Err(Wrong {
                         at: base + tag,
@@ -266,12 +280,18 @@ impl<P: Program> Run<'_, P> {
         };
         let (from, to) = (base + from, to_base + to);
         let old = self.bytes(from, *size)?;
-        // In a place of an array in which nothing is stored may be anything.
-        if self.is_in_array
-            && ((!by.zero_is_value && is_zero(old))
-                || checked.as_ref().is_some_and(|ty| !is_value(ty, old, 0)))
-        {
-            return Ok(());
+        let is_nothing = (!by.zero_is_value && is_zero(old))
+            || checked.as_ref().is_some_and(|ty| !is_value(ty, old, 0));
+        match self.among {
+            // In a place of an array in which nothing is stored may be anything.
+            Among::Places if is_nothing => return Ok(()),
+            Among::Entries if is_nothing => {
+                return Err(Wrong {
+                    at: from,
+                    what: "an entry of a map is no value of its type".to_owned(),
+                });
+            }
+            _ => {}
         }
         let mut had = Vec::new();
         if self.program.checks() {
@@ -335,35 +355,4 @@ fn strong_in(steps: &[Step<PointerAt>], bytes: &[u8], base: u64) -> Result<Vec<u
 
 fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
-}
-
-/// Whether bytes are a value of a type without a tail, as far as its description tells.
-fn is_value(ty: &Type<usize>, bytes: &[u8], base: u64) -> bool {
-    let word = |at, width| read_unsigned(bytes, at, width).ok();
-    match ty {
-        Type::Primitive(Primitive::Bool) => word(base, 1).is_some_and(|bits| bits <= 1),
-        Type::Primitive(Primitive::Char) => word(base, 4)
-            .and_then(|bits| u32::try_from(bits).ok())
-            .is_some_and(|bits| char::from_u32(bits).is_some()),
-        Type::Struct(it) => {
-            let mut fields = it.fields.iter();
-            fields.all(|field| is_value(&field.ty, bytes, base + field.offset))
-        }
-        Type::Array {
-            element,
-            count: crate::types::Count::Fixed(count),
-        } => {
-            let stride = element.layout().map_or(1, |layout| layout.size);
-            (0..*count).all(|index| is_value(element, bytes, base + index * stride))
-        }
-        Type::Variants(it) => {
-            let tag = word(base + it.tag_offset, it.tag_width);
-            let case = tag.and_then(|tag| it.case_of(tag));
-            case.is_some_and(|case| {
-                let mut fields = case.fields.iter();
-                fields.all(|field| is_value(&field.ty, bytes, base + field.offset))
-            })
-        }
-        _ => true,
-    }
 }

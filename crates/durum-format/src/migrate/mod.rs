@@ -46,8 +46,8 @@ pub struct Rule {
     pub rebuilt: Option<Rebuilt>,
     /// A function of the program makes it.
     pub made_by: Option<MadeBy>,
-    /// What that function takes and what it makes, where it is of no use for others of the same names; or what a map was
-    /// and is that is built anew.
+    /// What that function takes and what it makes, where it is of no use for others of the same names; or what a map
+    /// that is built anew was and is.
     pub made_of: Option<Box<(Descriptor, Descriptor)>>,
     /// The fields that it has now, where nobody else says so.
     pub layout: Option<NewLayout>,

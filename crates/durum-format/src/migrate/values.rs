@@ -28,17 +28,6 @@ pub(super) fn holds_pointers(ty: &Type<usize>) -> bool {
     compile::<PointerAt>(ty).is_ok_and(|found| !found.is_empty())
 }
 
-/// Whether any bytes are a value of a type, as far as its description tells.
-pub(super) fn all_are_values(ty: &Type<usize>) -> bool {
-    match ty {
-        Type::Primitive(it) => !matches!(it, Primitive::Bool | Primitive::Char),
-        Type::Struct(it) => it.fields.iter().all(|field| all_are_values(&field.ty)),
-        Type::Array { element, .. } => all_are_values(element),
-        Type::Variants(_) => false,
-        _ => true,
-    }
-}
-
 /// The bytes of a value of a type without pointers.
 pub(super) fn default_of(ty: &Type<usize>, json: &str) -> Result<Vec<u8>, String> {
     if holds_pointers(ty) {

@@ -41,6 +41,7 @@ mod steps;
 pub mod successor;
 mod text;
 pub mod tree;
+mod valid;
 pub mod value;
 
 pub use check::{DEPTH_MAX, FORMERS_MAX, Layout, NAME_MAX, TYPE_SIZE_END, TypeError};
@@ -61,4 +62,5 @@ pub(crate) use text::{has_history as text_has_history, has_other_case as text_ha
 pub(crate) use text::{parse as parse_line, write as write_line};
 pub(crate) use tree::says;
 pub use tree::{Case, Count, Field, Primitive, Strength, Struct, Type, Variants};
+pub(crate) use valid::{all_are_values, is_value};
 pub use value::Value;

@@ -117,6 +117,31 @@ fn functions_make_keys_of_what_is_in_a_map_only() {
     assert_eq!(new, words(&wanted));
 }
 
+/// What lies in a vacant place is of no account, and what lies in one that is taken is damaged.
+#[test]
+fn an_entry_that_is_no_value_is_told() {
+    let state = r#"variants "Key"(8,8,tag 0,1){0:"Idle"{}1:"Busy"{}}"#;
+    let truth = r#"struct "Key"(8,8){0:"n":bool;}"#;
+    let made = rules("PHashMap", [".group", ".slot"], 0);
+    let mut copied = made.clone();
+    copied.0.remove("Key");
+    for (was, is, size, rules) in [(state, state, 8, copied), (truth, KEY_NOW, 16, made)] {
+        let (was, is) = (hash_map(was, 8, HOLDER), hash_map(is, size, HOLDER));
+        let found = pairs(&was, &is, &rules);
+        assert_eq!(refusals(&found), [""; 0]);
+        let table = found.of(was.target(1).unwrap().id()).unwrap();
+        for (bad, is_told) in [(0, false), (4, true)] {
+            // The slots 1 and 4 are taken.
+            let mut old = vec![0x0000_0090_0000_8100_u64];
+            old.extend([1; 14]);
+            old[1 + 2 * bad] = 7;
+            let mut new = vec![0; table.size(8 * old.len() as u64) as usize];
+            let told = table.convert(&words(&old), &mut new, &mut Functions::default());
+            assert_eq!(told.is_err(), is_told, "{bad}: {told:?}");
+        }
+    }
+}
+
 /// What a map was called is followed in names of what holds it.
 #[test]
 fn a_map_of_other_arguments_is_followed_in_other_names() {

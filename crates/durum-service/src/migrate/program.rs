@@ -4,7 +4,7 @@ use durum_format::migrate::{Program, Refusal};
 
 use super::old::Old;
 use super::{Functions, Migration, OldPuddle, Refusals};
-use crate::error::Result as StoreResult;
+use crate::error::{Error, Result as StoreResult};
 use crate::inspect::PuddleView;
 
 /// Has the program's functions begin. They look at whatever an old value leads to, in other pools, too.
@@ -14,13 +14,20 @@ pub(super) fn begin(old: &Old<'_>, migration: &mut Migration<'_>) -> StoreResult
     };
     let contents = old.reader.contents();
     let mut others: Vec<PuddleView> = Vec::new();
-    for pool in contents.pools.keys() {
-        if old.pools.iter().any(|renewed| renewed.uuid == *pool) {
+    // Without functions nobody looks.
+    let makes = (migration.rules.0.values()).any(|rule| rule.made_by.is_some());
+    for pool in contents.pools.keys().filter(|_| makes) {
+        let is_renewed = old.pools.iter().any(|renewed| renewed.uuid == *pool);
+        // One that nobody may read is not looked at, either: what stands in the way is told of its pool.
+        if is_renewed || contents.quarantine_of(*pool).is_some() {
             continue;
         }
-        let puddles = contents.puddles_of(*pool).into_iter();
-        // One that nobody can read is not looked at, either: what stands in the way is told of its pool.
-        others.extend(puddles.filter_map(|(uuid, _)| old.reader.puddle_unguarded(uuid).ok()));
+        for (uuid, _) in contents.puddles_of(*pool) {
+            match old.reader.puddle_unguarded(uuid) {
+                Err(Error::PoolRefused { .. }) => {}
+                view => others.push(view?),
+            }
+        }
     }
     let puddles = old.views().chain(&others).map(|view| OldPuddle {
         header: view.header(),

@@ -29,6 +29,8 @@ const ROOM: Site = Site("room for a map that is rebuilt");
 pub struct NewPuddles {
     /// By address.
     puddles: Vec<NewPuddle>,
+    /// Bytes of the objects that maps own which the function has built that is asked.
+    claimed: u64,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,10 @@ impl NewPuddles {
         });
         let mut puddles: Vec<NewPuddle> = puddles.collect();
         puddles.sort_unstable_by_key(|puddle| puddle.view.header().address);
-        Self { puddles }
+        Self {
+            puddles,
+            claimed: 0,
+        }
     }
 
     fn place_at(&self, address: u64) -> Option<usize> {
@@ -76,6 +81,13 @@ impl NewPuddles {
     pub fn bytes(&self) -> u64 {
         let sizes = self.puddles.iter().map(|puddle| puddle.view.header().size);
         sizes.sum()
+    }
+
+    /// Takes note of an object of so many bytes that a map owns. False where maps of one type own more than there is:
+    /// some have an object in common, and nobody goes on for as long as they say.
+    pub fn claim(&mut self, bytes: u64) -> bool {
+        self.claimed = self.claimed.saturating_add(bytes);
+        self.claimed <= self.bytes()
     }
 
     /// Writes bytes to an object.
@@ -152,7 +164,12 @@ impl Room {
         let has = |(mapped, _): &(MmapMut, MediaFile)| mapped.len() >= bytes;
         let mapped = match self.mapped.take().filter(has) {
             Some(mapped) => mapped,
-            None => self.map(bytes.next_power_of_two().max(Self::LEAST))?,
+            None => self.map(
+                bytes
+                    .div_ceil(Self::LEAST)
+                    .max(1)
+                    .saturating_mul(Self::LEAST),
+            )?,
         };
         let (mapped, _) = self.mapped.insert(mapped);
         let room = mapped.get_mut(..bytes).unwrap_or_default();
@@ -219,6 +236,7 @@ pub(super) fn rebuild(
             file: view.file(),
         });
         program.begin_rebuilding(&puddles.collect::<Vec<_>>())?;
+        new.claimed = 0;
         let mut found = Vec::new();
         for view in &views {
             let mut window = Window::of(view);

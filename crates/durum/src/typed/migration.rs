@@ -143,8 +143,8 @@ impl<P: PoolType> Migration<P> {
     /// a name. Where keys hold maps that are built anew, these are built before.
     ///
     /// Types are told apart by their names, which no module is part of, and by their descriptions: a map of another
-    /// type of the same name refuses the migration. Types of one name with the same fields cannot be told apart: all such
-    /// maps are built by the `Hash` or `Ord` of this `New`.
+    /// type of the same name refuses the migration. Types of one name with the same fields cannot be told apart: all
+    /// such maps are built by the `Hash` or `Ord` of this `New`.
     #[must_use]
     pub fn rebuild<Old: MapType + CarryTo<New>, New: Rebuild>(mut self) -> Self {
         const { New::POOL.assert_fits(P::ID) };

@@ -422,7 +422,7 @@ fn a_key_whose_code_panics_is_told() {
     let told = odd::P::migrate::<odd::Entry>(&path, migration).unwrap_err();
     let told = told.to_string();
     for what in [
-        "by_day: `Hash` of a key panicked: no hash of 0",
+        "by_day: `Hash` or `Eq` of a key panicked: no hash of 0",
         "in_order: `Ord` of a key panicked: no order",
     ] {
         assert!(told.contains(what), "{what}: {told}");

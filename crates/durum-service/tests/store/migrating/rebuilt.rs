@@ -51,6 +51,8 @@ impl Functions for Builder {
             assert!(room.len() == bytes && room.iter().all(|byte| *byte == 0));
             room.fill(1);
         }
+        assert!(new.claim(new.bytes()), "maps own what there is");
+        assert!(!new.claim(1), "and no more");
         self.built += 1;
         if self.refuses {
             return Ok(Err("it has no cover".to_owned()));

@@ -9,7 +9,9 @@ use durum_service::{NewPuddles, Result, Room};
 use super::PBTreeMap;
 use super::node::{Node, SLOTS};
 use super::path::LEVELS_MAX;
-use crate::typed::collections::map::rebuild::{DAMAGED, MapType, Outcome, Rebuild, asked, doubled};
+use crate::typed::collections::map::rebuild::{
+    DAMAGED, Keys, MapType, NO_KEY, Outcome, Rebuild, asked, doubled,
+};
 use crate::typed::collections::map::slot::map_name;
 use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
@@ -33,8 +35,8 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> Rebuild for PBTreeMap<K, V, P> {
         let all = words
             .zip(entries)
             .and_then(|(words, entries)| node.checked_add(words)?.checked_add(entries));
-        let Some(all) = all.filter(|_| self.height <= LEVELS_MAX && self.len as u64 <= new.bytes())
-        else {
+        let fits = entries.is_some_and(|bytes| bytes.max(self.len) as u64 <= new.bytes());
+        let Some(all) = all.filter(|_| self.height <= LEVELS_MAX && fits) else {
             return Ok(Err(DAMAGED.to_owned()));
         };
         let mut left = self.len;
@@ -51,7 +53,15 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> Rebuild for PBTreeMap<K, V, P> {
                 *place = address;
             }
         });
-        let put_in_order = asked("Ord", || {
+        let keys = Keys::<K>::new();
+        // SAFETY: slots of nodes that are whole; nobody writes the tree meanwhile.
+        if !places
+            .iter()
+            .all(|at| unsafe { keys.is_key(ptr::with_exposed_provenance(*at as usize)) })
+        {
+            return Ok(Err(NO_KEY.to_owned()));
+        }
+        let put_in_order = asked("`Ord`", || {
             let compared = |a: &u64, b: &u64| key_at::<K>(*a).cmp(key_at::<K>(*b));
             if places.is_sorted_by(|a, b| compared(a, b) == Ordering::Less) {
                 return Ok(false);
@@ -92,12 +102,13 @@ fn key_at<'a, K>(slot: u64) -> &'a K {
 /// Whether a node and those below are what they are to be, with `left` entries at most, from which theirs are taken.
 fn is_whole<K: PSafe, V: PSafe>(
     node: Node<K, V>,
-    new: &NewPuddles,
+    new: &mut NewPuddles,
     left: &mut usize,
 ) -> Result<bool> {
     let size = new.object(node.address() as u64)?;
     let has_room = size.is_some_and(|size| node.bytes() as u64 <= size);
-    if node.height() == 0 || !has_room || !node.has_order() || node.len() == 0 {
+    let is_owned = new.claim(node.bytes() as u64);
+    if node.height() == 0 || !has_room || !is_owned || !node.has_order() || node.len() == 0 {
         return Ok(false);
     }
     let Some(rest) = left.checked_sub(node.len()) else {

@@ -8,7 +8,9 @@ use durum_service::{NewPuddles, Room};
 use super::PHashMap;
 use super::hasher::hash_of;
 use super::table::Table;
-use crate::typed::collections::map::rebuild::{DAMAGED, MapType, Outcome, Rebuild, asked, doubled};
+use crate::typed::collections::map::rebuild::{
+    DAMAGED, Keys, MapType, NO_KEY, Outcome, Rebuild, asked, doubled,
+};
 use crate::typed::collections::map::slot::map_name;
 use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
@@ -31,10 +33,19 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> Rebuild for PHashMap<K, V, P> 
         else {
             return Ok(Err(DAMAGED.to_owned()));
         };
+        if !new.claim(bytes as u64) || old.entries().count() != self.len {
+            return Ok(Err(DAMAGED.to_owned()));
+        }
+        let keys = Keys::<K>::new();
+        // SAFETY: places of the table; nobody writes the map meanwhile.
+        let mut entries = old.entries();
+        if !entries.all(|found| unsafe { keys.is_key(found.place().key()) }) {
+            return Ok(Err(NO_KEY.to_owned()));
+        }
         let room = room.zeroed(bytes.saturating_add(align))?;
         let start = room.as_mut_ptr().expose_provenance();
         let made = Table::<K, V>::at(start.next_multiple_of(align), self.groups);
-        let put = asked("Hash", || {
+        let put = asked("`Hash` or `Eq`", || {
             old.entries().try_for_each(|found| {
                 // SAFETY: an entry; nobody writes the map meanwhile.
                 let key = unsafe { &*found.place().key() };

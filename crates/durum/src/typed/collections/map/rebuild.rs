@@ -2,6 +2,7 @@
 //! places. Nothing is logged, as nobody has the pool yet.
 
 use std::any::Any;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use durum_format::types::Descriptor;
@@ -32,6 +33,37 @@ pub trait Rebuild: MapType {
 pub(in crate::typed::collections) const DAMAGED: &str =
     "it is damaged: it says more than its objects hold; `durum check` looks at everything";
 
+pub(in crate::typed::collections) const NO_KEY: &str =
+    "it is damaged: what lies in the place of a key is no value of its type";
+
+/// What keys look like, before code of the user is asked about them.
+pub(in crate::typed::collections) struct Keys<K> {
+    /// None where any bytes are a key.
+    checked: Option<Descriptor>,
+    _keys: PhantomData<K>,
+}
+
+impl<K: PSafe> Keys<K> {
+    pub(in crate::typed::collections) fn new() -> Self {
+        let described = Descriptor::parse(K::description().text()).ok();
+        Self {
+            checked: described.filter(|it| !it.takes_any_bytes()),
+            _keys: PhantomData,
+        }
+    }
+
+    /// Whether a key lies there.
+    ///
+    /// # Safety
+    /// As many bytes do, which nobody writes meanwhile.
+    pub(in crate::typed::collections) unsafe fn is_key(&self, at: *const K) -> bool {
+        // SAFETY: as the caller promises.
+        let bytes = unsafe { std::slice::from_raw_parts(at.cast::<u8>(), size_of::<K>()) };
+        let checked = self.checked.as_ref();
+        checked.is_none_or(|checked| checked.is_value(bytes))
+    }
+}
+
 /// Runs code of the user; tells where it panics.
 pub(in crate::typed::collections) fn asked<T>(
     what: &str,
@@ -40,7 +72,7 @@ pub(in crate::typed::collections) fn asked<T>(
     let said = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        format!("`{what}` of a key panicked: {}", text.unwrap_or("nothing"))
+        format!("{what} of a key panicked: {}", text.unwrap_or("nothing"))
     };
     catch_unwind(AssertUnwindSafe(ask)).map_err(said)
 }
