@@ -162,7 +162,8 @@ pub struct MigrateReport {
     pub types: Vec<MigratedType>,
     /// Objects of unknown type, which stay as they are.
     pub untyped_objects: u64,
-    /// Maps with entries that the program builds anew when everything else is written.
+    /// Maps that the program builds anew when everything else is written: those of which not every byte is zero, so
+    /// also those that had entries once.
     pub rebuilt_maps: u64,
     /// Bytes of the pool's files before.
     pub old_bytes: u64,
@@ -170,7 +171,7 @@ pub struct MigrateReport {
     pub bytes: u64,
     /// New puddles.
     pub puddles: u64,
-    /// Bytes that are needed besides while it goes on.
+    /// Bytes that are needed besides while it goes on, without the room for the largest map that is built anew.
     pub scratch_bytes: u64,
     /// What stands in the way: then nothing is written.
     pub refusals: Vec<RefusalCount>,
