@@ -290,8 +290,7 @@ fn a_map_whose_keys_hold_one_that_is_built_is_built_too() {
             .text()
             .replace("Outer", "PBTreeMap<Key,u64>")
             .replace("Inner", "PBTreeMap<u64,u64>")
-            .trim_end()
-            .to_owned()])
+            .trim_end()])
     };
     let outer = named(&outer("u64"));
     let inner = tree_of("PBTreeMap<u64,u64>", "u64", 8, &[]);
