@@ -286,7 +286,7 @@ fn maps_whose_keys_hold_each_other_are_refused() {
 #[test]
 fn a_map_whose_keys_hold_one_that_is_built_is_built_too() {
     let named = |outer: &Descriptor| {
-        parsed(&[&outer
+        parsed(&[outer
             .text()
             .replace("Outer", "PBTreeMap<Key,u64>")
             .replace("Inner", "PBTreeMap<u64,u64>")
