@@ -50,8 +50,8 @@ narrows() {
 }
 # What the runner does with a child before that is code, and does not do with itself.
 runner_calls() {
-    allows durum-runner@.service clone close_range dup3 execveat landlock_create_ruleset landlock_restrict_self prctl \
-        prlimit64 seccomp setsid waitid
+    allows durum-runner@.service capget clone close_range dup3 execveat landlock_create_ruleset landlock_restrict_self prctl \
+        prlimit64 seccomp setsid wait4 waitid
 }
 allows() { # allows UNIT CALL...
     local allowed

@@ -348,7 +348,7 @@ pub struct Recover {
     #[arg(long, value_name = "CODE", group = "decision")]
     pub complete_with: Option<PathBuf>,
     /// What that code may take: processor=SECONDS (10 if nothing is said), time=SECONDS (60), memory=BYTES (256M),
-    /// files=N (4096), space=BYTES for new files (1G). Repeatable
+    /// files=N (4096), threads=N (1024), space=BYTES for new files (1G). Repeatable
     #[arg(long = "code-limit", value_name = "NAME=N")]
     pub code_limits: Vec<Setting>,
     /// Do not ask before something is given up

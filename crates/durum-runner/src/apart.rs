@@ -1,6 +1,6 @@
-//! A runner that is a process of its own: [`serve`] is that process, and [`Apart`] is how another one has it run code.
-//! So a service that has given up all that starts processes has code run, and the code has a user id that is not the
-//! service's where the runner has.
+//! A runner that is a process of its own: [`serve`] is that process (or [`keep`](crate::keeper::keep), which outlives
+//! being killed), and [`Apart`] is how another one has it run code. So a service that has given up all that starts
+//! processes has code run, and the code has a user id that is not the service's where the runner has.
 //!
 //! ```text
 //! runner   one packet: nothing, or why it runs no code | waits for packets
@@ -74,6 +74,15 @@ fn gone() -> io::Error {
     )
 }
 
+/// It has not told how the code has ended. Another one may have followed it ([`keep`](crate::keeper::keep)): who asks
+/// again finds out.
+fn killed() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::ConnectionAborted,
+        "the process that ran it was killed",
+    )
+}
+
 impl Runner for Apart {
     fn run(&self, code: &Code, socket: OwnedFd, limits: &Limits) -> io::Result<Ended> {
         let (answer, tells) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -93,7 +102,7 @@ impl Runner for Apart {
         File::from(answer)
             .take(WORDS_MAX as u64)
             .read_to_end(&mut told)?;
-        decode_end(&told).unwrap_or_else(|| Err(gone()))
+        decode_end(&told).unwrap_or_else(|| Err(killed()))
     }
 }
 
@@ -103,16 +112,30 @@ impl Runner for Apart {
 /// # Errors
 /// Of the connection.
 pub fn serve(connection: OwnedFd) -> io::Result<()> {
-    let runner = match Here::new() {
-        Ok(runner) => runner,
-        Err(missing) => {
-            rustix::io::write(&connection, missing.to_string().as_bytes())?;
-            return Ok(());
+    match greet(connection.as_fd())? {
+        Some(runner) => answer(connection.as_fd(), runner),
+        None => Ok(()),
+    }
+}
+
+/// Says that code is run, or why none is.
+pub(crate) fn greet(connection: BorrowedFd<'_>) -> io::Result<Option<Here>> {
+    match Here::new() {
+        Ok(runner) => {
+            rustix::io::write(connection, &[READY])?;
+            Ok(Some(runner))
         }
-    };
-    rustix::io::write(&connection, &[READY])?;
+        Err(missing) => {
+            rustix::io::write(connection, missing.to_string().as_bytes())?;
+            Ok(None)
+        }
+    }
+}
+
+/// Runs what is asked for, until the other end is closed.
+pub(crate) fn answer(connection: BorrowedFd<'_>, runner: Here) -> io::Result<()> {
     let runner = Arc::new(runner);
-    while let Some(asked) = receive(connection.as_fd())? {
+    while let Some(asked) = receive(connection)? {
         let runner = runner.clone();
         let answer = asked.answer.try_clone();
         let begun = thread::Builder::new().spawn(move || asked.be_answered(&*runner));
@@ -188,8 +211,8 @@ fn retried<T>(mut attempt: impl FnMut() -> rustix::io::Result<T>) -> rustix::io:
     }
 }
 
-/// The bytes of a request: five numbers.
-const REQUEST: usize = 40;
+/// The bytes of a request: six numbers.
+const REQUEST: usize = 48;
 
 fn encode(limits: &Limits) -> [u8; REQUEST] {
     let numbers = [
@@ -197,6 +220,7 @@ fn encode(limits: &Limits) -> [u8; REQUEST] {
         limits.time.as_millis() as u64,
         limits.memory,
         limits.files,
+        limits.threads,
         limits.space,
     ];
     let mut bytes = [0; REQUEST];
@@ -215,6 +239,7 @@ fn decode(bytes: &[u8; REQUEST]) -> Limits {
         time: Duration::from_millis(next()),
         memory: next(),
         files: next(),
+        threads: next(),
         space: next(),
     }
 }
@@ -228,6 +253,7 @@ fn encode_end(ended: &io::Result<Ended>) -> Vec<u8> {
         Ok(Ended::Signalled { signal, told }) => (b's', i64::from(*signal), told.clone()),
         Ok(Ended::OverProcessor(time)) => (b'p', time.as_millis() as i64, String::new()),
         Ok(Ended::OverTime(time)) => (b't', time.as_millis() as i64, String::new()),
+        Ok(Ended::OverThreads(threads)) => (b'n', *threads as i64, String::new()),
         Err(error) => (b'e', 0, text(error)),
     };
     let mut bytes = vec![kind];
@@ -255,6 +281,7 @@ fn decode_end(bytes: &[u8]) -> Option<io::Result<Ended>> {
         },
         b'p' => Ended::OverProcessor(time),
         b't' => Ended::OverTime(time),
+        b'n' => Ended::OverThreads(number as u64),
         b'e' => return Some(Err(io::Error::other(told))),
         _ => return None,
     }))
@@ -268,6 +295,7 @@ mod tests {
     fn what_is_said_is_heard() {
         let limits = Limits {
             files: 7,
+            threads: 8,
             ..Limits::default()
         };
         assert_eq!(
@@ -287,6 +315,7 @@ mod tests {
             },
             Ended::OverProcessor(Duration::from_secs(3)),
             Ended::OverTime(Duration::from_millis(1500)),
+            Ended::OverThreads(7),
         ] {
             let heard = decode_end(&encode_end(&Ok(ended.clone()))).unwrap();
             assert_eq!(heard.unwrap(), ended);

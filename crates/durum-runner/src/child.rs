@@ -30,19 +30,21 @@ pub(crate) enum Step {
     Descriptors,
     Limits,
     Privileges,
+    Capabilities,
     Files,
     Calls,
     Execution,
 }
 
 impl Step {
-    const ALL: [Step; 9] = [
+    const ALL: [Step; 10] = [
         Step::Session,
         Step::Parent,
         Step::Process,
         Step::Descriptors,
         Step::Limits,
         Step::Privileges,
+        Step::Capabilities,
         Step::Files,
         Step::Calls,
         Step::Execution,
@@ -56,6 +58,7 @@ impl Step {
             Step::Descriptors => "its descriptors",
             Step::Limits => "its limits",
             Step::Privileges => "no new privileges",
+            Step::Capabilities => "no capabilities",
             Step::Files => "Landlock",
             Step::Calls => "seccomp",
             Step::Execution => "its execution",
@@ -207,6 +210,8 @@ impl Prepared<'_> {
         // SAFETY: the same.
         let closed = unsafe { libc::syscall(libc::SYS_close_range, STATUS + 2, u32::MAX, 0) };
         check(Step::Descriptors, closed)?;
+        // SAFETY: as the caller promises.
+        unsafe { be_killed_first() };
         for (resource, limit) in self.limits {
             // SAFETY: of the process itself.
             let set = unsafe { libc::setrlimit(*resource, limit) };
@@ -215,6 +220,8 @@ impl Prepared<'_> {
         // SAFETY: of the process itself.
         let none = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         check(Step::Privileges, none.into())?;
+        // SAFETY: as the caller promises.
+        unsafe { drop_capabilities() }?;
         // SAFETY: rules that were made before.
         let files = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, STATUS + 1, 0) };
         check(Step::Files, files)?;
@@ -267,6 +274,56 @@ unsafe fn end_with(parent: libc::pid_t) -> Result<(), (Step, i32)> {
         true => Ok(()),
         false => Err((Step::Parent, libc::ESRCH)),
     }
+}
+
+/// Where the system runs out of memory, it is to end a stranger's code before anything else. Where it cannot be asked
+/// for that, the limits hold all the same.
+///
+/// # Safety
+/// In a process that was just forked, before files are out of reach.
+unsafe fn be_killed_first() {
+    const MOST: &[u8] = b"1000";
+    let flags = libc::O_WRONLY | libc::O_CLOEXEC;
+    // SAFETY: names and bytes live, and the descriptor is nobody else's.
+    unsafe {
+        let file = libc::open(c"/proc/self/oom_score_adj".as_ptr(), flags);
+        if file >= 0 {
+            libc::write(file, MOST.as_ptr().cast(), MOST.len());
+            libc::close(file);
+        }
+    }
+}
+
+/// The head of what the system says of capabilities, in its third version: two words for each set.
+#[repr(C)]
+struct CapabilityHead {
+    version: u32,
+    pid: i32,
+}
+
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+/// Gives up what root may do beside its files. The code gets none back when it is executed, as there are no new
+/// privileges by then.
+///
+/// # Safety
+/// In a process that was just forked.
+unsafe fn drop_capabilities() -> Result<(), (Step, i32)> {
+    let mut head = CapabilityHead {
+        version: CAPABILITY_VERSION,
+        pid: 0,
+    };
+    let (mut found, none) = ([[0u32; 3]; 2], [[0u32; 3]; 2]);
+    // SAFETY: of the process itself, to a place that has room for both words of each set.
+    let asked = unsafe { libc::syscall(libc::SYS_capget, &raw mut head, found.as_mut_ptr()) };
+    check(Step::Capabilities, asked)?;
+    // Who has none may be kept from giving them up, as the unit of systemd is.
+    if found == none {
+        return Ok(());
+    }
+    // SAFETY: of the process itself; the row is as long as this version has it.
+    let given_up = unsafe { libc::syscall(libc::SYS_capset, &raw mut head, none.as_ptr()) };
+    check(Step::Capabilities, given_up)
 }
 
 /// Whole milliseconds.

@@ -12,7 +12,8 @@
 //!
 //! Reading order, in which each module imports only those before it: [`code`] (what is run), [`limits`] (how much it
 //! may take), `calls` and [`bounds`] (what it may do), `child` (what happens between the fork and its first
-//! instruction), [`running`] (how it ends), [`runner`] and [`apart`] (which process runs it).
+//! instruction), [`running`] (how it ends), [`runner`] and [`apart`] (which process runs it), [`keeper`] (what
+//! becomes of that one when it is killed).
 
 #![warn(clippy::unwrap_used)]
 
@@ -21,6 +22,7 @@ pub mod bounds;
 mod calls;
 mod child;
 pub mod code;
+pub mod keeper;
 pub mod limits;
 pub mod runner;
 pub mod running;

@@ -14,25 +14,28 @@ pub struct Limits {
     pub memory: u64,
     /// Descriptors that it has open at a time.
     pub files: u64,
+    /// Threads that it has at a time. They are counted now and then, so there may be more for a moment.
+    pub threads: u64,
     /// Bytes of files that are made for it: to keep to that is for whoever makes them.
     pub space: u64,
 }
 
 impl Default for Limits {
-    /// Ten seconds of processor time, a minute in all, 256 MiB, 4,096 files, and 1 GiB of new ones.
+    /// Ten seconds of processor time, a minute in all, 256 MiB, 4,096 files, 1,024 threads, and 1 GiB of new files.
     fn default() -> Limits {
         Limits {
             processor: Duration::from_secs(10),
             time: Duration::from_secs(60),
             memory: 256 << 20,
             files: 4096,
+            threads: 1024,
             space: 1 << 30,
         }
     }
 }
 
-/// A limit that somebody sets: `processor=SECONDS`, `time=SECONDS`, `memory=BYTES`, `files=N` or `space=BYTES`, where a
-/// number may end with K, M, G or T.
+/// A limit that somebody sets: `processor=SECONDS`, `time=SECONDS`, `memory=BYTES`, `files=N`, `threads=N` or
+/// `space=BYTES`, where a number may end with K, M, G or T.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     name: &'static str,
@@ -40,7 +43,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    const NAMES: [&'static str; 5] = ["processor", "time", "memory", "files", "space"];
+    const NAMES: [&'static str; 6] = ["processor", "time", "memory", "files", "threads", "space"];
 
     /// The most seconds: a clock can be asked for what comes after them.
     const SECONDS_MAX: u64 = u32::MAX as u64;
@@ -93,6 +96,7 @@ impl Limits {
                 "time" => limits.time = Duration::from_secs(*number),
                 "memory" => limits.memory = *number,
                 "files" => limits.files = *number,
+                "threads" => limits.threads = *number,
                 _ => limits.space = *number,
             }
         }
@@ -143,6 +147,7 @@ mod tests {
             "memory=1G",
             "space=3",
             "files=64K",
+            "threads=9",
             "processor=2",
             "time=5",
         ];
@@ -151,8 +156,8 @@ mod tests {
         assert_eq!(limits.time, Duration::from_secs(5));
         assert_eq!(limits.processor, Duration::from_secs(2));
         assert_eq!(
-            (limits.memory, limits.files, limits.space),
-            (1 << 30, 64 << 10, 3)
+            (limits.memory, limits.files, limits.threads, limits.space),
+            (1 << 30, 64 << 10, 9, 3)
         );
         for text in [
             "",

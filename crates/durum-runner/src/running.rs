@@ -4,9 +4,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -21,6 +22,9 @@ const TOLD_MAX: usize = 4096;
 /// The system counts what a limit is about by the ticks in which the code was running, also where others had the
 /// processor for a part of each; what it tells in the end is exact, and may be less by so many times.
 const TICKS_FACTOR: u32 = 2;
+
+/// How often its threads are counted.
+const COUNTED: Duration = Duration::from_millis(20);
 
 /// How code ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +50,8 @@ pub enum Ended {
     OverProcessor(Duration),
     /// It took longer than it may, and was killed.
     OverTime(Duration),
+    /// It had more threads than it may, and was killed.
+    OverThreads(u64),
 }
 
 impl fmt::Display for Ended {
@@ -69,6 +75,7 @@ impl fmt::Display for Ended {
                 write!(f, "it took more than {time:?} of processor time")
             }
             Ended::OverTime(time) => write!(f, "it did not end within {time:?}"),
+            Ended::OverThreads(threads) => write!(f, "it had more than {threads} threads"),
         }
     }
 }
@@ -80,6 +87,8 @@ impl fmt::Display for Ended {
 pub struct Running {
     /// The code. Absent once its end was seen.
     process: Option<OwnedFd>,
+    /// Its number; another process may have it once this one has ended.
+    number: Option<i32>,
     /// The process between: a child of this one, which nobody else finds.
     between: OwnedFd,
     ended: File,
@@ -87,6 +96,7 @@ pub struct Running {
     until: Instant,
     time: Duration,
     processor: Duration,
+    threads: u64,
 }
 
 impl Running {
@@ -127,20 +137,28 @@ impl Running {
         drop((tells, says, tells_end, its_socket));
         let mut running = Running {
             process: None,
+            number: None,
             between,
             ended: File::from(ended),
             told: File::from(told),
             until,
             time: limits.time,
             processor: limits.processor_seconds(),
+            threads: limits.threads,
         };
-        running.process = running.hear_number().and_then(open_process);
+        running.number = running.hear_number();
+        running.process = running.number.and_then(open_process);
         let mut failed = [0; 5];
         match File::from(status).read_exact(&mut failed) {
             Ok(()) => Err(Step::failed(failed)),
             // It was closed: the code is there.
             Err(_) => Ok(running),
         }
+    }
+
+    /// The number of its process. Its end may have been seen since.
+    pub fn id(&self) -> Option<i32> {
+        self.number
     }
 
     /// The next number that the process between tells.
@@ -164,7 +182,7 @@ impl Running {
             if left.is_zero() {
                 return Ok(Ended::OverTime(self.time));
             }
-            let left = process.map_or(Duration::ZERO, |_| left);
+            let left = process.map_or(Duration::ZERO, |_| left.min(COUNTED));
             let events = process.map(|process| PollFd::new(process, PollFlags::IN));
             let mut events: Vec<PollFd<'_>> = events.into_iter().collect();
             if is_telling {
@@ -187,9 +205,28 @@ impl Running {
             } else if has_ended {
                 break;
             }
+            if !has_ended && self.has_too_many_threads() {
+                return Ok(Ended::OverThreads(self.threads));
+            }
         }
         let told = String::from_utf8_lossy(&told).into_owned();
         self.reap(told)
+    }
+
+    /// Whether it has, as far as the system tells. Where its end comes in between, and another process has its number,
+    /// that one's threads are of no account.
+    fn has_too_many_threads(&self) -> bool {
+        let Some((process, number)) = self.process.as_ref().zip(self.number) else {
+            return false;
+        };
+        // The directory has a link for each thread, and two of its own.
+        let tasks = std::fs::metadata(format!("/proc/{number}/task"));
+        let has = tasks.is_ok_and(|tasks| tasks.nlink().saturating_sub(2) > self.threads);
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        has && poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)) == Ok(0)
     }
 
     fn reap(&mut self, told: String) -> io::Result<Ended> {

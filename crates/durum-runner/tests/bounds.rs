@@ -122,6 +122,27 @@ fn it_reaches_nobody_else() {
     drop(listens);
 }
 
+/// Root has all capabilities, also where nobody needs them: a service that root has started, `durum recover`.
+#[test]
+fn it_has_no_capability() {
+    assert_eq!(tries("c"), Ended::Done);
+    let (running, socket) = start(&limits());
+    let own = running.id().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{own}/status")).unwrap();
+    let value = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| rest.strip_prefix(':')).unwrap().trim()
+    };
+    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert_eq!(value(set), "0000000000000000", "{set}");
+    }
+    assert_eq!((value("NoNewPrivs"), value("Seccomp")), ("1", "2"));
+    // Where the system has no memory left, it ends this before anything else.
+    let first = std::fs::read_to_string(format!("/proc/{own}/oom_score_adj")).unwrap();
+    assert_eq!(first.trim(), "1000");
+    drop((running, socket));
+}
+
 #[test]
 fn it_executes_nothing_but_itself() {
     assert_eq!(tries("x"), Ended::Done);
@@ -133,6 +154,19 @@ fn it_executes_nothing_but_itself() {
 #[test]
 fn it_takes_no_more_memory_than_it_may() {
     assert_eq!(tries("m"), Ended::Done);
+}
+
+/// Each takes a number of a process from others, and memory of the kernel's that no limit of a process counts.
+#[test]
+fn it_has_no_more_threads_than_it_may() {
+    let few = Limits {
+        threads: 16,
+        ..limits()
+    };
+    assert_eq!(tries_with("T12", None, &few).0, Ended::Done);
+    let ended = tries_with("T1000", None, &few).0;
+    assert_eq!(ended, Ended::OverThreads(16));
+    assert_eq!(ended.to_string(), "it had more than 16 threads");
 }
 
 #[test]

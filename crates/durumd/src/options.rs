@@ -70,7 +70,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with_all = ["runner", "code_limits"])]
     pub(crate) no_code: bool,
     /// What such code may take: processor=SECONDS (10 if nothing is said), time=SECONDS (60), memory=BYTES (256M),
-    /// files=N (4096), space=BYTES for new files (1G). Repeatable
+    /// files=N (4096), threads=N (1024), space=BYTES for new files (1G). Repeatable
     #[arg(long = "code-limit", value_name = "NAME=N")]
     pub(crate) code_limits: Vec<Setting>,
     /// At SIGTERM wait until all programs have closed the store

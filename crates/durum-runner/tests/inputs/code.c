@@ -102,6 +102,15 @@ static int traces(void) {
     return 0;
 }
 
+/* What needs a capability, and is a call that code may make otherwise. */
+static int capabilities(void) {
+    int size = 1 << 24;
+    REFUSED(setsockopt(3, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size));
+    REFUSED(setsockopt(3, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size));
+    REFUSED(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0));
+    return 0;
+}
+
 static int processes(void) {
     REFUSED(fork());
     REFUSED(syscall(SYS_vfork));
@@ -165,6 +174,25 @@ static int memory(void) {
 static void *thread(void *argument) {
     *(int *)argument = 1;
     return NULL;
+}
+
+static void *sleeps(void *argument) {
+    usleep(300000);
+    return argument;
+}
+
+/* So many threads at a time, for a while. */
+static int threads(int count) {
+    static pthread_t running[1000];
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 16 << 10);
+    for (int i = 0; i < count; i++)
+        if ((errno = pthread_create(&running[i], &small, sleeps, NULL)))
+            return fail("a thread");
+    for (int i = 0; i < count; i++)
+        pthread_join(running[i], NULL);
+    return 0;
 }
 
 /* What a client needs. */
@@ -255,12 +283,16 @@ int main(int count, char **arguments, char **environment) {
         return traces();
     case 'p':
         return processes();
+    case 'c':
+        return capabilities();
     case 'x':
         return code_of_data();
     case 'X':
         return executes_a_file(file);
     case 'm':
         return memory();
+    case 'T':
+        return threads(atoi(about));
     case 'g': {
         /* A file that it was given becomes no longer. */
         signal(SIGXFSZ, SIG_IGN);
