@@ -146,10 +146,17 @@ pub(crate) fn code_to_run(
 /// `ProcessorLacks`; `Format`, where it says what no compiler does.
 pub fn ensure_code_runs_here(code: &[u8], file: &Path) -> Result<()> {
     let needed = code::features(code).map_err(|error| Error::format(file, 0, error, CURE))?;
-    let lacks = needed
-        .into_iter()
-        .filter(|feature| !processor::has(feature));
-    let features: Vec<String> = lacks.map(str::to_owned).collect();
+    let others = code::architecture(code).filter(|name| *name != std::env::consts::ARCH);
+    let features: Vec<String> = match others {
+        // What its features are called there says nothing here.
+        Some(architecture) => vec![format!("the architecture {architecture}")],
+        None => {
+            let lacks = needed
+                .into_iter()
+                .filter(|feature| !processor::has(feature));
+            lacks.map(str::to_owned).collect()
+        }
+    };
     match features.is_empty() {
         true => Ok(()),
         false => Err(Error::ProcessorLacks {

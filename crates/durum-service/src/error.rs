@@ -548,7 +548,8 @@ pub enum Error {
     ProcessorLacks {
         /// Where the code lies.
         file: PathBuf,
-        /// The features that are missing, by the names that compilers have for them (`-mavx2`: `avx2`).
+        /// The features that are missing, by the names that compilers have for them (`-mavx2`: `avx2`), or the
+        /// architecture.
         features: Vec<String>,
     },
     /// No room for a file. Nothing was left behind.

@@ -1,4 +1,5 @@
-//! What an executable was compiled for: the names in its section `durum_features`, which `durumcc -fido` made.
+//! What an executable was compiled for: its architecture, and the names in its section `durum_features`, which
+//! `durumcc -fido` made.
 //!
 //! It is a stranger's file. Whoever runs it believes nothing of it, this neither: it is compared so that a person hears
 //! what is missing, instead of that the code has ended by a signal.
@@ -24,7 +25,9 @@ struct File {
     magic: [u8; 4],
     class: u8,
     order: u8,
-    rest: [u8; 34],
+    ident_rest: [u8; 12],
+    machine: U16,
+    rest: [u8; 20],
     sections_at: U64,
     more: [u8; 10],
     section_size: U16,
@@ -46,6 +49,17 @@ struct Section {
 }
 
 const _: () = assert!(size_of::<File>() == 64 && size_of::<Section>() == 64);
+
+/// The architectures that there is code for: what ELF and Rust call them.
+const ARCHITECTURES: [(u16, &str); 2] = [(62, "x86_64"), (183, "aarch64")];
+
+/// The architecture that this executable is for, by Rust's name. `None` for what is no executable of ELF, or is for one
+/// that there is no code for: whoever starts that finds out.
+pub fn architecture(code: &[u8]) -> Option<&'static str> {
+    let machine = file(code)?.machine.get();
+    let mut known = ARCHITECTURES.into_iter();
+    known.find_map(|(number, name)| (number == machine).then_some(name))
+}
 
 /// What the processor has to have beside the base of its architecture, for this executable to run, by the names that
 /// Clang has for it. Nothing for what is no executable of ELF, or has no such section: whoever starts that finds out.
@@ -79,11 +93,17 @@ pub fn features(code: &[u8]) -> Result<Vec<&str>, FormatError> {
     Ok(features)
 }
 
-/// What the section has, if it is there.
-fn section(code: &[u8]) -> Option<&[u8]> {
+/// The header, of an executable that is one of ours.
+fn file(code: &[u8]) -> Option<&File> {
     let (file, _) = File::ref_from_prefix(code).ok()?;
     let is_ours = file.magic == *b"\x7fELF" && file.class == 2 && file.order == 1;
-    if !is_ours || usize::from(file.section_size.get()) != size_of::<Section>() {
+    is_ours.then_some(file)
+}
+
+/// What the section has, if it is there.
+fn section(code: &[u8]) -> Option<&[u8]> {
+    let file = file(code)?;
+    if usize::from(file.section_size.get()) != size_of::<Section>() {
         return None;
     }
     let at = usize::try_from(file.sections_at.get()).ok()?;

@@ -1,7 +1,7 @@
 //! Code that completes the sections of a client, as its program has deposited it (docs/format/code.md).
 //!
-//! Reading order: this (where all lies), [`features()`] (what the code needs of the processor), [`places`] (where
-//! sections go on, for a person).
+//! Reading order: this (where all lies), [`features()`] and [`architecture()`] (what the code needs of the processor),
+//! [`places`] (where sections go on, for a person).
 
 mod features;
 pub mod places;
@@ -17,7 +17,7 @@ use crate::error::{FormatError, check_zero};
 use crate::header::{Beginning, Signature};
 use crate::puddle::{PuddleHeader, PuddleKind, heap_size};
 
-pub use features::features;
+pub use features::{architecture, features};
 use places::PLACES_MAX;
 
 /// The first eight bytes of the heap of a puddle of code.

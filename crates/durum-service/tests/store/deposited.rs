@@ -175,6 +175,20 @@ fn code_for_another_processor_is_not_given_to_be_run() {
     let mut texts = report.findings.iter().map(|finding| &finding.text);
     assert!(!texts.any(|text| text.contains("processor")), "{report:?}");
 
+    let (others, name) = match cfg!(target_arch = "x86_64") {
+        true => (183u16, "the architecture aarch64"),
+        false => (62, "the architecture x86_64"),
+    };
+    let mut elsewhere = executable_for(format!("{base}\0telepathy\0").as_bytes());
+    elsewhere[18..20].copy_from_slice(&others.to_le_bytes());
+    let path = directory.path().join("elsewhere");
+    let (client, _) = left_with(&path, true, &elsewhere, b"");
+    let error = code_of(&open(&path), client).unwrap_err();
+    let Error::ProcessorLacks { features, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(features, &[name]);
+
     let strange = executable_for(b"\x1b[2J\0");
     let path = directory.path().join("strange");
     let (client, _) = left_with(&path, true, &strange, b"");
