@@ -11,25 +11,38 @@ use durum_service::{Embedded, InterruptedClient, Service, ensure_code_runs_here}
 use crate::failure::Failure;
 use crate::output::{count, list};
 
-/// Completes what all clients have left that are gone, by the code in this file, or by what each one has deposited.
-/// Whom it has completed; the first that it could not ends it.
+/// Whose sections were completed, and of whom they were not: a failure in words for each.
+#[derive(Default)]
+pub(crate) struct Completed {
+    pub(crate) clients: Vec<InterruptedClient>,
+    pub(crate) failures: Vec<String>,
+}
+
+/// Completes what all clients have left that are gone, by the code in this file, or by what each one has deposited. One
+/// whose code fails keeps no other one from being completed.
+///
+/// # Errors
+/// Where there is no code that could be run, or nothing that could run it.
 pub(crate) fn all(
     store: &Embedded,
     file: Option<&Path>,
     limits: &Limits,
-) -> Result<Vec<InterruptedClient>, Failure> {
+) -> Result<Completed, Failure> {
     let given = file.map(read).transpose()?;
     let runner = Here::new().map_err(|missing| Failure::Refused(missing.to_string()))?;
-    let left = store.interrupted()?;
-    for client in &left {
+    let mut done = Completed::default();
+    for client in store.interrupted()? {
         let (host, of) = (store.host(), client.client);
         let completed = match &given {
             Some(code) => completing::complete_with(code, host, of, &runner, limits),
             None => completing::complete(host, of, &runner, limits),
         };
-        completed.map_err(|error| not_completed(client, &error))?;
+        match completed {
+            Ok(()) => done.clients.push(client),
+            Err(error) => done.failures.push(not_completed(&client, &error)),
+        }
     }
-    Ok(left)
+    Ok(done)
 }
 
 /// In words.
@@ -57,7 +70,7 @@ fn read(file: &Path) -> Result<Code, Failure> {
     Code::copied(&bytes, Hash::of(&bytes)).map_err(|error| unreadable(&error))
 }
 
-fn not_completed(client: &InterruptedClient, reason: &NotCompleted) -> Failure {
+fn not_completed(client: &InterruptedClient, reason: &NotCompleted) -> String {
     let cure = match reason.more() {
         Some(option) => format!("let it have more: `{option}`"),
         None => {
@@ -65,10 +78,10 @@ fn not_completed(client: &InterruptedClient, reason: &NotCompleted) -> Failure {
             format!("{cure}: `--complete-with`")
         }
     };
-    Failure::Damaged(format!(
+    format!(
         "what sections have left in {} is as it was: {reason}; {cure}",
         pools(client)
-    ))
+    )
 }
 
 fn pools(client: &InterruptedClient) -> String {

@@ -12,7 +12,7 @@ use durum_service::{
 };
 use serde_json::{Value, json};
 
-use super::complete;
+use super::complete::{self, Completed};
 use crate::args::Recover;
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -78,7 +78,7 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         ..OpenOptions::default()
     };
     let (store, completed) = match options.complete_with.is_some() || options.complete_sections {
-        false => (place.open(open)?, Vec::new()),
+        false => (place.open(open)?, Completed::default()),
         true => open_and_complete(place, open, options)?,
     };
     // Of a service what it did at its start.
@@ -108,6 +108,7 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         value["abandoned"] = json!(options.abandon_sections);
         value["completed"] = json!(
             completed
+                .clients
                 .iter()
                 .map(interrupted_to_json)
                 .collect::<Vec<_>>()
@@ -118,7 +119,7 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
         output::json(out, &value)?;
     } else {
         print(&report, out)?;
-        for client in &completed {
+        for client in &completed.clients {
             writeln!(out, "{}", complete::told(client))?;
         }
         if rewritten > 0 {
@@ -146,7 +147,10 @@ fn recover(options: &Recover, place: &Place, out: &mut dyn Write) -> Result<(), 
             )?;
         }
     }
-    outcome(place.path(), &report, &quarantined)
+    match completed.failures.is_empty() {
+        true => outcome(place.path(), &report, &quarantined),
+        false => Err(Failure::Damaged(completed.failures.join("; "))),
+    }
 }
 
 /// Opens a store, and has code complete what was interrupted in it.
@@ -154,7 +158,7 @@ fn open_and_complete(
     place: &Place,
     open: OpenOptions,
     options: &Recover,
-) -> Result<(Arc<dyn Service>, Vec<InterruptedClient>), Failure> {
+) -> Result<(Arc<dyn Service>, Completed), Failure> {
     let store = Embedded::open(place.directory("have a person complete sections")?, open)?;
     let limits = Limits::set(&options.code_limits);
     match complete::all(&store, options.complete_with.as_deref(), &limits) {
