@@ -92,6 +92,7 @@ config.substitutions += [
     # Runs a command beside a service, which SERVICE names.
     ("%times-completed", times_completed),
     ("%durum-command", os.path.join(prefix, "bin", "durum")),
+    ("%durumd", lit_config.params.get("durumd", "durumd")),
     ("%beside-service", f"bash {os.path.join(repository, 'ci', 'served.sh')} {lit_config.params.get('durumd', 'durumd')}"),
     ("%served", f"bash {os.path.join(repository, 'ci', 'served.sh')} {lit_config.params.get('durumd', 'durumd')} "
                 f"bash {os.path.join(inputs, 'levels.sh')} -O2 {durumcc} -I{os.path.join(prefix, 'include')}"),

@@ -30,6 +30,9 @@ use crate::users;
 /// For code to take what was sent.
 const SENDING_TIME: Duration = Duration::from_secs(10);
 
+/// How often code is started that something else than itself and its limits has ended.
+const STARTS_MAX: u32 = 3;
+
 /// For code to end whose runner has been killed: the system kills the code then.
 const DYING_TIME: Duration = Duration::from_secs(10);
 
@@ -79,7 +82,20 @@ impl NotCompleted {
         match self {
             NotCompleted::Ended(Ended::OverProcessor(_)) => Some("--code-limit processor=SECONDS"),
             NotCompleted::Ended(Ended::OverTime(_)) => Some("--code-limit time=SECONDS"),
+            NotCompleted::Ended(Ended::OverThreads(_)) => Some("--code-limit threads=N"),
             _ => None,
+        }
+    }
+}
+
+impl NotCompleted {
+    /// Whether something else than the code itself and its limits has ended it, or kept it from beginning: somebody has
+    /// killed it, or who runs it; or the system had no memory left. It sends no signal itself, not even to itself.
+    fn is_no_fault_of_code(&self) -> bool {
+        match self {
+            NotCompleted::Ended(Ended::Signalled { signal, .. }) => *signal == libc::SIGKILL,
+            NotCompleted::NotStarted(error) => error.kind() == io::ErrorKind::ConnectionAborted,
+            _ => false,
         }
     }
 }
@@ -90,8 +106,9 @@ impl From<Error> for NotCompleted {
     }
 }
 
-/// Has the code that a client has deposited complete what it has left. It is gone. All of it is durable on return, and
-/// its pools may be opened. Nobody else who uses the store waits for it. This thread waits, and the code ends with it.
+/// Has the code that a client has deposited complete what it has left. It is gone. All of it is durable on return,
+/// and its pools may be opened. Code that is killed is started again, a few times. Nobody else who uses the store
+/// waits for it. This thread waits, and the code ends with it.
 ///
 /// # Errors
 /// As they say; the client's pools are refused as before, and whoever asks for them is told why.
@@ -102,7 +119,22 @@ pub fn complete(
     limits: &Limits,
 ) -> std::result::Result<(), NotCompleted> {
     let deposited = deposited(host, of);
-    let completed = deposited.and_then(|code| complete_with(&code, host, of, runner, limits));
+    let completed = deposited.and_then(|code| {
+        let mut starts = 1;
+        loop {
+            match complete_with(&code, host, of, runner, limits) {
+                // Sections go on where it has left them, as after any crash. Somebody else may have come first.
+                Err(why)
+                    if why.is_no_fault_of_code()
+                        && starts < STARTS_MAX
+                        && host.to_complete()?.contains(&of) =>
+                {
+                    starts += 1;
+                }
+                completed => break completed,
+            }
+        }
+    });
     if let Err(why) = &completed {
         host.note_not_completed(of, &why.to_string())?;
     }

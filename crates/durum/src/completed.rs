@@ -57,17 +57,25 @@ impl ByDeposit {
 impl Completer for ByDeposit {
     fn complete(&self, pool: &str) -> Result<bool> {
         // Without bounds nobody's code is run but one's own.
-        let Ok(runner) = Here::new() else {
-            return Ok(false);
-        };
+        let runner = Here::new();
         let mut any = false;
         while let Some(client) = self.next(pool)? {
             // Whoever opens the pool is told why not.
-            let completed =
-                completing::complete(&self.host, client, &runner, &Limits::default()).is_ok();
+            let completed = match &runner {
+                Ok(runner) => {
+                    let limits = Limits::default();
+                    let completed = completing::complete(&self.host, client, runner, &limits);
+                    Ok(completed.is_ok())
+                }
+                Err(missing) => {
+                    let why = format!("its code is not run: {missing}");
+                    let noted = self.host.note_not_completed(client, &why);
+                    noted.map(|()| false)
+                }
+            };
             locked(&self.running).remove(&client);
             self.has_ended.notify_all();
-            any |= completed;
+            any |= completed?;
         }
         Ok(any)
     }

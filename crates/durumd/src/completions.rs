@@ -25,8 +25,8 @@ const TICK: Duration = Duration::from_millis(250);
 pub(crate) struct Completions {
     host: Arc<Host>,
     metrics: Arc<Metrics>,
-    /// Absent where no code is run.
-    runner: Option<Box<dyn Runner>>,
+    /// Or why no code is run.
+    runner: Result<Box<dyn Runner>, String>,
     limits: Limits,
     table: Mutex<Table>,
     /// Something has ended.
@@ -88,7 +88,7 @@ impl Completions {
     pub(crate) fn new(
         host: Arc<Host>,
         metrics: Arc<Metrics>,
-        runner: Option<Box<dyn Runner>>,
+        runner: Result<Box<dyn Runner>, String>,
         limits: Limits,
     ) -> Arc<Completions> {
         Arc::new(Completions {
@@ -104,9 +104,6 @@ impl Completions {
     /// Begins with what clients have left that are gone by now. Each is tried once: what came of it is noted with the
     /// client. Whoever starts the service again has it tried again.
     pub(crate) fn look(self: &Arc<Self>) {
-        if self.runner.is_none() {
-            return;
-        }
         // In hand, so that none ends between what the store says and what is under way.
         let mut table = self.table();
         let left = match self.host.to_complete() {
@@ -116,6 +113,12 @@ impl Completions {
                 return tracing::warn!("what sections have left is not looked at: {error}");
             }
         };
+        if let Err(why) = &self.runner {
+            for client in left {
+                let _ = self.host.note_not_completed(client, why);
+            }
+            return;
+        }
         for client in left {
             if !table.is_under_way(client) {
                 table.put(self.host.user_of(client), client);
@@ -145,7 +148,7 @@ impl Completions {
     }
 
     fn complete(&self, client: Uuid) {
-        let Some(runner) = &self.runner else {
+        let Ok(runner) = &self.runner else {
             return;
         };
         let (began, uid) = (Instant::now(), self.host.user_of(client));

@@ -8,27 +8,28 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use durum_remote::socket::Socket;
-use durum_runner::{Apart, Runner, apart};
+use durum_runner::{Apart, Runner, keeper};
 
 use crate::options::Options;
 
 /// The only argument of the service's executable as a runner: its standard input is the connection.
 pub(crate) const ARGUMENT: &str = "run-code";
 
-/// The runner that the options ask for, if any is wanted and there. To be called before the service narrows itself.
-pub(crate) fn of(options: &Options) -> Option<Box<dyn Runner>> {
+/// The runner that the options ask for; or why there is none, for whoever wants a pool that waits for code. To be
+/// called before the service narrows itself.
+pub(crate) fn of(options: &Options) -> Result<Box<dyn Runner>, String> {
     if options.no_code {
-        return None;
+        return Err("the service runs no code: it was started with --no-code".to_owned());
     }
     let runner = match &options.runner {
         Some(socket) => at(socket),
         None => start(),
     };
     match runner {
-        Ok(runner) => Some(Box::new(runner)),
+        Ok(runner) => Ok(Box::new(runner)),
         Err(error) => {
             tracing::warn!(%error, "sections that are interrupted wait for their programs: no code is run");
-            None
+            Err(format!("the service runs no code: {error}"))
         }
     }
 }
@@ -55,7 +56,7 @@ fn start() -> io::Result<Apart> {
 /// Is the runner, until the service ends.
 pub(crate) fn be() -> ExitCode {
     let connection = io::stdin().as_fd().try_clone_to_owned();
-    match connection.and_then(apart::serve) {
+    match connection.and_then(keeper::keep) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("durumd {ARGUMENT}: {error}");

@@ -68,18 +68,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut own: Vec<PathBuf> = Vec::new();
     own.extend(given.clients.is_none().then(|| options.socket.clone()));
     own.extend(at.and_then(|address| address.path()));
-    let runner = match options.check_sandbox {
-        true => None,
-        false => runner::of(options),
-    };
+    let runner = (!options.check_sandbox).then(|| runner::of(options));
     // From here on bytes are read that clients have written.
     match options.no_sandbox {
         true => tracing::warn!("no sandbox: all that this user may do is within reach"),
         false => sandbox::narrow(&options.store, &own),
     }
-    if options.check_sandbox {
+    let Some(runner) = runner else {
         return check_sandbox(&options.store);
-    }
+    };
     let quotas = Limit::all(&options.quotas);
     let host = Host::open(
         &options.store,

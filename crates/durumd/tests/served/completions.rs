@@ -1,6 +1,7 @@
 //! The service runs code that programs have deposited, to complete their sections. What such code does that completes
 //! some, the tests of the compiler try; here it is code that does not.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,32 +11,36 @@ use durum_format::puddle::{PuddleKind, heap_offset};
 use durum_protocol::{Answer, Request};
 use durum_remote::Remote;
 use durum_service::{EngineKind, Error, PoolSpec, PuddleOwner, Service};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
 use crate::sections::{come, record};
 use crate::strangers::Raw;
-use crate::support::{Served, until};
+use crate::support::{BINARY, Served, until};
 
 const UNIT: u64 = 2 << 20;
 
 /// A static executable with this body of its `main`.
-fn compiled(name: &str, body: &str) -> Vec<u8> {
+pub fn compiled(name: &str, body: &str) -> Vec<u8> {
+    let text = format!("#include <stdio.h>\nint main(void) {{ {body} }}\n");
+    compiled_text(name, &text, &["-static"])
+}
+
+/// An executable of this text.
+pub fn compiled_text(name: &str, text: &str, options: &[&str]) -> Vec<u8> {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = place.with_extension("c");
-    std::fs::write(
-        &source,
-        format!("#include <stdio.h>\nint main(void) {{ {body} }}\n"),
-    )
-    .unwrap();
+    std::fs::write(&source, text).unwrap();
     let compiled = Command::new("cc")
-        .args(["-O1", "-static", "-o"])
+        .args(["-O1", "-o"])
         .args([&place, &source])
+        .args(options)
         .status();
     assert!(compiled.unwrap().success());
     std::fs::read(place).unwrap()
 }
 
 /// A program has ended in a section, with this pool open, and has deposited code before.
-fn left(served: &Served, pool: &str, bytes: &[u8]) {
+pub fn left(served: &Served, pool: &str, bytes: &[u8]) {
     let program = come(served);
     program
         .create_pool(pool, &PoolSpec::new(EngineKind::Hybrid))
@@ -54,7 +59,7 @@ fn left(served: &Served, pool: &str, bytes: &[u8]) {
 }
 
 /// Why nobody has completed what is left in a pool, as who opens it is told.
-fn why_not(client: &Remote, pool: &str) -> Option<String> {
+pub fn why_not(client: &Remote, pool: &str) -> Option<String> {
     match client.open_pool(pool) {
         Err(Error::PoolInterrupted { details, .. }) => details.not_completed,
         other => panic!("{other:?}"),
@@ -151,24 +156,54 @@ fn who_is_gone_waits_for_no_code() {
     assert!(took < Duration::from_secs(3), "{took:?}");
 }
 
-/// The process of code that a service has run; it is the child of a child of the service's child.
+fn parent(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    parent.trim().parse().ok()
+}
+
+/// The process of code that a service has run: a child of a child of the runner, which is a child of the keeper,
+/// which is a child of the service.
 fn code_of(service: u32) -> Option<u32> {
-    let parent = |pid: u32| -> Option<u32> {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix("PPid:"))?
-            .trim()
-            .parse()
-            .ok()
-    };
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.find(|pid| {
         let is_code = std::fs::read(format!("/proc/{pid}/cmdline"))
             .is_ok_and(|words| words.starts_with(b"durum-code"));
-        is_code && parent(*pid).and_then(parent).and_then(parent) == Some(service)
+        is_code && runner_of(*pid).and_then(parent).and_then(parent) == Some(service)
     })
+}
+
+/// The process of the runner that has started code.
+fn runner_of(code: u32) -> Option<u32> {
+    parent(code).and_then(parent)
+}
+
+/// The process that makes runners, as the service started it.
+fn keeper_of(service: u32) -> u32 {
+    children(service).into_iter().next().unwrap()
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
+    children.collect()
+}
+
+fn kill(pid: u32) {
+    // SAFETY: the process was started by a service of this test.
+    assert_eq!(unsafe { libc::kill(pid as i32, libc::SIGKILL) }, 0);
+}
+
+/// Waits for code that another process runs than this one, if there was one.
+fn until_code_runs(service: u32, before: Option<u32>) -> u32 {
+    let mut code = None;
+    until("the code runs", || {
+        code = code_of(service).filter(|code| Some(*code) != before);
+        code.is_some()
+    });
+    code.unwrap()
 }
 
 /// What runs is nobody's any more when the service is gone.
@@ -177,8 +212,7 @@ fn code_ends_with_the_service_and_the_next_one_tries_again() {
     let mut served = Served::start();
     left(&served, "heap", &compiled("goes-on", "for (;;) ;"));
     for _ in 0..2 {
-        until("the code runs", || code_of(served.pid()).is_some());
-        let code = code_of(served.pid()).unwrap();
+        let code = until_code_runs(served.pid(), None);
         served.kill();
         let place = format!("/proc/{code}");
         until("the code has ended", || !Path::new(&place).exists());
@@ -186,26 +220,107 @@ fn code_ends_with_the_service_and_the_next_one_tries_again() {
     }
 }
 
+/// As the system does where it has no memory left. Sections go on where the code has left them, as after any crash.
+#[test]
+fn code_that_is_killed_is_started_again() {
+    let served = Served::start();
+    left(&served, "heap", &compiled("is-killed", "for (;;) ;"));
+    let client = come(&served);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| why_not(&come(&served), "heap").unwrap());
+        let mut last = None;
+        // Once with the process that has started it, once with the runner.
+        for whom in [0, 1, 2] {
+            let code = until_code_runs(served.pid(), last);
+            let mut killed = code;
+            for _ in 0..whom {
+                killed = parent(killed).unwrap();
+            }
+            kill(killed);
+            last = Some(code);
+        }
+        // Not for ever.
+        let why = waits.join().unwrap();
+        assert!(why.ends_with("the process that ran it was killed"), "{why}");
+        assert_eq!(code_of(served.pid()), None);
+    });
+    client
+        .create_pool("free", &PoolSpec::new(EngineKind::Hybrid))
+        .unwrap();
+    // The runner that has followed runs what comes next.
+    left(&served, "next", &compiled("is-not-killed", "return 3;"));
+    let why = why_not(&client, "next").unwrap();
+    assert!(why.ends_with("it ended with code 3"), "{why}");
+}
+
 #[test]
 fn no_code_is_run_where_none_is_wanted() {
     let served = Served::start_with(&["--no-code"]);
     left(&served, "heap", &compiled("unwanted", "return 3;"));
-    assert_eq!(why_not(&come(&served), "heap"), None);
+    let why = why_not(&come(&served), "heap").unwrap();
+    assert!(why.ends_with("it was started with --no-code"), "{why}");
     assert_eq!(code_of(served.pid()), None);
 }
 
-/// A runner that somebody has killed is told of, and costs nobody else anything.
+/// A filter that has no Landlock, as kernels before it.
+fn without_landlock() -> BpfProgram {
+    let calls = [(libc::SYS_landlock_create_ruleset, Vec::new())];
+    let missing = SeccompAction::Errno(libc::ENOSYS as u32);
+    let here = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+    let filter = SeccompFilter::new(calls.into(), SeccompAction::Allow, missing, here);
+    filter.unwrap().try_into().unwrap()
+}
+
+/// Neither by the service nor by who opens the directory.
+#[test]
+fn no_code_is_run_that_the_kernel_cannot_keep_in_bounds() {
+    let mut served = Served::prepare(Path::new("/dev/shm"));
+    let mut service = Command::new(BINARY);
+    let filter = without_landlock();
+    // SAFETY: the filter was made before the fork.
+    unsafe {
+        service.pre_exec(move || seccompiler::apply_filter(&filter).map_err(std::io::Error::other))
+    };
+    served.start_by(&mut service);
+    left(&served, "heap", &compiled("unbounded", "return 3;"));
+    let client = come(&served);
+    let why = why_not(&client, "heap").unwrap();
+    assert!(
+        why.contains("the service runs no code: this kernel cannot keep"),
+        "{why}"
+    );
+    client
+        .create_pool("free", &PoolSpec::new(EngineKind::Hybrid))
+        .unwrap();
+    client.close().unwrap();
+    served.end();
+    let opens = std::thread::scope(|scope| {
+        let opens = || {
+            seccompiler::apply_filter(&without_landlock()).unwrap();
+            let store = durum::Store::open(served.store(), durum::StoreOptions::new()).unwrap();
+            let error = store.open_pool("heap", durum::PoolOptions::default());
+            store
+                .open_pool("free", durum::PoolOptions::default())
+                .unwrap();
+            store.close().unwrap();
+            error.unwrap_err().to_string()
+        };
+        scope.spawn(opens).join().unwrap()
+    });
+    assert!(
+        opens.contains("its code is not run: this kernel cannot keep"),
+        "{opens}"
+    );
+}
+
+/// A runner that somebody has killed for good is told of, and costs nobody else anything.
 #[test]
 fn a_service_whose_runner_is_gone_goes_on() {
     let served = Served::start();
-    let children = format!("/proc/{0}/task/{0}/children", served.pid());
-    let runner: i32 = std::fs::read_to_string(children)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
-    // SAFETY: the process is a child of ours.
-    assert_eq!(unsafe { libc::kill(runner, libc::SIGKILL) }, 0);
+    let keeper = keeper_of(served.pid());
+    let runners = children(keeper);
+    kill(keeper);
+    runners.into_iter().for_each(kill);
     left(&served, "heap", &compiled("unrun", "return 3;"));
     let client = come(&served);
     let why = why_not(&client, "heap").unwrap();
@@ -225,7 +340,7 @@ fn who_opens_the_directory_has_code_run_that_the_service_has_not() {
     );
     left(&served, "heap", &fails);
     let client = come(&served);
-    assert_eq!(why_not(&client, "heap"), None);
+    assert!(why_not(&client, "heap").unwrap().contains("--no-code"));
     client.close().unwrap();
     served.end();
     for runs in [false, true] {
@@ -258,7 +373,7 @@ fn one_thread_of_a_program_has_code_run_and_others_wait_for_it() {
     );
     left(&served, "heap", &fails);
     let client = come(&served);
-    assert_eq!(why_not(&client, "heap"), None);
+    assert!(why_not(&client, "heap").unwrap().contains("--no-code"));
     client.close().unwrap();
     served.end();
     let store = durum::Store::open(served.store(), durum::StoreOptions::new()).unwrap();

@@ -9,6 +9,7 @@ mod completions;
 mod copies;
 mod events;
 mod forms;
+mod hostile_code;
 mod killer;
 mod lives;
 mod metrics;
