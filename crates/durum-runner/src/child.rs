@@ -127,7 +127,12 @@ impl Prepared<'_> {
                 flags,
                 &raw mut took,
             ) != 0
-            {}
+            {
+                // Nobody tells its end any more: this process has none to tell.
+                if *libc::__errno_location() == libc::ECHILD {
+                    libc::_exit(127);
+                }
+            }
             let ended = BorrowedFd::borrow_raw(0);
             tell(ended, info.si_code);
             tell(ended, info.si_status());
@@ -146,6 +151,12 @@ impl Prepared<'_> {
             libc::sigprocmask(libc::SIG_SETMASK, &raw const all, ptr::null_mut())
         };
         check(Step::Session, signals.into())?;
+        // Where the program ignores its children, so would this process, and would not hear how the code has ended.
+        // SAFETY: the same.
+        let hears = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        if hears == libc::SIG_ERR {
+            check(Step::Session, -1)?;
+        }
         // SAFETY: a new process, which has no terminal and hears of no signal of its parent's from here on.
         unsafe { end_with(self.parent) }
     }
@@ -212,6 +223,8 @@ impl Prepared<'_> {
         check(Step::Descriptors, closed)?;
         // SAFETY: as the caller promises.
         unsafe { be_killed_first() };
+        // SAFETY: the same.
+        unsafe { run_as_others_do() };
         for (resource, limit) in self.limits {
             // SAFETY: of the process itself.
             let set = unsafe { libc::setrlimit(*resource, limit) };
@@ -290,6 +303,27 @@ unsafe fn be_killed_first() {
         if file >= 0 {
             libc::write(file, MOST.as_ptr().cast(), MOST.len());
             libc::close(file);
+        }
+    }
+}
+
+/// A program that comes before others (real time, a priority above the usual one) hands that to nobody's code. One that
+/// comes after others keeps its code there.
+///
+/// # Safety
+/// In a process that was just forked.
+unsafe fn run_as_others_do() {
+    let usual = libc::sched_param { sched_priority: 0 };
+    // SAFETY: of the process itself. Neither fails, as both give up what the process has.
+    unsafe {
+        if matches!(
+            libc::sched_getscheduler(0),
+            libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE
+        ) {
+            libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const usual);
+        }
+        if libc::getpriority(libc::PRIO_PROCESS, 0) < 0 {
+            libc::setpriority(libc::PRIO_PROCESS, 0, 0);
         }
     }
 }

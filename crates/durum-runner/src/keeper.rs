@@ -27,6 +27,9 @@ pub fn keep(connection: OwnedFd) -> io::Result<()> {
     let Some(runner) = greet(connection.as_fd())? else {
         return Ok(());
     };
+    // Else nobody tells how the runner has ended, where who has started this process ignores its own children.
+    // SAFETY: no handler of this process's is for that.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     loop {
         // SAFETY: no other thread of this process holds anything that the child would wait for.
         match unsafe { libc::fork() } {

@@ -143,6 +143,25 @@ fn it_has_no_capability() {
     drop((running, socket));
 }
 
+/// A program that comes before all others does not hand that on.
+#[test]
+fn it_comes_before_nobody() {
+    let before_others = libc::sched_param { sched_priority: 1 };
+    // SAFETY: of this thread, which nothing else runs on. Who is not root may do neither, and is as others are.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, -5);
+        libc::sched_setscheduler(0, libc::SCHED_RR, &raw const before_others);
+    }
+    let (running, _socket) = start(&limits());
+    let id = running.id().unwrap();
+    // SAFETY: asks only.
+    let (policy, priority) = unsafe {
+        let priority = libc::getpriority(libc::PRIO_PROCESS, id as libc::id_t);
+        (libc::sched_getscheduler(id), priority)
+    };
+    assert_eq!((policy, priority), (libc::SCHED_OTHER, 0));
+}
+
 #[test]
 fn it_executes_nothing_but_itself() {
     assert_eq!(tries("x"), Ended::Done);
