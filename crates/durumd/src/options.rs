@@ -35,7 +35,7 @@ Log: lines on standard error. Events of the target audit tell who (uid, pid, cli
 created, removed, recovered or refused; RUST_LOG=warn,audit=info keeps these when all else is silent.\n\n\
 Code: a program that was interrupted while it held locks (durumcc -fido) may have left code that completes that. The \
 service has a process of its own run it, which gets a socket to the service and nothing else; who wants the pool waits \
-for it. It is tried once; the log, `durum ls` and whoever opens the pool are told how it ended. The unit \
+for it. It is tried once, and again if it is killed; the log, `durum ls` and whoever opens the pool are told how it ended. The unit \
 durum-runner.socket has it run as a user that nobody else is.\n\n\
 Sandbox: before it reads what clients have written, the service gives up all files but the store and its sockets \
 (Landlock, Linux 5.19), and all system calls but those it makes (seccomp). What it tries beside them is an error with \

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use durum_format::UNIT;
 use durum_format::puddle::heap_offset;
 use durum_format::section::{BANK_WORDS, Code as Region, Head, RecordWriter, bank_of};
+use durum_format::{UNIT, code};
 use durum_protocol::frame::Frame;
 use durum_protocol::message::{FEATURES, GREETING, Hello, VERSION};
 use durum_service::{CreateOptions, EngineKind, PoolSpec, PuddleGrant, PuddleOwner, TakenOver};
@@ -40,10 +41,16 @@ fn record(puddle: &PuddleGrant, client: Uuid, sequence: u64, is_in: bool) {
 
 /// A program has ended in a section, with this pool open.
 fn left(host: &Arc<Host>, pool: &str) -> Uuid {
+    left_after(host, pool, |_| {})
+}
+
+/// The same, where it has done something before.
+fn left_after(host: &Arc<Host>, pool: &str, before: impl FnOnce(&Embedded)) -> Uuid {
     let program = host.client().unwrap();
     program
         .create_pool(pool, &PoolSpec::new(EngineKind::Hybrid))
         .unwrap();
+    before(&program);
     let puddle = program.create_puddle(PuddleOwner::Client, PuddleKind::Sections, UNIT);
     record(&puddle.unwrap(), program.id(), 1, true);
     host.recover_client(program.id()).unwrap();
@@ -264,6 +271,68 @@ fn an_end_that_code_has_left_in_a_message_holds_nobody_up() {
     });
     let ended = ended.recv_timeout(Duration::from_secs(20));
     assert!(matches!(ended, Ok(Err(NotCompleted::NotSaid))), "{ended:?}");
+}
+
+/// It is killed so often after it has taken the sections over, and then it completes them.
+#[derive(Debug)]
+struct KilledTimes {
+    left: AtomicU32,
+    started: AtomicU32,
+}
+
+impl Runner for KilledTimes {
+    fn run(&self, _: &Code, socket: OwnedFd, _: &Limits) -> io::Result<Ended> {
+        self.started.fetch_add(1, Ordering::Relaxed);
+        let code = Remote::by(Way::given(Socket::over(socket)?), Waiting::default()).unwrap();
+        let of = code.interrupted().unwrap()[0].client;
+        let taken = code.take_over(of).unwrap();
+        if self.left.load(Ordering::Relaxed) > 0 {
+            self.left.fetch_sub(1, Ordering::Relaxed);
+            let told = String::new();
+            return Ok(Ended::Signalled {
+                signal: libc::SIGKILL,
+                told,
+            });
+        }
+        record(&taken.puddles[0], of, 2, false);
+        code.sections_done(of).unwrap();
+        code.close().unwrap();
+        Ok(Ended::Done)
+    }
+}
+
+#[test]
+fn code_that_is_killed_is_started_again_and_not_for_ever() {
+    let store = Store::new();
+    let deposit = |program: &Embedded| {
+        let puddle = program.create_puddle(PuddleOwner::Client, PuddleKind::Code, UNIT);
+        let (puddle, bytes) = (puddle.unwrap(), b"code");
+        let heap = heap_offset(puddle.size);
+        let mut all = code::Head::of(bytes, b"").encode().to_vec();
+        all.extend(bytes);
+        puddle.file.write_all_at(&all, heap).unwrap();
+    };
+    for (pool, left, started) in [("often", 9, STARTS_MAX), ("twice", 2, 3)] {
+        let of = left_after(&store.host, pool, deposit);
+        let runner = KilledTimes {
+            left: left.into(),
+            started: 0.into(),
+        };
+        let completed = complete(&store.host, of, &runner, &Limits::default());
+        assert_eq!(runner.started.into_inner(), started);
+        let opened = store.host.client().unwrap().open_pool(pool).map(drop);
+        match pool {
+            "twice" => {
+                completed.unwrap();
+                opened.unwrap();
+            }
+            _ => {
+                completed.unwrap_err();
+                let error = opened.unwrap_err().to_string();
+                assert!(error.contains("it was killed"), "{error}");
+            }
+        }
+    }
 }
 
 const IS_CODE: &str = "DURUM_TEST_IS_CODE";
