@@ -18,6 +18,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_persist::Site;
@@ -306,16 +308,29 @@ pub(crate) fn current_writer(store: &Path) -> Result<Holder> {
 
 /// As [`StoreLock::acquire`], for one who cannot serve clients: there must be none that lives.
 pub(crate) fn acquire(store: &Path) -> Result<StoreLock> {
-    let lock = StoreLock::acquire(store)?;
-    ensure_nobody(store)?;
-    Ok(lock)
+    when_nobody_lives(store, || StoreLock::acquire(store))
 }
 
 /// As [`StoreLock::share`]; there must be no client that lives.
 pub(crate) fn share(store: &Path) -> Result<Option<StoreLock>> {
-    let lock = StoreLock::share(store)?;
-    ensure_nobody(store)?;
-    Ok(lock)
+    when_nobody_lives(store, || StoreLock::share(store))
+}
+
+/// For a client to end that is about to: code that completes sections ends with who has it run, and that one may have
+/// been killed a moment ago and be started again.
+const ENDING_TIME: Duration = Duration::from_secs(1);
+
+/// Takes a lock, while there is no client that lives. In between nobody has it: a service may come.
+fn when_nobody_lives<T>(store: &Path, take: impl Fn() -> Result<T>) -> Result<T> {
+    let until = Instant::now() + ENDING_TIME;
+    loop {
+        let lock = take()?;
+        match ensure_nobody(store) {
+            Err(Error::StoreServed { .. }) if Instant::now() < until => drop(lock),
+            nobody => return nobody.map(|()| lock),
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn ensure_nobody(store: &Path) -> Result<()> {

@@ -213,6 +213,24 @@ fn the_service_is_killed_and_started_again_and_no_living_program_notices() {
     }
 }
 
+/// As code does whose opener was killed a moment ago (docs/internals/resumption.md).
+#[test]
+fn who_opens_the_directory_waits_for_a_client_that_is_just_ending() {
+    let mut served = Served::start();
+    let mut ends = served.client("ends");
+    ends.expect("here");
+    served.kill();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            ends.kill();
+        });
+        let options = durum_service::OpenOptions::default();
+        let store = durum_service::Embedded::open(&served.store(), options).unwrap();
+        durum_service::Service::close(&store).unwrap();
+    });
+}
+
 #[test]
 fn a_request_waits_for_a_service_that_comes_back() {
     let mut served = Served::start();
