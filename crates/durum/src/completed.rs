@@ -1,7 +1,7 @@
 //! What programs were interrupted in is completed by the code that they have deposited, when somebody opens a pool that
 //! it concerns (docs/internals/resumption.md). In a store whose host is this process: another one does that by itself.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -26,8 +26,9 @@ pub(crate) trait Completer: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct ByDeposit {
     host: Arc<Host>,
-    /// Whose sections are being completed.
-    running: Mutex<HashSet<Uuid>>,
+    /// Whose sections are being completed, and the names of the pools that they concern: when they are done the store
+    /// knows of none any more, and the code has them until it has ended.
+    running: Mutex<HashMap<Uuid, Vec<String>>>,
     has_ended: Condvar,
 }
 
@@ -43,13 +44,13 @@ impl ByDeposit {
     /// What is to be completed next in this pool. Another thread may be at it: who wants the same pool waits.
     fn next(&self, pool: &str) -> Result<Option<Uuid>> {
         let mut running = locked(&self.running);
-        let has_it = |client: &Uuid| self.host.has_pool(*client, pool);
-        while running.iter().any(has_it) {
+        while running.values().flatten().any(|name| name == pool) {
             running = waited(&self.has_ended, running);
         }
         // What was tried is not tried again: whoever opens the store anew does.
-        let next = self.host.to_complete()?.into_iter().find(has_it);
-        running.extend(next);
+        let mut left = self.host.to_complete()?.into_iter();
+        let next = left.find(|client| self.host.has_pool(*client, pool));
+        running.extend(next.map(|client| (client, self.host.pools_of(client))));
         Ok(next)
     }
 }

@@ -198,10 +198,11 @@ impl Store {
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         let _span = info_span!("open_pool", pool = name).entered();
         match self.open_whole_pool(name, &options) {
-            // Others open pools of this store meanwhile.
-            Err(Error::Store(durum_service::Error::PoolInterrupted { .. }))
-                if self.inner.options.run_code =>
-            {
+            // Others open pools of this store meanwhile. Code that another thread has run may have it now.
+            Err(Error::Store(
+                durum_service::Error::PoolInterrupted { .. }
+                | durum_service::Error::PoolBusy { .. },
+            )) if self.inner.options.run_code && self.inner.completer.is_some() => {
                 self.complete_by_code(name)?;
                 // Where it was not completed, the error says why.
                 self.open_whole_pool(name, &options)

@@ -36,11 +36,19 @@ pub(crate) struct Completions {
 /// A user who has left sections; who opened the directory has no name here.
 type User = Option<u32>;
 
+#[derive(Debug)]
+struct Running {
+    user: User,
+    /// The names of the pools that it concerns. When the sections are done the store knows of none any more, and the
+    /// code has them until it has ended.
+    pools: Vec<String>,
+}
+
 #[derive(Debug, Default)]
 struct Table {
     /// What each user has left, in this order. Whose code has begun is behind all others.
     waiting: VecDeque<(User, VecDeque<Uuid>)>,
-    running: HashMap<Uuid, User>,
+    running: HashMap<Uuid, Running>,
     /// How many have ended, well or not.
     ended: u64,
     is_over: bool,
@@ -68,12 +76,18 @@ impl Table {
         }
     }
 
+    /// Whether code runs that a pool of this name concerns.
+    fn runs_in(&self, pool: &str) -> bool {
+        let mut pools = self.running.values().flat_map(|running| &running.pools);
+        pools.any(|name| name == pool)
+    }
+
     /// The next one that may run now.
     fn next(&mut self) -> Option<(User, Uuid)> {
         if self.is_over || self.running.len() >= AT_A_TIME {
             return None;
         }
-        let is_idle = |user: &User| self.running.values().all(|other| other != user);
+        let is_idle = |user: &User| self.running.values().all(|other| other.user != *user);
         let index = self.waiting.iter().position(|(user, _)| is_idle(user))?;
         let (user, mut left) = self.waiting.remove(index)?;
         let client = left.pop_front()?;
@@ -130,7 +144,8 @@ impl Completions {
     /// Begins with those that may run now.
     fn begin(self: &Arc<Self>, table: &mut Table) {
         while let Some((user, client)) = table.next() {
-            table.running.insert(client, user);
+            let pools = self.host.pools_of(client);
+            table.running.insert(client, Running { user, pools });
             let completions = self.clone();
             let complete = move || {
                 completions.complete(client);
@@ -191,18 +206,18 @@ impl Completions {
     pub(crate) fn settle(&self, pool: &str, before: u64, is_wanted: impl Fn() -> bool) -> bool {
         while is_wanted() {
             let table = self.table();
-            let ended = table.ended;
+            let (ended, runs) = (table.ended, table.runs_in(pool));
             let waiting = table.waiting.iter().flat_map(|(_, left)| left);
             let waiting = waiting.filter(|_| !table.is_over);
-            let mut concerned: Vec<Uuid> = waiting.chain(table.running.keys()).copied().collect();
+            let mut concerned: Vec<Uuid> = waiting.copied().collect();
             // What the store says is not asked for with the table in hand.
             drop(table);
             concerned.retain(|client| self.host.has_pool(*client, pool));
             let mut table = self.table();
-            if table.ended != ended {
+            if table.ended != ended || table.runs_in(pool) != runs {
                 continue;
             }
-            if concerned.is_empty() {
+            if concerned.is_empty() && !runs {
                 return ended != before;
             }
             concerned.iter().for_each(|client| table.prefer(*client));
@@ -238,7 +253,8 @@ mod tests {
     /// The next one, which runs from here on.
     fn begun(table: &mut Table) -> Option<Uuid> {
         let (user, client) = table.next()?;
-        table.running.insert(client, user);
+        let pools = vec![format!("pool of {client}")];
+        table.running.insert(client, Running { user, pools });
         Some(client)
     }
 
@@ -254,6 +270,8 @@ mod tests {
         table.put(None, client(61));
         let first: Vec<Uuid> = std::iter::from_fn(|| begun(&mut table)).collect();
         assert_eq!(first, [11, 21, 31, 41].map(client));
+        assert!(table.runs_in(&format!("pool of {}", client(31))));
+        assert!(!table.runs_in(&format!("pool of {}", client(32))));
         assert!(table.is_under_way(client(11)) && table.is_under_way(client(19)));
         // Others come before the next one of a user that had its turn.
         for (ends, next) in [(31, 51), (21, 61), (51, 22), (61, 32), (11, 12)] {

@@ -447,7 +447,9 @@ impl Session {
         loop {
             let (before, ended) = (clients.recovered(), completions.ended());
             match attempt(&self.client) {
-                Err(Error::PoolBusy { name }) if clients.settle(&name, before) => {}
+                // Where it is interrupted, whoever has left that may be being recovered yet: code comes after that.
+                Err(Error::PoolBusy { name: pool } | Error::PoolInterrupted { pool, .. })
+                    if clients.settle(&pool, before) => {}
                 // Code that completes sections has it, or will have.
                 Err(Error::PoolBusy { name: pool } | Error::PoolInterrupted { pool, .. })
                     if completions.settle(&pool, ended, is_there) => {}
