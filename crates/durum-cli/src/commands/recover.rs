@@ -65,10 +65,13 @@ fn damaged_puddle(store: &ReadOnlyStore) -> Option<durum_service::Error> {
         .into_iter()
         .filter(|puddle| puddle.kind.holds_objects());
     data.filter_map(|puddle| store.puddle(puddle.uuid).err())
-        // Recovery itself tells of these.
+        // Recovery itself tells of these. Who still writes may be gone by then: code whose opener was just killed.
         .find(|error| {
-            use durum_service::Error::{PoolRefused, StoreMoving};
-            !matches!(error, PoolRefused { .. } | StoreMoving { .. })
+            use durum_service::Error::{PoolRefused, StoreBusy, StoreMoving};
+            !matches!(
+                error,
+                PoolRefused { .. } | StoreMoving { .. } | StoreBusy { .. }
+            )
         })
 }
 
