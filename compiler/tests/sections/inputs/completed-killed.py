@@ -36,11 +36,12 @@ def start_service():
 def children(pid):
     """Of all its threads: the one that runs code has it as a child of a child."""
     found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
+    try:
+        for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
             found += [int(child) for child in task.read_text().split()]
-        except OSError:
-            pass
+    except OSError:
+        # It has ended meanwhile.
+        pass
     return found
 
 
