@@ -5,7 +5,7 @@
 //! host     the deposit, its sum compared | a client of its own, of the user who has left the sections | a socket pair
 //!          the code is started
 //! code     greets | TakeOver | its sections go on: puddles that it needs | SectionsDone | Close | exit 0
-//! host     the code has ended: its client has as well, or is recovered as any that has died
+//! host     the process has ended: so does its client, or is recovered as any that has died; others get its pools
 //! ```
 
 use std::fmt;
@@ -162,6 +162,7 @@ pub fn complete_with(
     let mut session = Session {
         client,
         of,
+        pools: Vec::new(),
         space: limits.space,
         has_said: false,
         has_closed: false,
@@ -172,8 +173,9 @@ pub fn complete_with(
         return Err(NotCompleted::Lives);
     }
     drop(liveness);
-    // It has no process any more. What it has left is replayed.
-    let left = match session.has_closed {
+    // It has no process any more: what it has let go of is others'. What it has left is replayed.
+    let closed = session.has_closed && session.client.close().is_ok();
+    let left = match closed {
         true => Ok(()),
         false => host.recover_client(id).map(drop),
     };
@@ -237,6 +239,9 @@ struct Session {
     client: Embedded,
     /// Whose sections it completes.
     of: Uuid,
+    /// The pools that it has taken over. It keeps them until its process has ended: it has them mapped until then,
+    /// whatever it says.
+    pools: Vec<Uuid>,
     /// Bytes of puddles that it may make yet.
     space: u64,
     /// All sections have ended.
@@ -272,7 +277,6 @@ impl Session {
         match request {
             Request::Ping
             | Request::OpenPuddles { .. }
-            | Request::ClosePool { .. }
             | Request::ReopenPuddle { .. }
             | Request::RemovePuddle { .. }
             | Request::RegisterLogSpace { .. }
@@ -291,15 +295,19 @@ impl Session {
                 Ok(alone(Answer::Interrupted(all)))
             }
             Request::TakeOver { client } if *client == self.of => {
-                answers::to_take_over(&self.client, self.of, false)
+                let taken = answers::to_take_over(&self.client, self.of, false)?;
+                if let Answer::TakenOver { pools, .. } = &taken.0 {
+                    self.pools.extend(pools.iter().map(|pool| pool.uuid));
+                }
+                Ok(taken)
             }
+            Request::ClosePool { pool } if self.pools.contains(pool) => Ok(alone(Answer::Done)),
             Request::SectionsDone { client } if *client == self.of => {
                 let done = answers::to_own(&self.client, request, false)?;
                 self.has_said = true;
                 Ok(done)
             }
             Request::Close => {
-                self.client.close()?;
                 self.has_closed = true;
                 Ok(alone(Answer::Done))
             }

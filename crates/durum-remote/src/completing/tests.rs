@@ -79,6 +79,7 @@ impl Store {
         let mut session = Session {
             client,
             of,
+            pools: Vec::new(),
             space,
             has_said: false,
             has_closed: false,
@@ -91,7 +92,7 @@ impl Store {
             drop(remote);
             answering.join().unwrap().unwrap();
         });
-        if !session.has_closed {
+        if !session.has_closed || session.client.close().is_err() {
             self.host.recover_client(id).unwrap();
         }
         (session.has_said, session.has_closed)
@@ -333,6 +334,43 @@ fn code_that_is_killed_is_started_again_and_not_for_ever() {
             }
         }
     }
+}
+
+/// It says that it has let go of its pool, and has it still.
+#[derive(Debug)]
+struct WritesOn {
+    host: Arc<Host>,
+}
+
+impl Runner for WritesOn {
+    fn run(&self, _: &Code, socket: OwnedFd, _: &Limits) -> io::Result<Ended> {
+        let code = Remote::by(Way::given(Socket::over(socket)?), Waiting::default()).unwrap();
+        let of = code.interrupted().unwrap()[0].client;
+        let taken = code.take_over(of).unwrap();
+        let is_busy = || {
+            let opened = self.host.client().unwrap().open_pool("heap");
+            matches!(opened, Err(Error::PoolBusy { .. }))
+        };
+        record(&taken.puddles[0], of, 2, false);
+        code.sections_done(of).unwrap();
+        assert!(is_busy());
+        code.close_pool(taken.pools[0].uuid).unwrap();
+        assert!(is_busy());
+        code.close().unwrap();
+        assert!(is_busy());
+        Ok(Ended::Done)
+    }
+}
+
+#[test]
+fn nobody_has_a_pool_before_the_process_of_its_code_has_ended() {
+    let store = Store::new();
+    let of = left(&store.host, "heap");
+    let code = Code::copied(b"code", Hash::of(b"code")).unwrap();
+    let host = store.host.clone();
+    let runner = WritesOn { host };
+    complete_with(&code, &store.host, of, &runner, &Limits::default()).unwrap();
+    store.host.client().unwrap().open_pool("heap").unwrap();
 }
 
 const IS_CODE: &str = "DURUM_TEST_IS_CODE";
