@@ -320,16 +320,28 @@ pub(crate) fn share(store: &Path) -> Result<Option<StoreLock>> {
 /// been killed a moment ago and be started again.
 const ENDING_TIME: Duration = Duration::from_secs(1);
 
-/// Takes a lock, while there is no client that lives. In between nobody has it: a service may come.
+/// Whoever waits for that has the store's lock for a moment only. Another one that finds it taken asks again so long.
+const LOOKING_TIME: Duration = Duration::from_millis(20);
+
+/// Takes a lock, while there is no client that lives. Who waits for one to end has no lock: a service may come
+/// meanwhile, and takes it at its first attempt.
 fn when_nobody_lives<T>(store: &Path, take: impl Fn() -> Result<T>) -> Result<T> {
-    let until = Instant::now() + ENDING_TIME;
+    let began = Instant::now();
+    let (mut patience, mut may_take) = (LOOKING_TIME, true);
     loop {
-        let lock = take()?;
-        match ensure_nobody(store) {
-            Err(Error::StoreServed { .. }) if Instant::now() < until => drop(lock),
-            nobody => return nobody.map(|()| lock),
+        let is_over = began.elapsed() >= patience;
+        if may_take || is_over {
+            // One that lives may have come since it was looked for.
+            match take().and_then(|lock| ensure_nobody(store).map(|()| lock)) {
+                Err(Error::StoreBusy { .. }) if !is_over => {}
+                Err(Error::StoreServed { .. }) if began.elapsed() < ENDING_TIME => {
+                    patience = ENDING_TIME;
+                }
+                taken => return taken,
+            }
         }
         thread::sleep(Duration::from_millis(2));
+        may_take = ensure_nobody(store).is_ok() || patience == LOOKING_TIME;
     }
 }
 
@@ -347,4 +359,37 @@ fn ensure_nobody(store: &Path) -> Result<()> {
 pub(crate) fn forget(store: &Path, client: Uuid) -> Result<()> {
     let path = store.join(name_of(client));
     files::remove_if_there(&path, CLIENT, "removing a client's file").map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else no service could come, nor could two who open a directory wait beside each other.
+    #[test]
+    fn who_waits_for_a_client_to_end_keeps_nobody_from_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let (store, client) = (directory.path(), Uuid([7; 16]));
+        let file = make(store, client)
+            .unwrap()
+            .as_fd()
+            .try_clone_to_owned()
+            .unwrap();
+        let lives = Liveness::hold(client, file).unwrap();
+        let is_there = |lock: Result<StoreLock>| drop(lock.unwrap());
+        thread::scope(|scope| {
+            let waiting = [(); 2].map(|()| scope.spawn(|| acquire(store).map(drop)));
+            let until = Instant::now() + ENDING_TIME / 2;
+            // Each has looked once by then.
+            thread::sleep(ENDING_TIME / 4);
+            while Instant::now() < until {
+                is_there(StoreLock::acquire(store));
+            }
+            assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
+            drop(lives);
+            for waits in waiting {
+                waits.join().unwrap().unwrap();
+            }
+        });
+    }
 }
