@@ -17,8 +17,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -33,6 +34,9 @@ use crate::running::Ended;
 
 /// How long a runner has to say that it is there.
 const GREETING_TIME: Duration = Duration::from_secs(10);
+
+/// How long after its time is over the end of code is told at the latest.
+const TELLING_TIME: Duration = Duration::from_secs(10);
 
 /// The most bytes of what is said, in a packet or by a pipe.
 const WORDS_MAX: usize = 16 << 10;
@@ -98,12 +102,28 @@ impl Runner for Apart {
         sent.map_err(|_| gone())?;
         // Its ends are the runner's from here on.
         drop((socket, tells));
-        let mut told = Vec::new();
-        File::from(answer)
-            .take(WORDS_MAX as u64)
-            .read_to_end(&mut told)?;
+        let told = hear(File::from(answer), limits.time + TELLING_TIME)?;
         decode_end(&told).unwrap_or_else(|| Err(killed()))
     }
+}
+
+/// All that is told. Where it takes longer, nobody runs the code: a keeper may have no room to make a runner.
+fn hear(mut answer: File, at_most: Duration) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + at_most;
+    let (mut told, mut part) = (Vec::new(), [0; 512]);
+    while told.len() < WORDS_MAX {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = left.try_into().map_err(io::Error::other)?;
+        let mut events = [PollFd::new(&answer, PollFlags::IN)];
+        match retried(|| poll(&mut events, Some(&left)))? {
+            0 => return Err(killed()),
+            _ => match answer.read(&mut part)? {
+                0 => break,
+                count => told.extend(part.iter().take(count)),
+            },
+        }
+    }
+    Ok(told)
 }
 
 /// Runs what is asked for by this connection, until its other end is closed. To be called by a process that does
@@ -300,6 +320,18 @@ mod tests {
         };
         assert_eq!(
             format!("{:?}", decode(&encode(&limits))),
+    /// Its end of the pipe lies in a packet that nobody takes.
+    #[test]
+    fn who_tells_nothing_is_not_waited_for_for_ever() {
+        let (answer, _tells) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let error = hear(answer.into(), Duration::from_millis(20)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        let (answer, tells) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        File::from(tells).write_all(b"told").unwrap();
+        let told = hear(answer.into(), Duration::from_millis(20)).unwrap();
+        assert_eq!(told, b"told");
+    }
+
             format!("{limits:?}")
         );
         let told = || "its last words".to_owned();
