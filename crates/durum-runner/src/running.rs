@@ -152,7 +152,18 @@ impl Running {
         match File::from(status).read_exact(&mut failed) {
             Ok(()) => Err(Step::failed(failed)),
             // It was closed: the code is there.
-            Err(_) => Ok(running),
+            Err(_) => running.ensure_counted(),
+        }
+    }
+
+    /// Nothing runs whose threads cannot be counted.
+    fn ensure_counted(self) -> io::Result<Running> {
+        match (self.count_threads(), self.lives()) {
+            (Err(error), true) => {
+                let text = format!("its threads cannot be counted: {error}");
+                Err(io::Error::new(error.kind(), text))
+            }
+            _ => Ok(self),
         }
     }
 
@@ -177,6 +188,7 @@ impl Running {
         let process = self.process.as_ref();
         let mut told = Vec::new();
         let mut is_telling = true;
+        let mut counted = Instant::now();
         loop {
             let left = self.until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -205,8 +217,12 @@ impl Running {
             } else if has_ended {
                 break;
             }
-            if !has_ended && self.has_too_many_threads() {
-                return Ok(Ended::OverThreads(self.threads));
+            // Not each time: the code says how often this thread is woken.
+            if !has_ended && counted.elapsed() >= COUNTED {
+                if self.has_too_many_threads() {
+                    return Ok(Ended::OverThreads(self.threads));
+                }
+                counted = Instant::now();
             }
         }
         let told = String::from_utf8_lossy(&told).into_owned();
@@ -216,17 +232,27 @@ impl Running {
     /// Whether it has, as far as the system tells. Where its end comes in between, and another process has its number,
     /// that one's threads are of no account.
     fn has_too_many_threads(&self) -> bool {
-        let Some((process, number)) = self.process.as_ref().zip(self.number) else {
+        let has = self.count_threads().is_ok_and(|has| has > self.threads);
+        has && self.lives()
+    }
+
+    fn count_threads(&self) -> io::Result<u64> {
+        let number = self.number.unwrap_or_default();
+        // The directory has a link for each thread, and two of its own.
+        let tasks = std::fs::metadata(format!("/proc/{number}/task"))?;
+        Ok(tasks.nlink().saturating_sub(2))
+    }
+
+    /// Whether it has not ended yet.
+    fn lives(&self) -> bool {
+        let Some(process) = &self.process else {
             return false;
         };
-        // The directory has a link for each thread, and two of its own.
-        let tasks = std::fs::metadata(format!("/proc/{number}/task"));
-        let has = tasks.is_ok_and(|tasks| tasks.nlink().saturating_sub(2) > self.threads);
         let at_once = Timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        has && poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)) == Ok(0)
+        poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)) == Ok(0)
     }
 
     fn reap(&mut self, told: String) -> io::Result<Ended> {
