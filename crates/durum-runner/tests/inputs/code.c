@@ -183,7 +183,7 @@ static void *sleeps(void *argument) {
 
 /* So many threads at a time, for a while. */
 static int threads(int count) {
-    static pthread_t running[1000];
+    static pthread_t running[100];
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 16 << 10);
