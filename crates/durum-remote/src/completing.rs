@@ -19,7 +19,7 @@ use durum_format::puddle::PuddleKind;
 use durum_persist::file::MediaFile;
 use durum_protocol::frame::{Kind, REQUEST_MAX};
 use durum_protocol::{Answer, Failure, Request, message};
-use durum_runner::{Code, CodeError, Ended, Hash, Limits, Runner};
+use durum_runner::{Code, CodeError, Ended, Hash, Limits, Runner, is_for_now};
 use durum_service::{Caller, Embedded, Error, Host, Life, Result, Service as _};
 
 use crate::answers::{self, Reply, alone, refused, send};
@@ -30,8 +30,11 @@ use crate::users;
 /// For code to take what was sent.
 const SENDING_TIME: Duration = Duration::from_secs(10);
 
-/// How often code is started that something else than itself and its limits has ended.
+/// How often code is started that was killed.
 const STARTS_MAX: u32 = 3;
+
+/// How long after an attempt for which the system had no room the next one comes.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// For code to end whose runner has been killed: the system kills the code then.
 const DYING_TIME: Duration = Duration::from_secs(10);
@@ -89,14 +92,19 @@ impl NotCompleted {
 }
 
 impl NotCompleted {
-    /// Whether something else than the code itself and its limits has ended it, or kept it from beginning: somebody has
-    /// killed it, or who runs it; or the system had no memory left. It sends no signal itself, not even to itself.
-    fn is_no_fault_of_code(&self) -> bool {
+    /// Whether it was killed, or who runs it: by somebody, or as the system had no memory left. Code cannot kill
+    /// itself, but it can be what takes the memory.
+    fn was_killed(&self) -> bool {
         match self {
             NotCompleted::Ended(Ended::Signalled { signal, .. }) => *signal == libc::SIGKILL,
             NotCompleted::NotStarted(error) => error.kind() == io::ErrorKind::ConnectionAborted,
             _ => false,
         }
+    }
+
+    /// Whether it has not begun, as the system has no room just now: others' code may have taken that.
+    fn may_begin_later(&self) -> bool {
+        matches!(self, NotCompleted::NotStarted(error) if is_for_now(error))
     }
 }
 
@@ -107,7 +115,8 @@ impl From<Error> for NotCompleted {
 }
 
 /// Has the code that a client has deposited complete what it has left. It is gone. All of it is durable on return,
-/// and its pools may be opened. Code that is killed is started again, a few times. Nobody else who uses the store
+/// and its pools may be opened. Code that is killed is started again, a few times, and so is code that the system had
+/// no room for. All attempts together have the time and the space that the limits allow. Nobody else who uses the store
 /// waits for it. This thread waits, and the code ends with it.
 ///
 /// # Errors
@@ -119,26 +128,44 @@ pub fn complete(
     limits: &Limits,
 ) -> std::result::Result<(), NotCompleted> {
     let deposited = deposited(host, of);
-    let completed = deposited.and_then(|code| {
-        let mut starts = 1;
-        loop {
-            match complete_with(&code, host, of, runner, limits) {
-                // Sections go on where it has left them, as after any crash. Somebody else may have come first.
-                Err(why)
-                    if why.is_no_fault_of_code()
-                        && starts < STARTS_MAX
-                        && host.to_complete()?.contains(&of) =>
-                {
-                    starts += 1;
-                }
-                completed => break completed,
-            }
-        }
-    });
+    let completed = deposited.and_then(|code| complete_within(&code, host, of, runner, limits));
     if let Err(why) = &completed {
         host.note_not_completed(of, &why.to_string())?;
     }
     completed
+}
+
+/// Starts code until it has completed what was left, or may not be started again.
+fn complete_within(
+    code: &Code,
+    host: &Arc<Host>,
+    of: Uuid,
+    runner: &dyn Runner,
+    limits: &Limits,
+) -> std::result::Result<(), NotCompleted> {
+    let until = Instant::now() + limits.time;
+    let (mut left, mut starts) = (limits.clone(), 0);
+    loop {
+        let completed = attempt(code, host, of, runner, &mut left);
+        let Err(why) = completed else {
+            return Ok(());
+        };
+        starts += u32::from(!why.may_begin_later());
+        let is_again = why.may_begin_later() || why.was_killed() && starts < STARTS_MAX;
+        if is_again && why.may_begin_later() {
+            thread::sleep(PAUSE.min(limits.time));
+        }
+        left.time = until.saturating_duration_since(Instant::now());
+        // Sections go on where it has left them, as after any crash. Somebody else may have come first.
+        if !is_again || left.time.is_zero() || !host.to_complete()?.contains(&of) {
+            return Err(match why {
+                NotCompleted::Ended(Ended::OverTime(_)) => {
+                    NotCompleted::Ended(Ended::OverTime(limits.time))
+                }
+                why => why,
+            });
+        }
+    }
 }
 
 fn deposited(host: &Host, of: Uuid) -> std::result::Result<Code, NotCompleted> {
@@ -157,6 +184,17 @@ pub fn complete_with(
     runner: &dyn Runner,
     limits: &Limits,
 ) -> std::result::Result<(), NotCompleted> {
+    attempt(code, host, of, runner, &mut limits.clone())
+}
+
+/// One start of the code. What it has made of puddles, the next one may not make any more.
+fn attempt(
+    code: &Code,
+    host: &Arc<Host>,
+    of: Uuid,
+    runner: &dyn Runner,
+    limits: &mut Limits,
+) -> std::result::Result<(), NotCompleted> {
     let (client, liveness) = host.client_elsewhere(user_of(host, of))?;
     let id = client.id();
     let mut session = Session {
@@ -168,6 +206,7 @@ pub fn complete_with(
         has_closed: false,
     };
     let ended = run(&mut session, &liveness, code, runner, limits);
+    limits.space = session.space;
     // ORDER: its process has ended before others may write what it has mapped; who runs it has seen that, or is gone.
     if ended.is_err() && !is_gone_within(host, id, DYING_TIME)? {
         return Err(NotCompleted::Lives);

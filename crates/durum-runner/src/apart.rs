@@ -264,6 +264,14 @@ fn decode(bytes: &[u8; REQUEST]) -> Limits {
     }
 }
 
+/// Whether the system has no room for one more process or thread, or no memory: it may have some later.
+pub fn is_for_now(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory
+    )
+}
+
 /// How code ended: what it is, a number, and words.
 fn encode_end(ended: &io::Result<Ended>) -> Vec<u8> {
     let text = |error: &io::Error| error.to_string();
@@ -274,7 +282,7 @@ fn encode_end(ended: &io::Result<Ended>) -> Vec<u8> {
         Ok(Ended::OverProcessor(time)) => (b'p', time.as_millis() as i64, String::new()),
         Ok(Ended::OverTime(time)) => (b't', time.as_millis() as i64, String::new()),
         Ok(Ended::OverThreads(threads)) => (b'n', *threads as i64, String::new()),
-        Err(error) => (b'e', 0, text(error)),
+        Err(error) => (b'e', i64::from(is_for_now(error)), text(error)),
     };
     let mut bytes = vec![kind];
     bytes.extend(number.to_ne_bytes());
@@ -302,6 +310,7 @@ fn decode_end(bytes: &[u8]) -> Option<io::Result<Ended>> {
         b'p' => Ended::OverProcessor(time),
         b't' => Ended::OverTime(time),
         b'n' => Ended::OverThreads(number as u64),
+        b'e' if number != 0 => return Some(Err(io::Error::new(io::ErrorKind::WouldBlock, told))),
         b'e' => return Some(Err(io::Error::other(told))),
         _ => return None,
     }))
@@ -311,15 +320,6 @@ fn decode_end(bytes: &[u8]) -> Option<io::Result<Ended>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_said_is_heard() {
-        let limits = Limits {
-            files: 7,
-            threads: 8,
-            ..Limits::default()
-        };
-        assert_eq!(
-            format!("{:?}", decode(&encode(&limits))),
     /// Its end of the pipe lies in a packet that nobody takes.
     #[test]
     fn who_tells_nothing_is_not_waited_for_for_ever() {
@@ -332,6 +332,15 @@ mod tests {
         assert_eq!(told, b"told");
     }
 
+    #[test]
+    fn what_is_said_is_heard() {
+        let limits = Limits {
+            files: 7,
+            threads: 8,
+            ..Limits::default()
+        };
+        assert_eq!(
+            format!("{:?}", decode(&encode(&limits))),
             format!("{limits:?}")
         );
         let told = || "its last words".to_owned();
@@ -357,6 +366,9 @@ mod tests {
             decode_end(&failed).unwrap().unwrap_err().to_string(),
             "no memory"
         );
+        let full = io::Error::from_raw_os_error(libc::EAGAIN);
+        let heard = decode_end(&encode_end(&Err(full))).unwrap().unwrap_err();
+        assert!(is_for_now(&heard));
         for less in 0..9 {
             assert!(decode_end(&failed[..less]).is_none());
         }

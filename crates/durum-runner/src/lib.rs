@@ -27,7 +27,7 @@ pub mod limits;
 pub mod runner;
 pub mod running;
 
-pub use apart::Apart;
+pub use apart::{Apart, is_for_now};
 pub use bounds::Bounds;
 pub use code::{Code, CodeError, Hash};
 pub use limits::Limits;

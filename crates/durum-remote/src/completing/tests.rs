@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use durum_format::puddle::heap_offset;
 use durum_format::section::{BANK_WORDS, Code as Region, Head, RecordWriter, bank_of};
@@ -274,21 +274,38 @@ fn an_end_that_code_has_left_in_a_message_holds_nobody_up() {
     assert!(matches!(ended, Ok(Err(NotCompleted::NotSaid))), "{ended:?}");
 }
 
-/// It is killed so often after it has taken the sections over, and then it completes them.
-#[derive(Debug)]
+/// It is killed so often after it has taken the sections over and made a puddle, and then it completes them. Or it does
+/// not begin as often.
+#[derive(Debug, Default)]
 struct KilledTimes {
     left: AtomicU32,
     started: AtomicU32,
+    /// It does not begin.
+    is_full: bool,
+    /// What it may make yet, in the end.
+    space: AtomicU64,
+    /// The milliseconds that it has yet, in the end.
+    time: AtomicU64,
 }
 
 impl Runner for KilledTimes {
-    fn run(&self, _: &Code, socket: OwnedFd, _: &Limits) -> io::Result<Ended> {
+    fn run(&self, _: &Code, socket: OwnedFd, limits: &Limits) -> io::Result<Ended> {
         self.started.fetch_add(1, Ordering::Relaxed);
+        self.space.store(limits.space, Ordering::Relaxed);
+        let time = limits.time.as_millis() as u64;
+        self.time.store(time, Ordering::Relaxed);
+        if self.is_full && self.left.load(Ordering::Relaxed) > 0 {
+            self.left.fetch_sub(1, Ordering::Relaxed);
+            return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+        }
         let code = Remote::by(Way::given(Socket::over(socket)?), Waiting::default()).unwrap();
         let of = code.interrupted().unwrap()[0].client;
         let taken = code.take_over(of).unwrap();
         if self.left.load(Ordering::Relaxed) > 0 {
             self.left.fetch_sub(1, Ordering::Relaxed);
+            let pool = PuddleOwner::Pool(taken.pools[0].uuid);
+            code.create_puddle(pool, PuddleKind::Data, UNIT).unwrap();
+            thread::sleep(Duration::from_millis(2));
             let told = String::new();
             return Ok(Ended::Signalled {
                 signal: libc::SIGKILL,
@@ -313,17 +330,29 @@ fn code_that_is_killed_is_started_again_and_not_for_ever() {
         all.extend(bytes);
         puddle.file.write_all_at(&all, heap).unwrap();
     };
-    for (pool, left, started) in [("often", 9, STARTS_MAX), ("twice", 2, 3)] {
+    // What the system had no room for was no start.
+    let cases = [
+        ("often", 9, STARTS_MAX, false),
+        ("twice", 2, 3, false),
+        ("full", 4, 5, true),
+    ];
+    for (pool, left, started, is_full) in cases {
         let of = left_after(&store.host, pool, deposit);
         let runner = KilledTimes {
             left: left.into(),
-            started: 0.into(),
+            is_full,
+            ..KilledTimes::default()
         };
-        let completed = complete(&store.host, of, &runner, &Limits::default());
+        let limits = Limits::default();
+        let completed = complete(&store.host, of, &runner, &limits);
+        // All starts together take no more than one may.
+        let made = if is_full { 0 } else { 2 * UNIT };
+        assert_eq!(runner.space.into_inner(), limits.space - made);
+        assert!(Duration::from_millis(runner.time.into_inner()) < limits.time);
         assert_eq!(runner.started.into_inner(), started);
         let opened = store.host.client().unwrap().open_pool(pool).map(drop);
         match pool {
-            "twice" => {
+            "twice" | "full" => {
                 completed.unwrap();
                 opened.unwrap();
             }
