@@ -318,6 +318,8 @@ fn no_code_is_run_that_the_kernel_cannot_keep_in_bounds() {
 fn a_service_whose_runner_is_gone_goes_on() {
     let served = Served::start();
     let keeper = keeper_of(served.pid());
+    // It makes the next one after the service is there.
+    until("there is a runner", || !children(keeper).is_empty());
     let runners = children(keeper);
     kill(keeper);
     runners.into_iter().for_each(kill);
