@@ -22,6 +22,19 @@ pub(crate) trait Completer: fmt::Debug + Send + Sync {
     fn complete(&self, pool: &str) -> Result<bool>;
 }
 
+/// That somebody is at it; who waits for that goes on when it is dropped, also by a panic.
+struct Turn<'c> {
+    of: &'c ByDeposit,
+    client: Uuid,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        locked(&self.of.running).remove(&self.client);
+        self.of.has_ended.notify_all();
+    }
+}
+
 /// The store's host.
 #[derive(Debug)]
 pub(crate) struct ByDeposit {
@@ -42,7 +55,7 @@ impl ByDeposit {
     }
 
     /// What is to be completed next in this pool. Another thread may be at it: who wants the same pool waits.
-    fn next(&self, pool: &str) -> Result<Option<Uuid>> {
+    fn next(&self, pool: &str) -> Result<Option<Turn<'_>>> {
         let mut running = locked(&self.running);
         while running.values().flatten().any(|name| name == pool) {
             running = waited(&self.has_ended, running);
@@ -51,7 +64,7 @@ impl ByDeposit {
         let mut left = self.host.to_complete()?.into_iter();
         let next = left.find(|client| self.host.has_pool(*client, pool));
         running.extend(next.map(|client| (client, self.host.pools_of(client))));
-        Ok(next)
+        Ok(next.map(|client| Turn { of: self, client }))
     }
 }
 
@@ -60,7 +73,8 @@ impl Completer for ByDeposit {
         // Without bounds nobody's code is run but one's own.
         let runner = Here::new();
         let mut any = false;
-        while let Some(client) = self.next(pool)? {
+        while let Some(turn) = self.next(pool)? {
+            let client = turn.client;
             // Whoever opens the pool is told why not.
             let completed = match &runner {
                 Ok(runner) => {
@@ -74,8 +88,7 @@ impl Completer for ByDeposit {
                     noted.map(|()| false)
                 }
             };
-            locked(&self.running).remove(&client);
-            self.has_ended.notify_all();
+            drop(turn);
             any |= completed?;
         }
         Ok(any)

@@ -33,6 +33,18 @@ pub(crate) struct Completions {
     changed: Condvar,
 }
 
+/// That code is run, or will be at once; others' turn comes when it is dropped, also by a panic.
+struct Turn {
+    completions: Arc<Completions>,
+    client: Uuid,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.completions.has_ended(self.client);
+    }
+}
+
 /// A user who has left sections; who opened the directory has no name here.
 type User = Option<u32>;
 
@@ -148,8 +160,11 @@ impl Completions {
             table.running.insert(client, Running { user, pools });
             let completions = self.clone();
             let complete = move || {
-                completions.complete(client);
-                completions.has_ended(client);
+                let turn = Turn {
+                    completions,
+                    client,
+                };
+                turn.completions.complete(client);
             };
             let begun = thread::Builder::new().name("complete".to_owned());
             if let Err(error) = begun.spawn(complete) {
@@ -258,6 +273,20 @@ mod tests {
         Some(client)
     }
 
+    /// Else one user's code would keep others' from beginning.
+    #[test]
+    fn the_unit_has_room_for_all_code_that_runs_at_a_time() {
+        let unit = include_str!("../systemd/durum-runner@.service.in");
+        let value = |name: &str| {
+            let line = unit.lines().find_map(|line| line.strip_prefix(name));
+            durum_runner::limits::number_of(line.unwrap()).unwrap()
+        };
+        let (limits, count) = (Limits::default(), AT_A_TIME as u64);
+        // Each has more threads until they are counted, and a process and a thread that wait for it.
+        assert!(value("TasksMax=") >= 2 * count * (limits.threads + 2));
+        assert!(value("MemoryMax=") >= 2 * count * limits.memory);
+    }
+
     #[test]
     fn who_has_left_much_holds_nobody_else_up() {
         let mut table = Table::default();
@@ -273,20 +302,6 @@ mod tests {
         assert!(table.runs_in(&format!("pool of {}", client(31))));
         assert!(!table.runs_in(&format!("pool of {}", client(32))));
         assert!(table.is_under_way(client(11)) && table.is_under_way(client(19)));
-    /// Else one user's code would keep others' from beginning.
-    #[test]
-    fn the_unit_has_room_for_all_code_that_runs_at_a_time() {
-        let unit = include_str!("../systemd/durum-runner@.service.in");
-        let value = |name: &str| {
-            let line = unit.lines().find_map(|line| line.strip_prefix(name));
-            durum_runner::limits::number_of(line.unwrap()).unwrap()
-        };
-        let (limits, count) = (Limits::default(), AT_A_TIME as u64);
-        // Each has more threads until they are counted, and a process and a thread that wait for it.
-        assert!(value("TasksMax=") >= 2 * count * (limits.threads + 2));
-        assert!(value("MemoryMax=") >= 2 * count * limits.memory);
-    }
-
         // Others come before the next one of a user that had its turn.
         for (ends, next) in [(31, 51), (21, 61), (51, 22), (61, 32), (11, 12)] {
             table.running.remove(&client(ends));
