@@ -536,7 +536,10 @@ fn exhaust(medium: Medium, lengths: RangeInclusive<usize>, points_max: Option<us
                         }
                     }
                     let uncertain = world.lane().state.uncertain();
-                    assert!(uncertain <= CLOBBERED, "only the clobbered range is uncertain");
+                    assert!(
+                        uncertain <= CLOBBERED,
+                        "only the clobbered range is uncertain"
+                    );
                 },
             )
             .survives();
