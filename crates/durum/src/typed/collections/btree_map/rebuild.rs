@@ -54,11 +54,11 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> Rebuild for PBTreeMap<K, V, P> {
             }
         });
         let keys = Keys::<K>::new();
-        // SAFETY: slots of nodes that are whole; nobody writes the tree meanwhile.
-        if !places
-            .iter()
-            .all(|at| unsafe { keys.is_key(ptr::with_exposed_provenance(*at as usize)) })
-        {
+        let is_key = |at: &u64| {
+            // SAFETY: a slot of a node that is whole; nobody writes the tree meanwhile.
+            unsafe { keys.is_key(ptr::with_exposed_provenance(*at as usize)) }
+        };
+        if !places.iter().all(is_key) {
             return Ok(Err(NO_KEY.to_owned()));
         }
         let put_in_order = asked("`Ord`", || {

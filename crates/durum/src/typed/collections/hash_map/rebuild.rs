@@ -37,9 +37,11 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> Rebuild for PHashMap<K, V, P> 
             return Ok(Err(DAMAGED.to_owned()));
         }
         let keys = Keys::<K>::new();
-        // SAFETY: places of the table; nobody writes the map meanwhile.
-        let mut entries = old.entries();
-        if !entries.all(|found| unsafe { keys.is_key(found.place().key()) }) {
+        let has_keys = old.entries().all(|found| {
+            // SAFETY: a place of the table; nobody writes the map meanwhile.
+            unsafe { keys.is_key(found.place().key()) }
+        });
+        if !has_keys {
             return Ok(Err(NO_KEY.to_owned()));
         }
         let room = room.zeroed(bytes.saturating_add(align))?;
