@@ -1173,7 +1173,7 @@ int durum_update_end(struct durum_pool *pool,
 // Begins an update on this thread if that takes nobody else: no other thread has used the pool for a while, or the
 // pool is used by one thread at a time, and this thread is in no transaction. DURUM_OK: it has begun, and
 // durum_update_end_alone ends it. -1: it has not; durum_pool_update waits for the others, or joins the update. Both
-// together cost what durum_tx_begin and durum_tx_commit do.
+// together cost little more than durum_tx_begin and durum_tx_commit.
 //
 // The handle must stay open until it has ended. Transactions that begin in it end in it. It keeps all others out, as
 // durum_update_begin does, and a thread that ends in it takes it back.
