@@ -152,7 +152,7 @@ fn complete_within(
         };
         starts += u32::from(!why.may_begin_later());
         let is_again = why.may_begin_later() || why.was_killed() && starts < STARTS_MAX;
-        if is_again && why.may_begin_later() {
+        if why.may_begin_later() {
             thread::sleep(PAUSE.min(limits.time));
         }
         left.time = until.saturating_duration_since(Instant::now());

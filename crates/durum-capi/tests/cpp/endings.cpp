@@ -122,18 +122,18 @@ TEST(Endings, OfAThreadInItsUpdate) {
     goes_on(pool, object, 1);
 }
 
-/// What the function of an update has begun and left open ends with it.
-TEST(Endings, OfAnUpdateWithAnotherOneOpenInIt) {
+/// The exception of a function takes its update back, among others and where the thread runs it
+/// itself.
+template <class F> void is_taken_back_when_it_throws(F &&change) {
     place there;
     durum::pool pool(there.path(), "pool", engine_options());
     pair *object = made_in(pool);
     for (int times = 0; times < 2; times++) {
-        EXPECT_THROW(pool.update_transaction([&] {
-            pool.begin_transaction();
-            object->left = 7;
+        const auto throws = [&] {
+            change(pool, object);
             throw std::runtime_error("as told");
-        }),
-                     std::runtime_error);
+        };
+        EXPECT_THROW(pool.update_transaction(throws), std::runtime_error);
         EXPECT_EQ(durum_tx_level(), 0);
         EXPECT_EQ(durum_update_end(pool.handle(), 1), DURUM_E_UNBALANCED);
         EXPECT_EQ(pool.update_transaction([&] { return object->left + 1; }), 2u);
@@ -142,21 +142,16 @@ TEST(Endings, OfAnUpdateWithAnotherOneOpenInIt) {
     goes_on(pool, object, 1);
 }
 
-/// An exception takes the update back, also where this thread runs it itself.
 TEST(Endings, OfAnUpdateByAnException) {
-    place there;
-    durum::pool pool(there.path(), "pool", engine_options());
-    pair *object = made_in(pool);
-    for (int times = 0; times < 2; times++) {
-        EXPECT_THROW(pool.update_transaction([&] {
-            object->left = 7;
-            throw std::runtime_error("as told");
-        }),
-                     std::runtime_error);
-        EXPECT_EQ(pool.update_transaction([&] { return object->left + 1; }), 2u);
-        is_alone(pool);
-    }
-    goes_on(pool, object, 1);
+    is_taken_back_when_it_throws([](durum::pool &, pair *object) { object->left = 7; });
+}
+
+/// What the function has begun and left open ends with it.
+TEST(Endings, OfAnUpdateWithAnotherOneOpenInIt) {
+    is_taken_back_when_it_throws([](durum::pool &pool, pair *object) {
+        pool.begin_transaction();
+        object->left = 7;
+    });
 }
 
 TEST(Endings, OfAThreadInUpdatesAndReadsInOneAnother) {

@@ -229,7 +229,7 @@ pub(super) fn rebuild(
     let mut new = NewPuddles::of(headers, files);
     let views = new.views();
     let mut room = Room::of(old.reader.path());
-    // One after the other: keys may hold maps, which are built before where the program says so.
+    // One after the other: keys may hold maps, which are built before (`Rules::rebuilt` has them in that order).
     for function in functions {
         let puddles = views.iter().map(|view| OldPuddle {
             header: view.header(),

@@ -488,19 +488,30 @@ fn crashes_of(
 }
 
 fn crashes(engine: EngineKind, skip: Option<Site>, seed: u64) -> Result<Report, Failure> {
+    let migrate = |store: &Embedded| {
+        migrate(store, MAP).unwrap();
+    };
+    crashes_by(migrate, NODES, engine, skip, seed)
+}
+
+/// Crashes what makes the pool the new one, which has so many nodes then.
+fn crashes_by(
+    migrate: impl Fn(&Embedded),
+    nodes: u64,
+    engine: EngineKind,
+    skip: Option<Site>,
+    seed: u64,
+) -> Result<Report, Failure> {
     let judge = |store: &Embedded, is_over: bool| {
         let pool = Reader::of(store);
         // The first word of the first node is its value, or its weight.
         let is_migrated = pool.at(pool.at(pool.root())?)? & 0xff == 7;
         match (is_migrated, is_over) {
             (false, true) => return Err("a migration that was told is gone".to_owned()),
-            (true, _) => is_new(&pool, NODES)?,
+            (true, _) => is_new(&pool, nodes)?,
             (false, false) => is_old(&pool)?,
         }
         Ok(pool.0.len())
-    };
-    let migrate = |store: &Embedded| {
-        migrate(store, MAP).unwrap();
     };
     let make = |store: &Embedded| {
         make(store, engine);

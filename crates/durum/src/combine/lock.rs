@@ -211,9 +211,9 @@ impl ReadersWriter {
             if !self.owner.is_there() || self.owner.is_this_thread() {
                 return true;
             }
-            // Who is impatient is not here, and so does not wake anybody under the mutex that it holds: a writer that
-            // raised its flag before has seen no owner, and gives the lock to itself when it has ended, which waits for
-            // this counter; one that comes later lets those who are impatient in first.
+            // This may wake a writer, under a mutex that a reader holds which is impatient. Such a reader does not come
+            // here: no writer that raises the flag after it became impatient begins before it is in, and one that
+            // raised it before has found no owner, and cannot become one while this counter is up.
             self.step_out(counter);
             self.owner.come();
         }
