@@ -14,10 +14,9 @@
 //! aside. Where the system has no membarrier, the light side makes a full fence itself.
 //!
 //! On it stand a [`Bias`], of the lock of Shadow's checkpoint, a bias that is given to who is alone ([`Owner`]), of the
-//! lock of a pool's updates and of that of `durum-kv`, and a list of members
-//! (`members.rs`), of the gate of a store and of the revocable reference by which the typed interface knows that its
-//! pool is open. The handles of NVL-C use it directly: their words are masks of heaps and are never freed, and the list
-//! of them takes no lock.
+//! lock of a pool's updates and of `durum-kv` ([`ReadersWriter`]), and a list of members (`members.rs`), of the gate of
+//! a store and of the revocable reference by which the typed interface knows that its pool is open. The handles of
+//! NVL-C use it directly: their words are masks of heaps and are never freed, and the list of them takes no lock.
 //!
 //! In `tests/loom` each of these protocols is tried with one fence on each side. That one fence on each side is what
 //! the processor and the membarrier make of it, is tried by a model of its own, `asymmetric/model.rs`.
@@ -27,6 +26,8 @@ pub(crate) mod members;
 #[cfg(test)]
 mod model;
 mod owner;
+mod read_indicator;
+mod readers_writer;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
@@ -38,6 +39,7 @@ use crate::fault::OnceInProcess;
 
 pub use bias::{Bias, Busy, Inside};
 pub use owner::{Owner, TURNS_MAX, TURNS_MIN, Turns, own_word};
+pub use readers_writer::{Place, ReadersWriter};
 
 /// How to make every running thread of this process pass a fence.
 fn command() -> Option<MembarrierCommand> {

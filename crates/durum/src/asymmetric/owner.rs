@@ -7,8 +7,7 @@
 //!                      to have twice as many turns
 //! ```
 //!
-//! The threads of a pool or a database are known to nobody, so these locks learn from their turns. Two have an owner:
-//! that of [`Pool::update`](crate::Pool::update) and [`Pool::read`](crate::Pool::read), and that of `durum-kv`.
+//! The threads of a pool or a database are known to nobody, so their [lock](super::ReadersWriter) learns from turns.
 
 use super::{Bias, Busy, Inside, can_fence_all};
 use crate::primitive::{AtomicUsize, Mutex, Ordering, limit, locked, thread_number};

@@ -1,17 +1,17 @@
 //! What the threads that update and read one pool share: a readers-writer lock, and what they announce to who leads
 //! (Romulus §5; docs/internals/concurrency.md). [`updates`](crate::updates) is what a program calls.
 //!
-//! Reading order: [`announce`] (who leads, and who waits), [`job`] (what is announced), [`lock`] (readers), [`thread`]
-//! (what a thread knows of itself).
+//! Reading order: [`announce`] (who leads, and who waits), [`job`] (what is announced), [`ReadersWriter`] (readers),
+//! [`thread`] (what a thread knows of itself).
 
 mod announce;
 mod job;
-mod lock;
 pub(crate) mod thread;
 
 pub(crate) use announce::{Announcement, Announcements, Chain};
 pub(crate) use job::Job;
-pub(crate) use lock::{Place, ReadersWriter};
+
+use crate::asymmetric::ReadersWriter;
 
 /// Who keeps the threads of a program apart in [`Pool::update`](crate::Pool::update) and
 /// [`Pool::read`](crate::Pool::read).
@@ -30,6 +30,7 @@ pub enum Concurrency {
 #[derive(Debug)]
 pub(crate) struct Combine {
     pub(crate) announcements: Announcements<Job>,
+    /// The turn has who leads, or owns the lock.
     pub(crate) lock: ReadersWriter,
     pub(crate) concurrency: Concurrency,
 }
@@ -38,7 +39,7 @@ impl Combine {
     pub(crate) fn new(concurrency: Concurrency) -> Self {
         Self {
             announcements: Announcements::new(),
-            lock: ReadersWriter::new(),
+            lock: ReadersWriter::new(true),
             concurrency,
         }
     }

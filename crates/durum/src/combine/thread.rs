@@ -1,9 +1,6 @@
-//! What a thread knows of itself: its number among the readers, and the pools that it is inside of.
+//! The pools that a thread is inside of.
 
 use std::cell::{Cell, RefCell};
-use std::sync::Mutex;
-
-use crate::primitive::locked;
 
 /// How a thread is inside a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,51 +11,12 @@ pub(crate) enum Inside {
     Updates,
 }
 
-/// Numbers that no living thread has, and the lowest that none ever had.
-static NUMBERS: Mutex<(Vec<usize>, usize)> = Mutex::new((Vec::new(), 0));
-
-/// A thread's number, given back when it ends, so that there are no more numbers than threads at a time.
-struct Number(usize);
-
-impl Drop for Number {
-    fn drop(&mut self) {
-        let mut numbers = locked(&NUMBERS);
-        numbers.0.push(self.0);
-    }
-}
-
 thread_local! {
-    static LEASE: Number = Number({
-        let mut numbers = locked(&NUMBERS);
-        numbers.0.pop().unwrap_or_else(|| {
-            numbers.1 += 1;
-            numbers.1 - 1
-        })
-    });
-    /// The number in `LEASE`, plus one; 0 before it was asked for. Const and without destructor, so cheap.
-    static NUMBER: Cell<usize> = const { Cell::new(0) };
     /// The pool that the thread is inside of, by key. Mostly it is one at most.
     static INSIDE: Cell<Option<(u64, Inside)>> = const { Cell::new(None) };
     /// Others, and how many those are.
     static INSIDE_MORE: RefCell<Vec<(u64, Inside)>> = const { RefCell::new(Vec::new()) };
     static MORE_LEN: Cell<usize> = const { Cell::new(0) };
-}
-
-/// This thread's number.
-#[inline]
-pub(crate) fn number() -> usize {
-    match NUMBER.with(Cell::get) {
-        0 => lease(),
-        number => number - 1,
-    }
-}
-
-#[cold]
-fn lease() -> usize {
-    // Where the thread is ending it shares a counter with another one.
-    let number = LEASE.try_with(|lease| lease.0).unwrap_or(0);
-    NUMBER.with(|kept| kept.set(number + 1));
-    number
 }
 
 /// How this thread is inside the pool. A thread that is ending has left all that it entered beside another one.
@@ -134,14 +92,5 @@ mod tests {
             assert_eq!(inside(4), Some(Inside::Updates));
             leave(4);
         }
-    }
-
-    #[test]
-    fn a_number_goes_to_the_next_thread_when_its_thread_ends() {
-        let taken = || std::thread::spawn(number).join().unwrap();
-        let (first, second) = (taken(), taken());
-        // Other tests take numbers meanwhile, but not as many as this would use up.
-        let most = (0..1000).map(|_| taken()).max().unwrap();
-        assert!(most < first.max(second) + 200, "{most}");
     }
 }

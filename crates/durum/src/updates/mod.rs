@@ -13,8 +13,9 @@ use std::ptr;
 
 use round::{Lead, Writing};
 
+use crate::asymmetric::Place;
 use crate::combine::thread::{self, Inside};
-use crate::combine::{Announcement, Concurrency, Job, Place};
+use crate::combine::{Announcement, Concurrency, Job};
 use crate::error::{Error, Result};
 use crate::fault::forked;
 use crate::opened::{Durability, Pool, PoolInner};
@@ -254,7 +255,7 @@ impl Pool {
             });
         }
         pool.way_in()?;
-        let place = pool.combine.lock.enter(thread::number());
+        let place = pool.combine.lock.enter();
         thread::enter(pool.key, Inside::Reads);
         Ok(Reading {
             entered: Some((pool, place)),

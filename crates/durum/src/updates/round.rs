@@ -165,7 +165,7 @@ impl<'p> Writing<'p> {
     /// If this thread owns the pool's lock.
     #[inline]
     pub(super) fn as_owner(pool: &'p PoolInner) -> Option<Self> {
-        let inside = pool.combine.lock.try_write_as_owner()?;
+        let inside = pool.combine.lock.owner().try_enter()?;
         Some(Self::new(pool, Some(inside)))
     }
 
@@ -178,7 +178,7 @@ impl<'p> Writing<'p> {
         Self {
             pool,
             // SAFETY: as the caller promises.
-            as_owner: Some(unsafe { pool.combine.lock.written_as_owner() }),
+            as_owner: Some(unsafe { pool.combine.lock.owner().entered() }),
             is_alone: true,
         }
     }
@@ -187,8 +187,10 @@ impl<'p> Writing<'p> {
     /// This thread leads, until what this returns is dropped.
     #[inline]
     pub(super) unsafe fn as_leader(pool: &'p PoolInner) -> Self {
+        let lock = &pool.combine.lock;
+        lock.begin_turn();
         // SAFETY: as the caller promises.
-        unsafe { pool.combine.lock.write() };
+        unsafe { lock.write() };
         Self::new(pool, None)
     }
 
@@ -208,9 +210,13 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         thread::leave(self.pool.key);
         if self.as_owner.is_none() {
-            let number = self.is_alone.then(thread::number);
-            // SAFETY: this thread leads, as `as_leader` asked for.
-            unsafe { self.pool.combine.lock.end_write(number) };
+            let lock = &self.pool.combine.lock;
+            // SAFETY: this thread leads, as `as_leader` asked for. What it has stored is durable by now, so nobody sees
+            // anything that a crash could take back.
+            unsafe {
+                lock.end_write();
+                lock.end_turn(self.is_alone);
+            }
         }
     }
 }

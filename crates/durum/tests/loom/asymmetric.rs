@@ -15,9 +15,14 @@ mod bias;
 pub(crate) mod members;
 #[path = "../../src/asymmetric/owner.rs"]
 mod owner;
+#[path = "../../src/asymmetric/read_indicator.rs"]
+mod read_indicator;
+#[path = "../../src/asymmetric/readers_writer.rs"]
+mod readers_writer;
 
 pub(crate) use bias::{Bias, Busy, Inside};
 pub(crate) use owner::{Owner, TURNS_MAX, TURNS_MIN, Turns, own_word};
+pub(crate) use readers_writer::{Place, ReadersWriter};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Missing {

@@ -31,8 +31,6 @@ mod gate;
 mod gate_tests;
 #[path = "../../src/engine/twin/left_right.rs"]
 mod left_right;
-#[path = "../../src/combine/lock.rs"]
-mod lock;
 mod owned_updates;
 mod primitive;
 #[path = "../../src/typed/revocable.rs"]
@@ -48,9 +46,10 @@ mod stamps_tests;
 use std::sync::Arc;
 
 use announce::{Announcement, Announcements, Chain};
-use lock::ReadersWriter;
+use asymmetric::ReadersWriter;
 use loom::cell::UnsafeCell;
 use loom::thread;
+use primitive::be;
 
 /// What the files name of this crate beside [`primitive`] and [`asymmetric`].
 mod error {
@@ -90,13 +89,14 @@ unsafe impl Send for Guarded {}
 
 fn guarded() -> Arc<Guarded> {
     Arc::new(Guarded {
-        lock: ReadersWriter::new(),
+        lock: ReadersWriter::new(true),
         value: UnsafeCell::new(0),
     })
 }
 
 fn read(guarded: &Guarded, number: usize) -> usize {
-    let place = guarded.lock.enter(number);
+    be(number);
+    let place = guarded.lock.enter();
     // SAFETY: inside as a reader.
     let value = guarded.value.with(|value| unsafe { *value });
     guarded.lock.leave(place);
@@ -104,12 +104,16 @@ fn read(guarded: &Guarded, number: usize) -> usize {
 }
 
 fn write(guarded: &Guarded) {
+    guarded.lock.begin_turn();
     // SAFETY: one thread writes.
     unsafe { guarded.lock.write() };
     // SAFETY: inside as the writer.
     guarded.value.with_mut(|value| unsafe { *value += 1 });
     // SAFETY: as above.
-    unsafe { guarded.lock.end_write(None) };
+    unsafe {
+        guarded.lock.end_write();
+        guarded.lock.end_turn(false);
+    }
 }
 
 #[test]

@@ -6,10 +6,9 @@ use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
 use loom::thread;
 
-use crate::asymmetric::{fails_without_either_half, without_membarrier};
-use crate::lock::ReadersWriter;
+use crate::asymmetric::{ReadersWriter, fails_without_either_half, without_membarrier};
 use crate::model;
-use crate::primitive::{be, locked, thread_number};
+use crate::primitive::{be, locked};
 
 /// What the lock guards: loom fails if anybody writes while another one reads or writes.
 struct Guarded {
@@ -27,13 +26,13 @@ impl Guarded {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             leadership: Mutex::new(()),
-            lock: ReadersWriter::new(),
+            lock: ReadersWriter::new(true),
             value: UnsafeCell::new(0),
         })
     }
 
     fn read(&self) -> usize {
-        let place = self.lock.enter(thread_number());
+        let place = self.lock.enter();
         // SAFETY: inside as a reader.
         let value = self.value.with(|value| unsafe { *value });
         self.lock.leave(place);
@@ -44,16 +43,20 @@ impl Guarded {
     fn write(&self) -> bool {
         // SAFETY: inside as the writer.
         let change = || self.value.with_mut(|value| unsafe { *value += 1 });
-        if let Some(_inside) = self.lock.try_write_as_owner() {
+        if let Some(_inside) = self.lock.owner().try_enter() {
             change();
             return true;
         }
         let _lead = locked(&self.leadership);
+        self.lock.begin_turn();
         // SAFETY: this thread leads.
         unsafe { self.lock.write() };
         change();
         // SAFETY: as above.
-        unsafe { self.lock.end_write(Some(thread_number())) };
+        unsafe {
+            self.lock.end_write();
+            self.lock.end_turn(true);
+        }
         false
     }
 }
@@ -130,6 +133,34 @@ fn who_becomes_the_owner_meets_a_reader() {
         shared.write();
         reader.join().unwrap();
         assert_eq!(shared.read(), 3);
+    });
+}
+
+/// By turns without a write, which no impatient reader keeps from beginning.
+#[test]
+fn who_becomes_the_owner_leaves_an_impatient_reader_asleep_in_peace() {
+    model(3, || {
+        let shared = Guarded::new();
+        let turn = |shared: &Guarded| {
+            let _lead = locked(&shared.leadership);
+            shared.lock.begin_turn();
+            // SAFETY: this thread leads.
+            unsafe { shared.lock.end_turn(true) };
+        };
+        turn(&shared);
+        let reader = other(&shared, |shared| assert_eq!(shared.read(), 0));
+        let writer = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                be(2);
+                for _ in 0..3 {
+                    turn(&shared);
+                }
+            })
+        };
+        turn(&shared);
+        reader.join().unwrap();
+        writer.join().unwrap();
     });
 }
 

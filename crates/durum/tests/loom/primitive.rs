@@ -113,6 +113,10 @@ pub(crate) fn thread_number() -> usize {
     NUMBER.with(Cell::get)
 }
 
+pub(crate) fn leased_number() -> usize {
+    thread_number()
+}
+
 pub(crate) fn be(number: usize) {
     NUMBER.with(|own| own.set(number));
 }
