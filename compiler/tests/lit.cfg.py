@@ -64,7 +64,7 @@ levels = lit_config.params.get("levels", "-O2")
 # Random programs whose regions are done two times.
 regions = f"--seeds {int(seeds) // 10}" if seeds else "--seeds 1"
 # Sections that are crashed at each event and at all levels, or at some.
-crashes = "'--levels=-O0,-O1,-O2 -g,-O3 -mavx2,-Os' --stride 1 --seeds 2" if seeds else "--levels=-O2 --stride 11"
+crashes = "'--levels=-O0,-O1,-O2 -g,-O3 -mavx2,-Os' --stride 1 --seeds 2" if seeds else "--levels=-O2 --stride 17"
 # Kills of each program of examples/locks.
 kills = "1000 --all" if seeds else "25"
 # The same of one program in a heap of its own, and in one that a service keeps.

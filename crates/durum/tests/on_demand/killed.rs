@@ -19,7 +19,7 @@ const MOVING: usize = 8;
 /// The word of each block that the process increments.
 const COUNT: usize = 5;
 /// Steps between those that are tried by each run of the tests; `--ignored` tries all.
-const STRIDE: usize = 23;
+const STRIDE: usize = 41;
 const READY: &str = "ready to go";
 
 /// Starts a process of the tests that [waits](wait_to_go): all its threads are there, and one can follow them.

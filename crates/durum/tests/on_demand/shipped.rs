@@ -17,7 +17,7 @@ use crate::support::directory;
 
 const BLOCKS: usize = 3;
 /// Steps between those that are tried by each run of the tests; `--ignored` tries all.
-const STRIDE: usize = 7;
+const STRIDE: usize = 17;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deed {
