@@ -1,6 +1,7 @@
 //! The edge between C and Rust: pointers come in, failures go out as codes and messages, and no panic passes. Where a
 //! transaction begins or commits a panic ends the process: what has come of it only the next who opens the store can
-//! tell, and a frame that catches it would cost each of them.
+//! tell, and a frame that catches it would cost each of them. Where a small object is allocated or freed the short way
+//! is tried before there is such a frame; nothing panics there.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

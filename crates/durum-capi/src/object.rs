@@ -1,10 +1,12 @@
 //! Objects: allocated, freed, made durable.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
 
 use client::{Described, Error, Pool, Tx};
 
 use crate::block;
+use crate::code::DURUM_OK;
 use crate::guard::{Failure, Result, handle, pointer, status};
 use crate::pool::PoolHandle;
 use crate::types::{self, TypeDeclaration};
@@ -32,6 +34,26 @@ unsafe fn allocate(
         Ok::<_, Error>(object.cast())
     };
     in_transaction(pool, allocate)
+}
+
+/// The short way of [`allocate`], in which nothing panics: a small object, of a type that is known to the pool's store,
+/// in the transaction that runs. NULL where there is more to do.
+///
+/// # Safety
+/// As for [`allocate`].
+#[inline(always)]
+unsafe fn allocate_at_hand(
+    pool: *mut PoolHandle,
+    declaration: *mut TypeDeclaration,
+    size: usize,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    match unsafe { (pool.as_ref(), types::known(declaration, size)) } {
+        (Some(pool), Some((description, align))) => {
+            Tx::alloc_at_hand(&pool.0, description, size, align).cast()
+        }
+        _ => ptr::null_mut(),
+    }
 }
 
 /// What allocates is a part of the transaction that runs, or one of its own.
@@ -72,7 +94,13 @@ pub unsafe extern "C" fn durum_malloc(
     size: usize,
 ) -> *mut c_void {
     // SAFETY: as the caller promises.
-    allocation(|| unsafe { allocate(pool, r#type, size, false) })
+    unsafe {
+        let object = allocate_at_hand(pool, r#type, size);
+        match object.is_null() {
+            true => allocation(|| allocate(pool, r#type, size, false)),
+            false => object,
+        }
+    }
 }
 
 /// As durum_malloc, with all bytes zero.
@@ -83,8 +111,15 @@ pub unsafe extern "C" fn durum_malloc_zeroed(
     r#type: *mut TypeDeclaration,
     size: usize,
 ) -> *mut c_void {
-    // SAFETY: as the caller promises.
-    allocation(|| unsafe { allocate(pool, r#type, size, true) })
+    // SAFETY: as the caller promises; an object that was just allocated.
+    unsafe {
+        let object = allocate_at_hand(pool, r#type, size);
+        if object.is_null() {
+            return allocation(|| allocate(pool, r#type, size, true));
+        }
+        durum_persist::line::zero(object.cast(), size);
+        object
+    }
 }
 
 /// Allocates a copy of the string, its NUL included, in the pool; durum_free frees it. Else as durum_malloc. Outside of
@@ -117,6 +152,10 @@ pub unsafe extern "C" fn durum_strdup(pool: *mut PoolHandle, string: *const c_ch
 /// DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_free(ptr: *mut c_void) -> c_int {
+    // SAFETY: nobody follows a pointer to the object after the commit, as the conventions say.
+    if unsafe { Tx::free_at_hand(ptr) } {
+        return DURUM_OK;
+    }
     status(|| {
         if ptr.is_null() {
             return Ok(());

@@ -115,6 +115,7 @@ pub struct TypeDeclaration {
 
 impl TypeDeclaration {
     /// What durum found out about the type.
+    #[inline(always)]
     fn known(&self) -> &AtomicPtr<Description> {
         let place = (&raw const self.known).cast_mut().cast();
         // SAFETY: aligned, lives as long as the declaration, and only ever accessed here.
@@ -126,10 +127,15 @@ impl TypeDeclaration {
         describe(self)
     }
 
+    /// Its description, if somebody has asked for it before.
+    #[inline(always)]
+    fn known_description(&self) -> Option<&'static Description> {
+        // SAFETY: null, or leaked by `description`.
+        unsafe { self.known().load(Ordering::Acquire).as_ref() }
+    }
+
     fn description(&self) -> Result<&'static Description> {
-        let known = self.known().load(Ordering::Acquire);
-        // SAFETY: null, or leaked below.
-        if let Some(description) = unsafe { known.as_ref() } {
+        if let Some(description) = self.known_description() {
             return Ok(description);
         }
         let descriptor = describe(self)?;
@@ -175,6 +181,23 @@ pub(crate) unsafe fn ensure(
         )));
     }
     Ok((id, declaration.align as usize))
+}
+
+/// What [`ensure`] would look at, and the alignment, where somebody has asked for the type before, and nothing is refused.
+///
+/// # Safety
+/// As for [`ensure`].
+#[inline(always)]
+pub(crate) unsafe fn known(
+    declaration: *mut TypeDeclaration,
+    size: usize,
+) -> Option<(Option<&'static Description>, usize)> {
+    // SAFETY: as the caller promises.
+    let Some(declaration) = (unsafe { declaration.as_ref() }) else {
+        return Some((None, UNTYPED_ALIGN));
+    };
+    let description = declaration.known_description()?;
+    (size as u64 >= declaration.size).then_some((Some(description), declaration.align as usize))
 }
 
 /// The id of a type: a hash of its canonical text (docs/format/types.md), the same in every language. 0 on failure:

@@ -159,6 +159,7 @@ pub(crate) fn add_write_backs(lines: u64, bytes: u64) {
     });
 }
 
+#[inline]
 pub(crate) fn add_streamed(lines: u64, bytes: u64) {
     with_slot(|slot| {
         Slot::add(&slot.streamed_lines, lines);

@@ -246,14 +246,20 @@ impl Announced {
 
     /// The lines of small ranges that were allocated and are not among [`Announced::lines`], and which bytes of them
     /// they take.
-    #[inline(always)]
     pub(crate) fn object_lines(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.objects.iter().flat_map(|range| {
-            lines_of(range.start, range.end).map(|number| {
-                let start = range.start.max(number * LINE);
-                (number * LINE, mask_of(number, start, range.end))
-            })
-        })
+        self.objects.iter().flat_map(lines_of_object)
+    }
+
+    /// Those ranges.
+    #[inline(always)]
+    pub(crate) fn objects(&self) -> &[Range<usize>] {
+        &self.objects
+    }
+
+    /// Whether there are any, or any of [`Announced::lines`].
+    #[inline(always)]
+    pub(crate) fn has_lines(&self) -> bool {
+        self.has_objects() || !self.lines.is_empty()
     }
 
     /// Whether there are any.
@@ -463,18 +469,35 @@ impl Announced {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.words.clear();
-        self.lines.clear();
+        if !self.lines.is_empty() {
+            self.lines.clear();
+        }
         // Only `insert` enters anything there.
         if self.bytes > 0 {
             self.bytes = 0;
-            self.large.clear();
             self.objects.clear();
-            self.fresh.clear();
-            self.torn.clear();
-            self.recent = 0..0;
             self.few.clear();
+            if !self.large.is_empty() {
+                self.clear_large();
+            }
         }
     }
+
+    #[inline(never)]
+    fn clear_large(&mut self) {
+        self.large.clear();
+        self.fresh.clear();
+        self.torn.clear();
+        self.recent = 0..0;
+    }
+}
+
+/// The lines that a range touches, and which bytes of them.
+pub(crate) fn lines_of_object(range: &Range<usize>) -> impl Iterator<Item = (usize, u64)> {
+    lines_of(range.start, range.end).map(|number| {
+        let start = range.start.max(number * LINE);
+        (number * LINE, mask_of(number, start, range.end))
+    })
 }
 
 /// The bytes of a line that these large ranges cover.

@@ -55,6 +55,49 @@ fn an_address_leads_to_the_object_that_it_lies_in() {
     }
 }
 
+/// The transaction that makes the slab is rolled back: a later one that takes an object of it publishes it.
+#[test]
+fn objects_of_a_slab_that_an_abort_has_left_are_found_after_reopening() {
+    for engine in ENGINES {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = dir.path().join("store");
+        let store = Store::create(&path, StoreOptions::new()).unwrap();
+        let options = PoolOptions::new().engine(engine);
+        let pool = store.create_pool("pool", options).unwrap();
+        pool.root::<u64>().unwrap();
+        let aborted = pool.transaction(|tx| {
+            tx.alloc_bytes(&pool, 0, 48, 8)?;
+            tx.abort::<()>()
+        });
+        assert!(matches!(aborted, Err(Error::Aborted)));
+        let make = |value: u64| {
+            pool.transaction(|tx| {
+                let object = tx.alloc_bytes(&pool, 0, 48, 8)?.cast::<u64>();
+                unsafe { object.write(value) };
+                Ok::<_, Error>(object)
+            })
+        };
+        let objects = [7, 8, 9].map(|value| (make(value).unwrap(), value));
+        let gone = pool.transaction(|tx| {
+            let object = tx.alloc_bytes(&pool, 0, 48, 8)?;
+            unsafe { tx.free(object) }?;
+            Ok::<_, Error>(object)
+        });
+        drop(pool);
+        drop(store);
+        let store = Store::open(&path, StoreOptions::new()).unwrap();
+        let pool = store.open_pool("pool", PoolOptions::new()).unwrap();
+        for (object, value) in objects {
+            assert_eq!(unsafe { *object }, value, "{engine:?}");
+            let free = || pool.transaction(|tx| unsafe { tx.free(object) });
+            free().unwrap();
+            assert!(matches!(free(), Err(Error::NotAllocated { .. })));
+        }
+        let found = unsafe { pool.object_at(gone.unwrap()) }.unwrap();
+        assert_eq!(found, None, "{engine:?}: freed where it was allocated");
+    }
+}
+
 /// The crash: the process ends without closing anything, after stores that no transaction was told of.
 #[test]
 fn contents_are_durable_with_the_transaction_that_names_them() {

@@ -37,4 +37,4 @@ pub use recorded::{Freed, Taking};
 
 pub(crate) use puddle::{Puddle, puddle_at, puddle_followed_at, puddle_near_at, puddle_needed_at};
 pub(crate) use reserve::{Allocation, AllocationMark, lone_room};
-pub(crate) use slab::Slab;
+pub(crate) use slab::{Class, Slab};

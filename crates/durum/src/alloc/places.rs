@@ -1,6 +1,7 @@
 //! Objects that a transaction took or gave back, by the words of the bitmaps on the media that say so.
 
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use durum_format::GRANULE;
 use durum_format::puddle::{BITMAP_OFFSET, header_size};
@@ -115,6 +116,7 @@ impl Places {
     }
 
     /// The address of the word on the media.
+    #[inline(always)]
     pub(super) fn media_word(&self) -> usize {
         match self.slab() {
             Some(slab) => slab.media_word(self.word),
@@ -122,7 +124,17 @@ impl Places {
         }
     }
 
+    /// Whether a commit has set any of their bits.
+    #[inline(always)]
+    pub(super) fn is_set_on_media(&self) -> bool {
+        // SAFETY: a bitmap word inside the mapped puddle. Other threads, if there are any, change other bits of it
+        // atomically.
+        let bits = unsafe { AtomicU64::from_ptr(self.media_word() as *mut u64) };
+        bits.load(Ordering::Relaxed) & self.mask != 0
+    }
+
     /// The change that allocates them, or frees them.
+    #[inline(always)]
     pub(super) fn change(&self, set: bool) -> BitChange {
         BitChange {
             puddle: self.puddle,
@@ -188,8 +200,17 @@ impl Places {
 }
 
 /// Notes an object behind the first `kept` entries, which stay as they are.
+#[inline(always)]
 pub(super) fn note(noted: &mut Vec<Places>, kept: usize, place: Places) {
     steps::add(1);
+    match noted.len() == kept {
+        true => noted.push(place),
+        false => note_beside(noted, kept, place),
+    }
+}
+
+#[inline(never)]
+fn note_beside(noted: &mut Vec<Places>, kept: usize, place: Places) {
     let from = noted.len().saturating_sub(RECENT).max(kept);
     let is_beside = |other: &&mut Places| {
         other.word == place.word && other.slab == place.slab && other.puddle == place.puddle

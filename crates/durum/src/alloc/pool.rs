@@ -19,7 +19,15 @@ use crate::error::Result;
 pub(crate) struct ThreadCache {
     pub(crate) pool_key: u64,
     /// The most used ones move to the front.
-    slabs: Vec<(Class, Arc<Slab>)>,
+    slabs: Vec<Owned>,
+}
+
+/// A slab, and what is asked about it each time.
+#[derive(Debug)]
+pub(crate) struct Owned {
+    class: Class,
+    puddle: NonNull<Puddle>,
+    slab: Arc<Slab>,
 }
 
 impl ThreadCache {
@@ -32,16 +40,44 @@ impl ThreadCache {
 
     /// Returns every owned slab to the pool: the thread ends.
     pub(crate) fn give_back(&mut self, pool: &impl Allocate) {
-        for (_, slab) in self.slabs.drain(..) {
-            pool.disown(slab);
+        for owned in self.slabs.drain(..) {
+            pool.disown(owned.slab);
         }
     }
 }
 
 /// An element that was reserved.
 pub(crate) struct Element {
+    pub(super) puddle: NonNull<Puddle>,
     pub(super) slab: NonNull<Slab>,
     pub(super) index: usize,
+}
+
+impl Owned {
+    fn new(puddle: NonNull<Puddle>, slab: Arc<Slab>) -> Self {
+        Self {
+            class: slab.class,
+            puddle,
+            slab,
+        }
+    }
+
+    /// The slab got its first busy element.
+    #[cold]
+    fn note_occupied(&self) {
+        // SAFETY: puddles live while their store is open, and the pool is.
+        if let Some(heap) = unsafe { self.puddle.as_ref() }.heap.get() {
+            heap.slab_occupied(true);
+        }
+    }
+
+    fn element(&self, index: usize) -> Element {
+        Element {
+            puddle: self.puddle,
+            slab: NonNull::from(&*self.slab),
+            index,
+        }
+    }
 }
 
 /// Allocation in a pool, for whatever is one.
@@ -68,16 +104,26 @@ pub(crate) trait Allocate: Grow {
     }
 
     /// After an element was released by a thread that does not own the slab: others may want it now.
+    #[inline(always)]
     fn offer(&self, slab: &Slab, empty: bool) {
-        if slab.wants_listing()
-            && let Some(slab) = slab.shared()
-        {
+        if slab.wants_listing() {
+            self.list_shared(slab);
+        }
+        if empty && !slab.owned.load(Ordering::SeqCst) {
+            self.note_empty(slab);
+        }
+    }
+
+    #[cold]
+    fn list_shared(&self, slab: &Slab) {
+        if let Some(slab) = slab.shared() {
             self.heap().list(slab);
         }
-        if empty
-            && !slab.owned.load(Ordering::SeqCst)
-            && let Some(slab) = slab.shared()
-        {
+    }
+
+    #[cold]
+    fn note_empty(&self, slab: &Slab) {
+        if let Some(slab) = slab.shared() {
             self.heap().note_empty(slab);
         }
     }
@@ -88,27 +134,50 @@ pub(crate) trait Allocate: Grow {
         self.offer(&slab, true);
     }
 
+    /// Takes an element of a slab that the thread owns, and every commit knows. Mostly there is one with room; else
+    /// nothing was done.
+    #[inline(always)]
+    fn element_at_hand(&self, cache: &mut ThreadCache, class: Class) -> Option<Element> {
+        let at = cache.slabs.iter().position(|owned| owned.class == class)?;
+        let owned = &cache.slabs[at];
+        if !owned.slab.published.load(Ordering::Relaxed) {
+            return None;
+        }
+        let alone = self.try_alone();
+        let reserved = owned.slab.reserve(alone.is_some());
+        drop(alone);
+        let (index, first) = reserved?;
+        if first {
+            owned.note_occupied();
+        }
+        let element = owned.element(index);
+        if at > 0 {
+            cache.slabs.swap(at, at / 2);
+        }
+        Some(element)
+    }
+
     /// Reserves an element for an object of this class.
     fn reserve_element(&self, cache: &mut ThreadCache, class: Class) -> Result<Element> {
-        if let Some(at) = cache.slabs.iter().position(|(other, _)| *other == class) {
-            let slab = &cache.slabs[at].1;
+        if let Some(at) = cache.slabs.iter().position(|owned| owned.class == class) {
+            let owned = &cache.slabs[at];
             let alone = self.try_alone();
-            let reserved = slab.reserve(alone.is_some());
+            let reserved = owned.slab.reserve(alone.is_some());
             drop(alone);
             if let Some((index, first)) = reserved {
-                let slab = NonNull::from(&**slab);
                 if first {
-                    self.note_occupied(slab, true);
+                    owned.note_occupied();
                 }
+                let element = owned.element(index);
                 if at > 0 {
                     cache.slabs.swap(at, at / 2);
                 }
-                return Ok(Element { slab, index });
+                return Ok(element);
             }
-            let (_, slab) = cache.slabs.swap_remove(at);
-            self.disown(slab);
+            let owned = cache.slabs.swap_remove(at);
+            self.disown(owned.slab);
         }
-        let (slab, index) = match self.listed_element(class) {
+        let (owned, index) = match self.listed_element(class) {
             Some(found) => found,
             None => {
                 self.load_one_more()?;
@@ -118,40 +187,31 @@ pub(crate) trait Allocate: Grow {
                 }
             }
         };
-        let pointer = NonNull::from(&*slab);
-        cache.slabs.push((class, slab));
-        Ok(Element {
-            slab: pointer,
-            index,
-        })
+        let element = owned.element(index);
+        cache.slabs.push(owned);
+        Ok(element)
     }
 
     /// An element of a slab that has room and had no owner; its owner is the caller now.
-    fn listed_element(&self, class: Class) -> Option<(Arc<Slab>, usize)> {
+    fn listed_element(&self, class: Class) -> Option<(Owned, usize)> {
         loop {
             let slab = self.heap().take_listed(class)?;
+            // One whose puddle is gone is retired.
+            let Some(puddle) = puddle_at(slab.address) else {
+                continue;
+            };
             slab.owned.store(true, Ordering::SeqCst);
             slab.listed.store(false, Ordering::SeqCst);
             if let Some((index, first)) = slab.reserve(false) {
+                let owned = Owned::new(puddle, slab);
                 if first {
-                    self.note_occupied(NonNull::from(&*slab), true);
+                    owned.note_occupied();
                 }
-                return Some((slab, index));
+                return Some((owned, index));
             }
             // Filled or retired since it was listed.
             if slab.disown() {
                 self.heap().list(slab);
-            }
-        }
-    }
-
-    fn note_occupied(&self, slab: NonNull<Slab>, occupied: bool) {
-        // SAFETY: the caller holds or just released an element of the slab.
-        let address = unsafe { slab.as_ref() }.address;
-        if let Some(puddle) = puddle_at(address) {
-            // SAFETY: puddles live while their store is open, and the pool is.
-            if let Some(heap) = unsafe { puddle.as_ref() }.heap.get() {
-                heap.slab_occupied(occupied);
             }
         }
     }
@@ -166,11 +226,11 @@ pub(crate) trait Allocate: Grow {
         Ok(())
     }
 
-    fn new_slab(&self, class: Class) -> Result<(Arc<Slab>, usize)> {
+    fn new_slab(&self, class: Class) -> Result<(Owned, usize)> {
         let geometry = extent::slab_geometry(class.element_size);
         let granules = (geometry.extent_size / GRANULE) as usize;
         let take = |puddle: &Puddle, heap: &PuddleHeap| heap.reserve_slab(puddle, class);
-        let (puddle, found) = match self.place_here(granules, take)?.1 {
+        let (puddle, (slab, index)) = match self.place_here(granules, take)?.1 {
             Some(placed) => placed,
             None => {
                 // Before it grows the pool uses what little room its slabs have.
@@ -182,8 +242,8 @@ pub(crate) trait Allocate: Grow {
             }
         };
         // SAFETY: puddles live while their store is open, and the pool is.
-        write_slab_header(unsafe { puddle.as_ref() }, &found.0);
-        Ok(found)
+        write_slab_header(unsafe { puddle.as_ref() }, &slab);
+        Ok((Owned::new(puddle, slab), index))
     }
 
     /// Offers every slab of a class that has any room.

@@ -29,7 +29,7 @@ pub(crate) struct PoolHeap {
     /// Slabs that were seen empty without an owner: the next commits give their extents back.
     pub(super) empty: Mutex<Vec<Arc<Slab>>>,
     /// Whether `empty` is worth a look.
-    pub(super) has_empty: AtomicBool,
+    has_empty: AtomicBool,
     /// Held while the pool grows or shrinks, so that it does so once.
     pub(super) resize: Mutex<()>,
     /// The program gives large objects their contents when it allocates them.
@@ -89,9 +89,15 @@ impl PoolHeap {
         self.has_empty.store(true, Ordering::Release);
     }
 
+    /// Whether [`PoolHeap::take_empty_slabs`] is worth a call.
+    #[inline(always)]
+    pub(super) fn may_have_empty_slabs(&self) -> bool {
+        self.has_empty.load(Ordering::Acquire)
+    }
+
     /// The slabs that were seen empty, the last one in the pool first. They may have been used again.
     pub(super) fn take_empty_slabs(&self) -> Vec<Arc<Slab>> {
-        if !self.has_empty.load(Ordering::Acquire) {
+        if !self.may_have_empty_slabs() {
             return Vec::new();
         }
         let mut empty = {

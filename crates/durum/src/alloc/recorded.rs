@@ -15,7 +15,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use durum_format::SLAB_OBJECT_MAX;
 use durum_format::extent::slab::SLAB_BITMAP_OFFSET;
 use durum_format::puddle::{BITMAP_OFFSET, bitmap_words};
 use durum_format::section::{Bits, BitsChange};
@@ -68,13 +67,7 @@ impl Taking {
         mut fresh: impl FnMut(usize, usize),
     ) -> Result<usize> {
         let (data_offset, granules) = object_extent(size, align)?;
-        // An element is aligned to the largest power of two that divides its size.
-        let element_size = size.max(1).next_multiple_of(align.max(8)) as u64;
-        if element_size <= SLAB_OBJECT_MAX {
-            let class = Class {
-                type_id,
-                element_size,
-            };
+        if let Some(class) = Class::of(type_id, size, align) {
             return self.take_element(pool, class, is_blank, fresh);
         }
         let (puddle, position) = pool.place(granules, |puddle, heap| {
@@ -97,10 +90,7 @@ impl Taking {
         let element = pool.reserve_element(&mut self.cache, class)?;
         // SAFETY: an element of it is reserved, so the slab stays.
         let slab = unsafe { element.slab.as_ref() };
-        let address = slab.element_address(element.index);
-        let Some(puddle) = puddle_at(address) else {
-            return Ok(address);
-        };
+        let (address, puddle) = (slab.element_address(element.index), element.puddle);
         let place = Places::element(puddle, element.slab, element.index);
         let is_known = slab.published.load(Ordering::Relaxed)
             || self

@@ -10,7 +10,7 @@ pub(super) use ending::{give_back, shrink};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use durum_format::extent::slab::{SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
 use durum_format::{GRANULE, SLAB_OBJECT_MAX};
@@ -20,7 +20,8 @@ use super::bits::{BitChange, Bitmap};
 use super::ground::Ground;
 use super::headers::{announce_object, object_extent};
 use super::places::{Places, note};
-use super::pool::{Allocate, ThreadCache};
+use super::pool::{Allocate, Element, ThreadCache};
+use super::pool_heap::PoolHeap;
 use super::puddle::{Puddle, puddle_at};
 use super::slab::{Class, Slab};
 use crate::announced::{Announced, FRESH_LARGE};
@@ -140,26 +141,15 @@ impl Allocation {
     ) -> Result<usize> {
         // Refused before the size is rounded up.
         let (data_offset, granules) = object_extent(size, align)?;
-        // An element is aligned to the largest power of two that divides its size.
-        let slab_size = room.max(1).next_multiple_of(align.max(8));
-        if slab_size as u64 <= SLAB_OBJECT_MAX {
-            let class = Class {
-                type_id,
-                element_size: slab_size as u64,
-            };
+        if let Some(class) = Class::of(type_id, room, align) {
             let element = pool.reserve_element(cache, class)?;
             // SAFETY: an element of it is reserved, so the slab stays.
             let slab = unsafe { element.slab.as_ref() };
             let address = slab.element_address(element.index);
             let is_new = !slab.published.load(Ordering::Relaxed);
-            if let Some(puddle) = puddle_at(address) {
-                let place = Places::element(puddle, element.slab, element.index);
-                let len = slab.class.element_size as usize;
-                before_store(place.puddle(), address, len, KEEP);
-                note(&mut self.reserved, self.before_part.reserved, place);
-                if is_new && self.entry_of(slab).is_none() {
-                    self.enter_slab(element.slab, puddle, announced);
-                }
+            self.note_element(&element, address, class);
+            if is_new && self.entry_of(slab).is_none() {
+                self.enter_slab(element.slab, element.puddle, announced);
             }
             match pool.keeps_objects() {
                 // A transaction that fills whole slabs: nobody else has had an element of them, and no record can come
@@ -191,6 +181,38 @@ impl Allocation {
             size,
             data_offset,
         ))
+    }
+
+    /// The short way of [`Allocation::reserve`] for a small object. `None`: it is not possible, and nothing was done.
+    #[inline(always)]
+    pub(crate) fn reserve_at_hand(
+        &mut self,
+        pool: &impl Allocate,
+        cache: &mut ThreadCache,
+        announced: &mut Announced,
+        class: Class,
+        size: usize,
+    ) -> Option<usize> {
+        if announced.has_many_lines() {
+            return None;
+        }
+        let element = pool.element_at_hand(cache, class)?;
+        // SAFETY: an element of it is reserved, so the slab stays.
+        let address = unsafe { element.slab.as_ref() }.element_address(element.index);
+        self.note_element(&element, address, class);
+        match pool.keeps_objects() {
+            true => announced.insert_object(address, size.max(1)),
+            false => announced.insert(address, size.max(1)),
+        }
+        Some(address)
+    }
+
+    /// The element at this address is reserved.
+    #[inline(always)]
+    fn note_element(&mut self, element: &Element, address: usize, class: Class) {
+        let place = Places::element(element.puddle, element.slab, element.index);
+        before_store(place.puddle(), address, class.element_size as usize, KEEP);
+        note(&mut self.reserved, self.before_part.reserved, place);
     }
 
     /// Where a slab is in `new_slabs`, if it is there.
@@ -277,18 +299,50 @@ impl Allocation {
         address: usize,
     ) -> Result<()> {
         let (place, is_published) = begin_free(pool, puddle, address)?;
-        // SAFETY: a bitmap word inside the mapped puddle. Other threads, if there are any, change other bits of it
-        // atomically.
-        let bits = unsafe { AtomicU64::from_ptr(place.media_word() as *mut u64) };
-        if is_published && bits.load(Ordering::Relaxed) & place.mask != 0 {
-            note(&mut self.freed, self.before_part.freed, place);
-        } else {
-            // Allocated by this transaction: its bit is never set. The place stays reserved to the end, because
-            // the commit may still visit the bytes.
-            self.cancelled = true;
-            note(&mut self.cancelled_since, 0, place);
-        }
+        self.note_freed(place, is_published);
         Ok(())
+    }
+
+    #[inline(always)]
+    fn note_freed(&mut self, place: Places, is_published: bool) {
+        match is_published && place.is_set_on_media() {
+            true => note(&mut self.freed, self.before_part.freed, place),
+            false => self.note_cancelled(place),
+        }
+    }
+
+    /// Allocated by this transaction: its bit is never set. The place stays reserved to the end, because the commit may
+    /// still visit the bytes.
+    #[inline(never)]
+    fn note_cancelled(&mut self, place: Places) {
+        self.cancelled = true;
+        note(&mut self.cancelled_since, 0, place);
+    }
+
+    /// The short way of [`Allocation::free`] for an element of a slab. False: it is not possible, and nothing was done.
+    #[inline(always)]
+    pub(crate) fn free_at_hand(
+        &mut self,
+        pool: &impl Allocate,
+        puddle: NonNull<Puddle>,
+        address: usize,
+    ) -> bool {
+        // SAFETY: puddles live while their store is open, and the caller keeps it open.
+        let owner = unsafe { puddle.as_ref() };
+        let Some(slab) = (owner.heap.get()).and_then(|heap| heap.slab_at(owner, address)) else {
+            return false;
+        };
+        let Some(index) = slab.index_of(address) else {
+            return false;
+        };
+        let alone = pool.try_alone();
+        let is_begun = slab.begin_free(index, alone.is_some());
+        drop(alone);
+        if is_begun {
+            let place = Places::element(puddle, NonNull::from(slab), index);
+            self.note_freed(place, slab.published.load(Ordering::Relaxed));
+        }
+        is_begun
     }
 
     /// From here on reservations and frees can be taken back alone.
@@ -318,16 +372,38 @@ impl Allocation {
     }
 
     /// The changes of the media's bitmaps that make this transaction's allocations and frees durable.
+    #[inline(always)]
     pub(crate) fn changes(
         &mut self,
         pools: &[impl Deref<Target: Allocate>],
         bits: &mut Vec<BitChange>,
         bitmaps: &mut Vec<Bitmap>,
     ) {
-        self.retire_empty_slabs(pools, bits);
+        for pool in pools {
+            if pool.heap().may_have_empty_slabs() {
+                self.retire_empty_slabs(pool.heap(), bits);
+            }
+        }
         debug_assert!(bitmaps.is_empty());
+        if self.cancelled || !self.new_slabs.is_empty() {
+            self.change_reserved(bits, bitmaps);
+        } else {
+            steps::add(self.reserved.len());
+            for places in &self.reserved {
+                push(bits, places.change(true));
+            }
+        }
+        steps::add(self.freed.len());
+        for places in &self.freed {
+            push(bits, places.change(false));
+        }
+    }
+
+    /// The changes for what was reserved, of which some may have been freed, or may lie in slabs that are new.
+    #[inline(never)]
+    fn change_reserved(&mut self, bits: &mut Vec<BitChange>, bitmaps: &mut Vec<Bitmap>) {
         bitmaps.extend(self.new_slabs.iter().map(NewSlab::bitmap));
-        steps::add(bitmaps.len() + self.reserved.len() + self.freed.len());
+        steps::add(bitmaps.len() + self.reserved.len());
         for places in &self.reserved {
             let kept = match self.cancelled {
                 true => places.that_are(true),
@@ -347,33 +423,25 @@ impl Allocation {
             }
         }
         bitmaps.retain(|bitmap| bitmap.words.iter().any(|word| *word != 0));
-        for places in &self.freed {
-            push(bits, places.change(false));
-        }
     }
 
     /// The extents of empty slabs go back with the next commit that writes bits anyway: all, as far as they change few
     /// enough words not to make that one a large commit.
-    fn retire_empty_slabs(
-        &mut self,
-        pools: &[impl Deref<Target: Allocate>],
-        bits: &mut Vec<BitChange>,
-    ) {
-        for pool in pools {
-            let mut empty = pool.heap().take_empty_slabs();
-            while bits.len() < RETIRED_WORDS_MAX
-                && let Some(slab) = empty.pop()
+    #[inline(never)]
+    fn retire_empty_slabs(&mut self, heap: &PoolHeap, bits: &mut Vec<BitChange>) {
+        let mut empty = heap.take_empty_slabs();
+        while bits.len() < RETIRED_WORDS_MAX
+            && let Some(slab) = empty.pop()
+        {
+            // It may have been used again, or retired with its puddle.
+            if let Some(puddle) = puddle_at(slab.address)
+                && slab.retire_unowned()
             {
-                // It may have been used again, or retired with its puddle.
-                if let Some(puddle) = puddle_at(slab.address)
-                    && slab.retire_unowned()
-                {
-                    push(bits, slab_extent(puddle, &slab).change(false));
-                    self.retired.push((puddle, slab));
-                }
+                push(bits, slab_extent(puddle, &slab).change(false));
+                self.retired.push((puddle, slab));
             }
-            pool.heap().put_empty_slabs(empty);
         }
+        heap.put_empty_slabs(empty);
     }
 }
 
@@ -410,6 +478,7 @@ pub(super) fn begin_free(
     }
 }
 
+#[inline]
 fn push(bits: &mut Vec<BitChange>, change: BitChange) {
     // Neighbours are mostly allocated together: one entry for a word.
     if let Some(last) = bits.last_mut()

@@ -13,6 +13,7 @@
 
 use std::sync::{Arc, Weak};
 
+use durum_format::SLAB_OBJECT_MAX;
 use durum_format::extent::SlabGeometry;
 use durum_format::extent::slab::SLAB_BITMAP_OFFSET;
 use durum_persist::line::prefetch_to_write;
@@ -24,6 +25,24 @@ use crate::primitive::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, 
 pub(crate) struct Class {
     pub(crate) type_id: u64,
     pub(crate) element_size: u64,
+}
+
+impl Class {
+    /// That of objects of a type in places of `room` bytes, aligned to `align`; `None` where slabs have no such places.
+    #[inline(always)]
+    pub(crate) fn of(type_id: u64, room: usize, align: usize) -> Option<Self> {
+        const MAX: usize = SLAB_OBJECT_MAX as usize;
+        if room > MAX || align > MAX || !align.is_power_of_two() {
+            return None;
+        }
+        // An element is aligned to the largest power of two that divides its size.
+        let last = align.max(8) - 1;
+        let size = (room.max(1) + last) & !last;
+        (size <= MAX).then_some(Self {
+            type_id,
+            element_size: size as u64,
+        })
+    }
 }
 
 /// The volatile mirror of one slab.
@@ -118,6 +137,7 @@ impl Slab {
     }
 
     /// The element that starts at `address`.
+    #[inline]
     pub(crate) fn index_of(&self, address: usize) -> Option<usize> {
         let offset = address.checked_sub(self.address + self.geometry.data_offset as usize)?;
         // Both fit 32 bits, in which a division takes half the time.
@@ -162,6 +182,7 @@ impl Slab {
 
     /// Takes a free element, and tells whether the slab was empty before. Owner only. `is_alone`: no other thread
     /// changes the slab meanwhile ([`Ground::try_alone`](super::Ground::try_alone)).
+    #[inline(always)]
     pub(super) fn reserve(&self, is_alone: bool) -> Option<(usize, bool)> {
         for (word, Word { busy, .. }) in self.words.iter().enumerate() {
             let seen = busy.load(Ordering::Relaxed);
@@ -185,6 +206,7 @@ impl Slab {
     }
 
     /// Marks a live element as being freed; false if it is not live.
+    #[inline(always)]
     pub(super) fn begin_free(&self, index: usize, is_alone: bool) -> bool {
         let (word, mask) = bit(index);
         self.words[word].busy.load(Ordering::Relaxed) & mask != 0
@@ -217,6 +239,7 @@ impl Slab {
 
     /// Elements may be reserved again: their free is durable, or their allocation never will be. Tells whether the slab
     /// is empty now.
+    #[inline(always)]
     pub(super) fn release(&self, word: usize, mask: u64, is_alone: bool) -> bool {
         let Word { busy, freeing } = &self.words[word];
         if freeing.load(Ordering::Relaxed) & mask != 0 {
@@ -224,7 +247,12 @@ impl Slab {
         }
         // Release: pairs with the Acquire in `reserve`.
         clear(busy, mask, is_alone, Ordering::Release);
-        let more = mask.count_ones();
+        // One element, mostly: to count bits takes a while where there is no instruction for it.
+        debug_assert!(mask != 0);
+        let more = match mask & mask.wrapping_sub(1) {
+            0 => 1,
+            _ => mask.count_ones(),
+        };
         // Wrapping: whoever took an element just now may have counted before us.
         self.count(more as i32, is_alone).wrapping_add(more) == self.geometry.capacity as u32
     }
@@ -260,6 +288,7 @@ impl Slab {
     /// If somebody takes it from the list just between the looks at `owned` and at `listed`, it is listed once more,
     /// and the next one to take it owns it, too. Then one of them may find nothing to reserve, and looks for another
     /// slab.
+    #[inline(always)]
     pub(super) fn wants_listing(&self) -> bool {
         let capacity = self.geometry.capacity as u32;
         self.wants_listing_with((capacity / OFFERED_PART).max(1))
@@ -270,6 +299,7 @@ impl Slab {
         self.published.load(Ordering::Relaxed) && self.wants_listing_with(1)
     }
 
+    #[inline(always)]
     fn wants_listing_with(&self, room: u32) -> bool {
         // Behind what the caller has stored to `owned` or `free`.
         order();

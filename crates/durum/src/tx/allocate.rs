@@ -7,12 +7,12 @@ use std::sync::Arc;
 use durum_persist::{line, record as recorder};
 
 use super::Tx;
-use crate::alloc::{FILLED_MIN, Puddle, ThreadCache, lone_room, puddle_at};
-use crate::described::Described;
+use crate::alloc::{Class, FILLED_MIN, Puddle, ThreadCache, lone_room, puddle_at, puddle_near_at};
+use crate::described::{Described, Description};
 use crate::error::{Error, Result};
 use crate::fault::{forked, guarded};
 use crate::mapping::PAGE;
-use crate::opened::{Durability, Pool, PoolInner, TxState};
+use crate::opened::{Durability, Pool, PoolInner, PoolRef, TxState};
 
 impl Tx {
     /// Allocates a `T` in the pool that the transaction began on. Its bytes are whatever was there before.
@@ -67,6 +67,41 @@ impl Tx {
         self.reserve(&pool.inner, type_id, size, size, align)
     }
 
+    /// The short way of [`Tx::alloc_bytes`] in the transaction that runs on this thread: a place for a small object in
+    /// a slab that the thread has; of this type, or of none. NULL where there is more to do; nothing was done then. For
+    /// interfaces that have no closure.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn alloc_at_hand(
+        pool: &Pool,
+        description: Option<&Description>,
+        size: usize,
+        align: usize,
+    ) -> *mut u8 {
+        let store_key = pool.inner.store.key;
+        // SAFETY: within this call.
+        let object = match (unsafe { Self::running() }, description) {
+            (Some(tx), None) => tx.reserve_at_hand(&pool.inner, 0, size, size, align),
+            (Some(tx), Some(known)) if known.is_registered_with(store_key) => {
+                tx.reserve_at_hand(&pool.inner, known.id, size, size, align)
+            }
+            _ => None,
+        };
+        object.unwrap_or(ptr::null_mut())
+    }
+
+    /// The short way of [`Tx::free`] in the transaction that runs on this thread, for a small object. False where there
+    /// is more to do; nothing was done then. For interfaces that have no closure.
+    ///
+    /// # Safety
+    /// As for [`Tx::free`].
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn free_at_hand<T>(object: *mut T) -> bool {
+        let address = object.expose_provenance();
+        Self::if_running(|tx| tx.free_element(address)) == Some(true)
+    }
+
     /// Allocates an object that holds `parts`, one behind the other. See [`Tx::alloc_bytes`].
     ///
     /// Where they are large this is faster than to allocate and then to store: on the Shadow engine whole pages go
@@ -109,6 +144,7 @@ impl Tx {
         self.reserve(&pool.inner, type_id, size, lone_room(size), align)
     }
 
+    #[inline]
     fn reserve(
         &self,
         pool: &Arc<PoolInner>,
@@ -117,7 +153,48 @@ impl Tx {
         room: usize,
         align: usize,
     ) -> Result<*mut u8> {
+        match self.reserve_at_hand(pool, type_id, size, room, align) {
+            Some(object) => Ok(object),
+            None => self.reserve_anywhere(pool, type_id, size, room, align),
+        }
+    }
+
+    /// The short way: a small object in a slab that the thread has, in the pool that the transaction touched first.
+    /// Mostly it is possible.
+    #[inline(always)]
+    fn reserve_at_hand(
+        &self,
+        pool: &PoolInner,
+        type_id: u64,
+        size: usize,
+        room: usize,
+        align: usize,
+    ) -> Option<*mut u8> {
         recorder::api("tx.alloc");
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let is_first = |first: &PoolRef| first.key == pool.key;
+        if forked() || self.depth.get() == 0 || !state.pools.first().is_some_and(is_first) {
+            return None;
+        }
+        let class = Class::of(type_id, room, align)?;
+        let caches = &mut state.caches;
+        let cache = caches.iter_mut().find(|cache| cache.pool_key == pool.key)?;
+        let announced = &mut state.announced;
+        let address = (state.allocation).reserve_at_hand(pool, cache, announced, class, size)?;
+        self.touched.set(true);
+        Some(ptr::with_exposed_provenance_mut(address))
+    }
+
+    #[inline(never)]
+    fn reserve_anywhere(
+        &self,
+        pool: &Arc<PoolInner>,
+        type_id: u64,
+        size: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<*mut u8> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         self.enter_pool(state, pool)?;
@@ -168,11 +245,39 @@ impl Tx {
     /// # Errors
     /// `NotInPool`; `NotAllocated` if no live object starts there: a second free is refused.
     pub unsafe fn free<T>(&self, object: *mut T) -> Result<()> {
+        let address = object.expose_provenance();
+        match self.free_element(address) {
+            true => Ok(()),
+            false => self.free_anything(address),
+        }
+    }
+
+    /// The short way: an element of a slab in the pool that the transaction touched first. Whether it was possible.
+    #[inline(always)]
+    fn free_element(&self, address: usize) -> bool {
         recorder::api("tx.free");
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let (Some(puddle), Some(pool)) = (puddle_near_at(address), state.pools.first()) else {
+            return false;
+        };
+        if forked() || self.depth.get() == 0 {
+            return false;
+        }
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
+        let key = unsafe { puddle.as_ref() }.pool_key;
+        let is_freed = key == pool.key && state.allocation.free_at_hand(&**pool, puddle, address);
+        if is_freed {
+            self.touched.set(true);
+        }
+        is_freed
+    }
+
+    #[inline(never)]
+    fn free_anything(&self, address: usize) -> Result<()> {
         if forked() {
             return Err(Error::Forked);
         }
-        let address = object.expose_provenance();
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         let puddle = state.touch(self, address, 1)?;

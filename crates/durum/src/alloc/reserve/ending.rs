@@ -28,6 +28,7 @@ const EXTENT_WORDS_MAX: usize = 64;
 
 impl Allocation {
     /// The transaction is durable, and others are about to know: they may free what it has allocated.
+    #[inline(always)]
     pub(crate) fn publish(&mut self) {
         // Mostly there are none, and to drain a list takes longer than to see that it is empty.
         if !self.new_slabs.is_empty() {
@@ -37,6 +38,13 @@ impl Allocation {
             true => self.keep_cancelled(),
             false => self.reserved.clear(),
         }
+        if !self.roots.is_empty() {
+            self.publish_roots();
+        }
+    }
+
+    #[inline(never)]
+    fn publish_roots(&mut self) {
         for puddle in self.roots.drain(..) {
             // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
             if let Some(heap) = unsafe { puddle.as_ref() }.heap.get() {
@@ -46,23 +54,28 @@ impl Allocation {
     }
 
     /// It is [published](Allocation::publish): what it freed may be reserved again.
+    #[inline(always)]
     pub(crate) fn committed<P: Deref<Target: Allocate>>(
         &mut self,
         pool_of: impl Fn(u64) -> Option<P>,
     ) {
-        if self.cancelled {
-            give_back(&self.reserved, &pool_of);
-            self.reserved.clear();
-            self.cancelled = false;
-        }
-        if !self.retired.is_empty() {
-            self.release_retired(&pool_of);
+        if self.cancelled || !self.retired.is_empty() {
+            self.give_more_back(&pool_of);
         }
         if !self.freed.is_empty() {
             give_back(&self.freed, &pool_of);
             self.freed.clear();
         }
         self.before_part = AllocationMark::default();
+    }
+
+    /// What was allocated and freed in the same transaction, and the extents of slabs that were empty.
+    #[inline(never)]
+    fn give_more_back<P: Deref<Target: Allocate>>(&mut self, pool_of: impl Fn(u64) -> Option<P>) {
+        give_back(&self.reserved, &pool_of);
+        self.reserved.clear();
+        self.cancelled = false;
+        self.release_retired(&pool_of);
     }
 
     #[inline(never)]
@@ -93,7 +106,6 @@ impl Allocation {
     }
 
     /// The extents of retired slabs may be reserved again.
-    #[inline(never)]
     fn release_retired<P: Deref<Target: Allocate>>(&mut self, pool_of: impl Fn(u64) -> Option<P>) {
         for (puddle, slab) in &self.retired {
             // SAFETY: puddles live while their store is open.
@@ -136,6 +148,7 @@ impl Allocation {
 
 /// Lets pools give puddles back that are unused now: each pool once, after everything of the transaction is out of
 /// them.
+#[inline(never)]
 pub(in crate::alloc) fn shrink<P: Deref<Target: Allocate>>(
     puddles: impl Iterator<Item = NonNull<Puddle>>,
     pool_of: impl Fn(u64) -> Option<P>,
@@ -161,39 +174,48 @@ pub(in crate::alloc) fn shrink<P: Deref<Target: Allocate>>(
 }
 
 /// Makes places reservable again; pools give back what is unused then.
+#[inline(always)]
 pub(in crate::alloc) fn give_back<P: Deref<Target: Allocate>>(
     all: &[Places],
     pool_of: impl Fn(u64) -> Option<P>,
 ) {
     let mut rest = all;
+    // A puddle becomes unused by its last extent, or by a slab that becomes empty.
+    let mut may_be_unused = false;
     while let Some((first, behind)) = rest.split_first() {
-        rest = match first.slab() {
+        match first.slab() {
             Some(slab) => {
-                give_elements_back(first, slab, &pool_of);
-                behind
+                may_be_unused |= give_elements_back(first, slab, &pool_of);
+                rest = behind;
             }
             None => {
-                let is_here =
-                    |places: &&Places| places.slab().is_none() && places.puddle == first.puddle;
-                let count = rest
-                    .iter()
-                    .take(EXTENT_WORDS_MAX)
-                    .take_while(is_here)
-                    .count();
-                let (extents, behind) = rest.split_at(count);
-                give_extents_back(first.puddle(), extents);
-                behind
+                may_be_unused = true;
+                rest = give_first_extents_back(first, rest);
             }
-        };
+        }
     }
-    shrink(all.iter().map(|places| places.puddle), &pool_of);
+    if may_be_unused {
+        shrink(all.iter().map(|places| places.puddle), &pool_of);
+    }
 }
 
+/// Extents of a puddle, the first of `all`; the others.
+#[inline(never)]
+fn give_first_extents_back<'p>(first: &Places, all: &'p [Places]) -> &'p [Places] {
+    let is_here = |places: &&Places| places.slab().is_none() && places.puddle == first.puddle;
+    let here = all.iter().take(EXTENT_WORDS_MAX).take_while(is_here);
+    let (extents, behind) = all.split_at(here.count());
+    give_extents_back(first.puddle(), extents);
+    behind
+}
+
+/// Elements of one slab; whether that is empty now.
+#[inline(always)]
 fn give_elements_back<P: Deref<Target: Allocate>>(
     places: &Places,
     slab: &Slab,
     pool_of: impl Fn(u64) -> Option<P>,
-) {
+) -> bool {
     steps::add(1);
     let puddle = places.puddle();
     let pool = pool_of(puddle.pool_key);
@@ -211,6 +233,7 @@ fn give_elements_back<P: Deref<Target: Allocate>>(
         pool.offer(slab, is_empty);
     }
     drop((kept, alone));
+    is_empty
 }
 
 /// Extents of one puddle.

@@ -77,7 +77,9 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
     }
     let mut tears = false;
     compare::push_announced_words(&mut writer.record, &tx.announced, tx.recent_home);
-    push_lines(&mut writer.record, &tx.announced);
+    if tx.announced.has_lines() {
+        push_lines(&mut writer.record, &tx.announced);
+    }
     if !tx.announced.large().is_empty() {
         // Another thread's fence would not cover what goes home past the cache.
         let may_go_home = tx.durability == Durability::Durable && !tx.may_fly;

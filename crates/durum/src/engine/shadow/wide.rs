@@ -51,11 +51,14 @@ mod imp {
         _mm512_set1_epi64, _mm512_storeu_si512,
     };
 
+    use std::ops::Range;
+
     use durum_format::record::{Operation, PART_WORDS, part_head, words_head};
+    use durum_persist::line::LINE;
     use durum_persist::{line, wide};
 
     use super::super::compare;
-    use crate::announced::{Announced, AnnouncedLine};
+    use crate::announced::{Announced, AnnouncedLine, lines_of_object};
 
     /// Evidence that the processor has what the functions here need.
     #[derive(Clone, Copy, Debug)]
@@ -169,8 +172,44 @@ mod imp {
                 push_parts_of(record, &line, parts, now, old);
             }
         }
-        for (address, mask) in announced.object_lines() {
-            push_object_line(record, &compare::fresh_line(address, mask));
+        for object in announced.objects() {
+            match (object.start | object.end).is_multiple_of(8) {
+                true => push_words_of(record, object),
+                false => {
+                    for (address, mask) in lines_of_object(object) {
+                        push_object_line(record, &compare::fresh_line(address, mask));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A fresh object that consists of whole words.
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    #[inline]
+    fn push_words_of(record: &mut Vec<u64>, object: &Range<usize>) {
+        let mut start = object.start;
+        while start < object.end {
+            if record.capacity() - record.len() < LINE_WORDS_MAX {
+                grow(record);
+            }
+            let end = object.end.min((start | (LINE - 1)) + 1);
+            let (first, count) = (start % LINE / 8, (end - start) / 8);
+            let ones = 0xff_u8 >> (8 - count);
+            let head = words_head(
+                Operation::Store,
+                (start & !(LINE - 1)) as u64,
+                ones << first,
+            );
+            // SAFETY: words of an object in a mapped puddle, which only this thread knows; the others are not read.
+            // There is room as above.
+            unsafe {
+                let words = _mm512_maskz_loadu_epi64(ones, start as *const i64);
+                push(record, head, count, |place| {
+                    _mm512_storeu_si512(place.cast(), words);
+                });
+            }
+            start = end;
         }
     }
 

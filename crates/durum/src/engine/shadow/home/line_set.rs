@@ -46,7 +46,7 @@ impl LineSet {
         let Look { epoch, .. } = self.look();
         let (tagged, last) = (epoch | number as u64, self.table.len() - 1);
         let mut slot = first_slot(number, last);
-        let mut next = second_slot(number, last);
+        let mut further = further_slots(number, last);
         loop {
             let found = &mut self.table[slot];
             if *found == tagged {
@@ -56,7 +56,7 @@ impl LineSet {
                 *found = tagged;
                 break;
             }
-            (slot, next) = (next, (next + 1) & last);
+            slot = further();
         }
         self.lines.push(number);
         if self.lines.len() * 2 > self.table.len() {
@@ -101,11 +101,18 @@ fn first_slot(number: usize, last: usize) -> usize {
     (number + turn + unit * 1657) & last
 }
 
-/// Where it is looked for next, if another line is there, and from there on.
+/// Where it is looked for next, one after the other, if another line is there. Not side by side: there the lines of an
+/// array may lie, hundreds of them.
 #[inline(always)]
-fn second_slot(number: usize, last: usize) -> usize {
+fn further_slots(number: usize, last: usize) -> impl FnMut() -> usize {
     // Fibonacci hashing: the upper bits of the product are the well mixed ones.
-    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & last
+    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    // An odd step comes by all slots, and one from a quarter to three quarters of the table does not stay in an array.
+    let (mut slot, step) = (mixed >> 32, ((mixed >> 48 & last >> 1) + (last >> 2)) | 1);
+    move || {
+        slot = slot.wrapping_add(step) & last;
+        slot
+    }
 }
 
 /// What a set holds.
@@ -180,6 +187,24 @@ mod tests {
             let found = found_first(&[base], stride);
             assert!(found >= 1000, "{found} of lines {stride} apart");
         }
+        // An array, and lines elsewhere whose turn comes in the midst of it.
+        let mut set = LineSet::default();
+        (0..1500).for_each(|at| set.insert(base + at));
+        let steps = |set: &LineSet, number: usize| {
+            let (tagged, last) = (set.look().epoch | number as u64, set.table.len() - 1);
+            let mut further = further_slots(number, last);
+            let found = |_: &usize| set.table[further()] == tagged;
+            (1..).find(found).unwrap_or_default()
+        };
+        let strangers = (0..500).map(|at| base + (1 << 20) + 3 * at);
+        let mut most = 0;
+        for number in strangers {
+            set.insert(number);
+            if !set.look().has(number) {
+                most = most.max(steps(&set, number));
+            }
+        }
+        assert!((1..40).contains(&most), "{most} slots were looked at");
         let puddles: Vec<usize> = (0..32).map(|number| base + (number << 15)).collect();
         assert!(found_first(&puddles, 1) >= 1400);
     }
