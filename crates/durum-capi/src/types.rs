@@ -183,7 +183,8 @@ pub(crate) unsafe fn ensure(
     Ok((id, declaration.align as usize))
 }
 
-/// What [`ensure`] would look at, and the alignment, where somebody has asked for the type before, and nothing is refused.
+/// What [`ensure`] would look at, and the alignment, where somebody has asked for the type before, and nothing is
+/// refused.
 ///
 /// # Safety
 /// As for [`ensure`].
