@@ -38,6 +38,8 @@ pub(crate) fn stages() -> Arc<ProgressFn> {
                     Stage::Registry => "registry",
                     Stage::Logs => "logs",
                     Stage::Check => "checking",
+                    Stage::Pointers => "pointers",
+                    Stage::Leaks => "leaks",
                     Stage::Clone => "copying",
                     Stage::Export => "exporting",
                     Stage::Import => "importing",

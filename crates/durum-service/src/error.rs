@@ -364,6 +364,12 @@ pub enum Error {
         /// The names of the pools that it waits for; at least one.
         others: Vec<String>,
     },
+    /// It was stopped by the caller, before its end.
+    #[error("{store}: it was stopped before its end", store = .store.display())]
+    Stopped {
+        /// The store directory.
+        store: PathBuf,
+    },
     /// What is garbage cannot be told.
     #[error("{store}: which objects are garbage cannot be told: in pool \"{pool}\" {reason}", store = .store.display())]
     GarbageUnjudged {

@@ -69,8 +69,8 @@ mod wording;
 pub use archive::Compression;
 pub use check::{
     CheckOptions, CheckReport, Finding, Garbage, GarbageGroup, GarbageLimbo, GarbageObject,
-    GarbageOptions, GarbageReference, Leaks, PoolCheck, PoolGarbage, Readable, RepairReport,
-    Severity, check, check_served, find_garbage, repair,
+    GarbageOptions, GarbageReference, Leak, LeakFn, Leaks, PoolCheck, PoolGarbage, Readable,
+    RepairReport, Severity, check, check_served, find_garbage, repair,
 };
 pub use clone::{CloneOptions, CloneReport, clone_served, clone_store};
 pub use deposited::ensure_code_runs_here;

@@ -358,6 +358,10 @@ pub enum Stage {
     Logs,
     /// Puddles are checked (steps are puddles).
     Check,
+    /// Pointers of objects are followed (steps are objects).
+    Pointers,
+    /// Objects are looked at that nothing leads to (steps are objects).
+    Leaks,
     /// Puddles are rewritten (steps are puddles).
     Clone,
     /// Puddles are exported (steps are puddles).

@@ -15,11 +15,8 @@ pub(super) fn pointers_to_counted(
     from: impl Fn(usize) -> bool,
 ) -> HashMap<u32, Tally> {
     let mut found: HashMap<u32, Tally> = HashMap::new();
-    for (index, edges) in graph.edges.iter().enumerate() {
-        if !from(index) {
-            continue;
-        }
-        for edge in edges {
+    for index in (0..graph.all.objects.len()).filter(|index| from(*index)) {
+        for edge in graph.edges.of(index) {
             if edge.is_at_start && graph.counted.contains_key(&edge.target) {
                 let tally = found.entry(edge.target).or_default();
                 match edge.is_weak {

@@ -8,7 +8,7 @@
 //! References in a limbo are garbage, too: somebody has dropped them, and what hindered counting them off is over when
 //! nobody uses the store.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -137,6 +137,7 @@ pub(crate) fn find_in(reader: &ReadOnlyStore, options: &GarbageOptions) -> Resul
 fn check_options(options: &GarbageOptions) -> CheckOptions {
     CheckOptions {
         progress: options.progress.clone(),
+        ..CheckOptions::default()
     }
 }
 
@@ -171,7 +172,7 @@ fn find(
     if let (Some(name), true) = (&options.pool, chosen.is_empty()) {
         return Err(Error::no_pool(reader.path(), name));
     }
-    let mut graph = Graph::build(reader, all, &mut report)?;
+    let mut graph = Graph::build(reader, all, &check_options(options), &mut report)?;
     counted::check(&graph, &mut report);
     if !report.is_sound() || all.is_partial() {
         return Err(damaged(reader.path(), &report));
@@ -181,8 +182,11 @@ fn find(
     graph
         .limbos
         .retain(|limbo| is_chosen(all.pool_of(&objects[limbo.holder])));
-    for limbo in &graph.limbos {
-        graph.edges[limbo.holder].retain(|edge| edge.target != limbo.first);
+    let limbos = graph.limbos.iter();
+    let begin: HashSet<_> = limbos.map(|limbo| (limbo.holder, limbo.first)).collect();
+    if !begin.is_empty() {
+        let edges = &mut graph.edges;
+        edges.retain(|holder, edge| !begin.contains(&(holder, edge.target)));
     }
     let live = graph.reach(|_, object| !is_chosen(all.pool_of(object)));
     // Also in pools that were not chosen: pointers may lead from one pool to another.
@@ -220,7 +224,11 @@ fn list(
     let next: Vec<Vec<u32>> = garbage
         .iter()
         .map(|index| {
-            let targets = graph.edges[*index].iter().map(|edge| node_of(edge.target));
+            let targets = graph
+                .edges
+                .of(*index)
+                .iter()
+                .map(|edge| node_of(edge.target));
             targets.flatten().map(|node| node as u32).collect()
         })
         .collect();
@@ -234,7 +242,7 @@ fn list(
     for node in order {
         let index = garbage[node];
         let object = &all.objects[index];
-        let references = graph.edges[index].iter().filter(|edge| {
+        let references = graph.edges.of(index).iter().filter(|edge| {
             let is_inside =
                 node_of(edge.target).is_some_and(|target| component[target] == component[node]);
             edge.is_at_start && graph.counted.contains_key(&edge.target) && !is_inside
@@ -301,7 +309,7 @@ impl Groups {
             let Some(from) = all.pool_of(&all.objects[*index]) else {
                 continue;
             };
-            for edge in &graph.edges[*index] {
+            for edge in graph.edges.of(*index) {
                 let to = all.pool_of(&all.objects[edge.target as usize]);
                 let to = to.and_then(|pool| groups.get(&pool).copied());
                 if let (Some(from), Some(to)) = (groups.get(&from).copied(), to) {

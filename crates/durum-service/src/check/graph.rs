@@ -6,9 +6,10 @@ use durum_format::extent::UNTYPED;
 use durum_format::types::{Descriptor, PointerAt, Registry, Strength};
 
 use super::structure::{LiveObject, Objects};
-use super::{CheckReport, FINDINGS_MAX, Severity};
+use super::{CheckOptions, CheckReport, FINDINGS_MAX, OBJECTS_AT_ONCE, Severity};
 use crate::error::Result;
 use crate::inspect::ReadOnlyStore;
+use crate::model::Stage;
 use crate::roles::{Role, Tally, word_at};
 
 /// A pointer from one object to another.
@@ -18,6 +19,35 @@ pub(super) struct Edge {
     pub(super) is_weak: bool,
     /// It leads to the target's start, as counted pointers do.
     pub(super) is_at_start: bool,
+}
+
+/// For each object, its pointers that lead to an object. All stand in one list: with a list for each object ten million
+/// objects would take gigabytes.
+#[derive(Default)]
+pub(super) struct Edges {
+    all: Vec<Edge>,
+    /// Where those of each object end.
+    ends: Vec<usize>,
+}
+
+impl Edges {
+    /// The pointers of an object.
+    pub(super) fn of(&self, index: usize) -> &[Edge] {
+        let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.all[begin..self.ends[index]]
+    }
+
+    /// Forgets pointers, which are given by the object that they lie in, and themselves.
+    pub(super) fn retain(&mut self, keep: impl Fn(usize, &Edge) -> bool) {
+        let (mut kept, mut begin) = (Edges::default(), 0);
+        for (index, end) in self.ends.iter().enumerate() {
+            let edges = self.all[begin..*end].iter().copied();
+            kept.all.extend(edges.filter(|edge| keep(index, edge)));
+            kept.ends.push(kept.all.len());
+            begin = *end;
+        }
+        *self = kept;
+    }
 }
 
 /// Where a limbo begins: a pointer at an offset of an object, and the reference that it leads to.
@@ -33,8 +63,7 @@ pub(super) struct Graph<'a> {
     pub(super) reader: &'a ReadOnlyStore,
     pub(super) all: &'a Objects,
     pub(super) types: Registry,
-    /// For each object, its pointers that lead to an object.
-    pub(super) edges: Vec<Vec<Edge>>,
+    pub(super) edges: Edges,
     /// The counts of those objects that have them.
     pub(super) counted: HashMap<u32, Tally>,
     /// Pointers to lost references from objects that are none: where limbos begin.
@@ -53,13 +82,14 @@ impl<'a> Graph<'a> {
     pub(super) fn build(
         reader: &'a ReadOnlyStore,
         all: &'a Objects,
+        options: &CheckOptions,
         report: &mut CheckReport,
     ) -> Result<Self> {
         let mut graph = Graph {
             reader,
             all,
             types: Registry::new(),
-            edges: Vec::with_capacity(all.objects.len()),
+            edges: Edges::default(),
             counted: HashMap::new(),
             limbos: Vec::new(),
             opaque: BTreeMap::new(),
@@ -76,8 +106,10 @@ impl<'a> Graph<'a> {
         let ids = all.objects.iter().map(|object| object.type_id);
         reader.learn_types(ids.collect(), &mut graph.types)?;
         for (index, object) in all.objects.iter().enumerate() {
-            let edges = graph.visit(index, object, report)?;
-            graph.edges.push(edges);
+            if index % OBJECTS_AT_ONCE == 0 {
+                options.tell(reader, Stage::Pointers, index, all.objects.len())?;
+            }
+            graph.visit(index, object, report)?;
         }
         if graph.dangling > FINDINGS_MAX {
             let text = format!(
@@ -102,14 +134,8 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// The pointers of an object that lead to objects.
-    fn visit(
-        &mut self,
-        index: usize,
-        object: &LiveObject,
-        report: &mut CheckReport,
-    ) -> Result<Vec<Edge>> {
-        let mut edges = Vec::new();
+    /// Adds the pointers of an object that lead to objects.
+    fn visit(&mut self, index: usize, object: &LiveObject, report: &mut CheckReport) -> Result<()> {
         let holds_limbo = !self.is_lost(object);
         for (pointer, address) in self.pointers(index, object, report)? {
             if !self.is_inside(address) {
@@ -128,7 +154,7 @@ impl<'a> Graph<'a> {
                 });
             }
             match target {
-                Some(target) => edges.push(Edge {
+                Some(target) => self.edges.all.push(Edge {
                     target: target as u32,
                     is_weak: pointer.strength == Strength::Weak,
                     is_at_start: self
@@ -140,7 +166,8 @@ impl<'a> Graph<'a> {
                 None => self.leads_nowhere(object, &pointer, address, report),
             }
         }
-        Ok(edges)
+        self.edges.ends.push(self.edges.all.len());
+        Ok(())
     }
 
     fn is_inside(&self, address: u64) -> bool {
@@ -290,7 +317,9 @@ impl<'a> Graph<'a> {
         let mut found = vec![first];
         // Round in a circle it goes only where data is damaged.
         while let Some(last) = found.last()
-            && let Some(next) = self.edges[*last as usize]
+            && let Some(next) = self
+                .edges
+                .of(*last as usize)
                 .iter()
                 .map(|edge| edge.target)
                 .find(|next| self.is_lost(&self.all.objects[*next as usize]))
@@ -314,7 +343,7 @@ impl<'a> Graph<'a> {
             if std::mem::replace(&mut reached[index], true) {
                 continue;
             }
-            for edge in &self.edges[index] {
+            for edge in self.edges.of(index) {
                 let target = edge.target as usize;
                 if self.keeps(edge) {
                     queue.push(target);

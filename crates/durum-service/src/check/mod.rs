@@ -19,6 +19,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use durum_format::Uuid;
 
 use crate::deposited;
 use crate::directory::absolute;
@@ -28,7 +31,7 @@ use crate::identity;
 use crate::inspect::ReadOnlyStore;
 use crate::liveness;
 use crate::lock::StoreLock;
-use crate::model::{ProgressFn, RecoveryReport, RefusedPool, quoted};
+use crate::model::{Progress, ProgressFn, RecoveryReport, RefusedPool, Stage, quoted};
 use crate::registry;
 use crate::strays::{self, StrayFile, StrayKind};
 use crate::unregistered::StrayState;
@@ -52,15 +55,56 @@ const FINDINGS_MAX: u64 = 100;
 pub struct CheckOptions {
     /// Called as the check goes on.
     pub progress: Option<Arc<ProgressFn>>,
+    /// Called with each leak as it is found. Findings and counts tell of them at the end all the same.
+    pub leaks: Option<Arc<LeakFn>>,
+    /// The check ends soon after this has become true, with `Stopped`.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl fmt::Debug for CheckOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CheckOptions")
             .field("progress", &self.progress.is_some())
+            .field("leaks", &self.leaks.is_some())
+            .field("stop", &self.stop)
             .finish()
     }
 }
+
+impl CheckOptions {
+    /// Tells how far the check of a store has come, and ends it where nobody wants it any more.
+    fn tell(&self, reader: &ReadOnlyStore, stage: Stage, done: usize, total: usize) -> Result<()> {
+        Progress::tell(&self.progress, stage, done as u64, total as u64);
+        let stop = self.stop.as_ref();
+        match stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            true => Err(Error::Stopped {
+                store: reader.name().to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// An object that nothing leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leak {
+    /// The pool.
+    pub pool: Uuid,
+    /// The address of the puddle that the object lies in.
+    pub puddle: u64,
+    /// The object's address.
+    pub address: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// What its type's id means in its pool.
+    pub type_id: u64,
+}
+
+/// Called with each leak as it is found.
+pub type LeakFn = dyn Fn(&Leak) + Send + Sync;
+
+/// How many objects are looked at between two words about how far that has come.
+const OBJECTS_AT_ONCE: usize = 1 << 14;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -306,11 +350,11 @@ impl CheckReport {
 /// Damage is a finding, not an error. After an unclean end the store is seen as recovery would leave it.
 ///
 /// # Errors
-/// `StoreMissing`, `StoreBusy`; `Format` when `durum.store` itself is not one of ours; `Io`.
+/// `StoreMissing`, `StoreBusy`; `Format` when `durum.store` itself is not one of ours; `Stopped`; `Io`.
 pub fn check(path: &Path, options: &CheckOptions) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     if let Some(seen) = Seen::read(path, options, &mut report)? {
-        reach::check(&seen.reader, &seen.objects, &mut report)?;
+        reach::check(&seen.reader, &seen.objects, options, &mut report)?;
         report.damaged = damaged_pools(&seen.reader, &report);
     }
     Ok(report)

@@ -7,17 +7,25 @@ use durum_format::Uuid;
 use super::cycles::components;
 use super::graph::Graph;
 use super::structure::Objects;
-use super::{CheckReport, FINDINGS_MAX, Leaks, PoolCheck, Readable, Severity, counted};
+use super::{
+    CheckOptions, CheckReport, FINDINGS_MAX, Leak, Leaks, OBJECTS_AT_ONCE, PoolCheck, Readable,
+    Severity, counted,
+};
 use crate::error::Result;
 use crate::inspect::ReadOnlyStore;
+use crate::model::Stage;
 
 /// Checks the pointers of all objects and judges leaks pool by pool.
-pub(super) fn check(reader: &ReadOnlyStore, all: &Objects, report: &mut CheckReport) -> Result<()> {
-    let graph = Graph::build(reader, all, report)?;
+pub(super) fn check(
+    reader: &ReadOnlyStore,
+    all: &Objects,
+    options: &CheckOptions,
+    report: &mut CheckReport,
+) -> Result<()> {
+    let graph = Graph::build(reader, all, options, report)?;
     counted::check(&graph, report);
     let reached = graph.reach(|_, _| false);
-    judge(&graph, &reached, report);
-    Ok(())
+    judge(&graph, &reached, options, report)
 }
 
 /// Reasons why the objects of a pool that nothing leads to are not surely leaks, by pool.
@@ -43,44 +51,40 @@ pub(super) fn doubts(graph: &Graph<'_>, reached: &[bool]) -> BTreeMap<Uuid, Stri
         .collect()
 }
 
-fn judge(graph: &Graph<'_>, reached: &[bool], report: &mut CheckReport) {
+fn judge(
+    graph: &Graph<'_>,
+    reached: &[bool],
+    options: &CheckOptions,
+    report: &mut CheckReport,
+) -> Result<()> {
     let all = graph.all;
-    let doubts = doubts(graph, reached);
+    let mut doubts = doubts(graph, reached);
+    let pools = graph.reader.pools();
+    if all.is_partial() {
+        for pool in &pools {
+            let doubt = doubts.entry(pool.uuid);
+            doubt.or_insert_with(|| "some of the store's puddles cannot be read".to_owned());
+        }
+    }
+    let mut counts = count(graph, reached, &doubts, options)?;
     let parts = Parts::of(graph, reached);
-    for summary in graph.reader.pools() {
+    for summary in pools {
+        let count = counts.remove(&summary.uuid).unwrap_or_default();
         let mut check = PoolCheck {
             name: summary.name,
             puddles: summary.puddles,
             readable: readable(all, summary.uuid),
-            objects: 0,
-            bytes: 0,
-            has_root: false,
+            objects: count.objects,
+            bytes: count.bytes,
+            has_root: count.has_root,
             leaks: Leaks::Judged {
                 objects: 0,
                 bytes: 0,
             },
             in_cycles: 0,
         };
-        let mut lost: Vec<usize> = Vec::new();
-        for (index, object) in all.objects.iter().enumerate() {
-            if all.pool_of(object) != Some(summary.uuid) {
-                continue;
-            }
-            check.objects += 1;
-            check.bytes += object.size;
-            check.has_root |= object.is_root;
-            if reached.get(index) != Some(&true) {
-                lost.push(index);
-            }
-        }
-        let doubt = match doubts.get(&summary.uuid) {
-            Some(reason) => Some(reason.clone()),
-            None if all.is_partial() => {
-                Some("some of the store's puddles cannot be read".to_owned())
-            }
-            None => None,
-        };
-        check.leaks = match doubt {
+        let lost = count.lost;
+        check.leaks = match doubts.remove(&summary.uuid) {
             Some(reason) if !lost.is_empty() => Leaks::Unjudged {
                 reason,
                 objects: lost.len() as u64,
@@ -94,6 +98,58 @@ fn judge(graph: &Graph<'_>, reached: &[bool], report: &mut CheckReport) {
         };
         report.pools.push(check);
     }
+    Ok(())
+}
+
+/// What was counted in a pool.
+#[derive(Default)]
+struct Count {
+    objects: u64,
+    bytes: u64,
+    has_root: bool,
+    /// The indices of objects that nothing leads to.
+    lost: Vec<usize>,
+}
+
+/// Counts the objects of each pool, and tells of those that nothing leads to, where there is no doubt about that.
+fn count(
+    graph: &Graph<'_>,
+    reached: &[bool],
+    doubts: &BTreeMap<Uuid, String>,
+    options: &CheckOptions,
+) -> Result<BTreeMap<Uuid, Count>> {
+    let all = graph.all;
+    let total = all.objects.len();
+    let mut counts = BTreeMap::<Uuid, Count>::new();
+    for (index, object) in all.objects.iter().enumerate() {
+        if index % OBJECTS_AT_ONCE == 0 {
+            options.tell(graph.reader, Stage::Leaks, index, total)?;
+        }
+        let Some(puddle) = all.puddles.get(object.puddle) else {
+            continue;
+        };
+        let count = counts.entry(puddle.pool).or_default();
+        count.objects += 1;
+        count.bytes += object.size;
+        count.has_root |= object.is_root;
+        if reached.get(index) == Some(&true) {
+            continue;
+        }
+        count.lost.push(index);
+        if let Some(leaks) = &options.leaks
+            && !doubts.contains_key(&puddle.pool)
+        {
+            leaks(&Leak {
+                pool: puddle.pool,
+                puddle: puddle.view.header().address,
+                address: object.address,
+                size: object.size,
+                type_id: object.type_id,
+            });
+        }
+    }
+    options.tell(graph.reader, Stage::Leaks, total, total)?;
+    Ok(counts)
 }
 
 fn readable(all: &Objects, pool: Uuid) -> Readable {
@@ -124,7 +180,7 @@ impl Parts {
         let next: Vec<Vec<u32>> = lost
             .iter()
             .map(|index| {
-                let edges = graph.edges[*index].iter();
+                let edges = graph.edges.of(*index).iter();
                 edges
                     .filter(|edge| graph.keeps(edge))
                     .filter_map(|edge| lost.binary_search(&(edge.target as usize)).ok())

@@ -14,7 +14,7 @@ use crate::inspect::ReadOnlyStore;
 /// belong to nothing are told to root and the service's user.
 ///
 /// # Errors
-/// `PoolMissing`, `PoolBusy` for the one that is named; those of the service; `Io`.
+/// `PoolMissing`, `PoolBusy` for the one that is named; those of the service; `Stopped`; `Io`.
 pub fn check_served(
     reader: &mut ReadOnlyStore,
     pool: Option<&str>,
@@ -58,7 +58,7 @@ pub fn check_served(
         }
     }
     let objects = structure::check(reader, options, &mut report)?;
-    reach::check(reader, &objects, &mut report)?;
+    reach::check(reader, &objects, options, &mut report)?;
     if let Some(name) = pool {
         // Others may be held, too, and help to judge what leads where.
         let wanted = pools.iter().find(|pool| pool.name == name);

@@ -10,7 +10,7 @@ use super::{CheckOptions, CheckReport, Severity};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
 use crate::inspect::{PuddleView, ReadOnlyStore};
-use crate::model::{Progress, Stage};
+use crate::model::Stage;
 
 /// A puddle that could be read.
 pub(super) struct CheckedPuddle {
@@ -75,7 +75,7 @@ pub(super) fn check(
         partial: BTreeSet::new(),
     };
     let registered = reader.puddles();
-    let total = registered.len() as u64;
+    let total = registered.len();
     for (done, puddle) in (1..).zip(registered) {
         let file = files::puddle_path(reader.path(), puddle.uuid);
         let is_log = !puddle.kind.holds_objects();
@@ -96,7 +96,7 @@ pub(super) fn check(
                 all.partial.insert(puddle.owner);
             }
         }
-        Progress::tell(&options.progress, Stage::Check, done, total);
+        options.tell(reader, Stage::Check, done, total)?;
     }
     Ok(all)
 }

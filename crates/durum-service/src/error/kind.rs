@@ -61,6 +61,7 @@ impl Error {
             | Error::NothingKept { .. }
             | Error::PoolNotQuarantined { .. }
             | Error::PoolWaits { .. }
+            | Error::Stopped { .. }
             | Error::GarbageUnjudged { .. } => ErrorKind::User,
             Error::Told { kind, .. } => *kind,
             Error::Format { file, source, .. } => match source.fault() {

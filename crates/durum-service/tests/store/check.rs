@@ -1,12 +1,14 @@
 //! What a check finds: damaged heaps, pointers to nowhere, leaks, files that belong to nobody.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use durum_format::UNIT;
 use durum_format::puddle::BITMAP_OFFSET;
 use durum_service::{
-    CheckReport, Embedded, FileProblem, Leaks, PoolGrant, PuddleKind, PuddleOwner, ReadOnlyStore,
-    Readable, Service, Severity, check,
+    CheckOptions, CheckReport, Embedded, Error, FileProblem, Leak, Leaks, PoolGrant, Progress,
+    PuddleKind, PuddleOwner, ReadOnlyStore, Readable, Service, Severity, Stage, check,
 };
 
 use crate::support::{
@@ -44,8 +46,28 @@ fn list(path: &Path) -> List {
 
 fn checked(path: &Path) -> CheckReport {
     let before = snapshot(path);
-    let report = check(path, &Default::default()).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let add = told.clone();
+    let options = CheckOptions {
+        leaks: Some(Arc::new(move |leak: &Leak| add.lock().unwrap().push(*leak))),
+        ..CheckOptions::default()
+    };
+    let report = check(path, &options).unwrap();
     assert_eq!(snapshot(path), before, "a check writes nothing");
+    // Leaks that are sure were told one by one, and no others.
+    let told = told.lock().unwrap();
+    let sum = (
+        told.len() as u64,
+        told.iter().map(|leak| leak.size).sum::<u64>(),
+    );
+    let judged = report.pools.iter().filter_map(|pool| match pool.leaks {
+        Leaks::Judged { objects, bytes } => Some((objects, bytes)),
+        Leaks::Unjudged { .. } => None,
+    });
+    let judged = judged.fold((0, 0), |sum, (objects, bytes)| {
+        (sum.0 + objects, sum.1 + bytes)
+    });
+    assert_eq!(sum, judged);
     report
 }
 
@@ -98,6 +120,40 @@ fn objects_that_nothing_leads_to_are_leaks() {
             bytes: 32
         }
     );
+}
+
+/// At each stage it ends where the caller wants no more of it, and leaves the store to others.
+#[test]
+fn a_check_that_nobody_wants_ends() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    list(&path).store.close().unwrap();
+    let mut stages = Vec::new();
+    for wanted in [Stage::Check, Stage::Pointers, Stage::Leaks] {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let (to_stop, to_tell) = (stop.clone(), told.clone());
+        let progress = move |progress: Progress| {
+            to_tell.lock().unwrap().push(progress.stage);
+            to_stop.store(progress.stage == wanted, Ordering::Relaxed);
+        };
+        let options = CheckOptions {
+            progress: Some(Arc::new(progress)),
+            stop: Some(stop),
+            ..CheckOptions::default()
+        };
+        let error = check(&path, &options).unwrap_err();
+        assert!(matches!(error, Error::Stopped { .. }), "{error}");
+        let told = told.lock().unwrap();
+        assert_eq!(told.last(), Some(&wanted), "nothing was done behind it");
+        assert_eq!(told.iter().filter(|stage| **stage == wanted).count(), 1);
+        stages.push(told.len());
+        Embedded::open(&path, Default::default())
+            .unwrap()
+            .close()
+            .unwrap();
+    }
+    assert!(stages.is_sorted(), "{stages:?}");
 }
 
 /// Of a pool with two puddles one is gone: what the other one has is counted, and not as all there is.
