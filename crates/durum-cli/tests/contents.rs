@@ -124,7 +124,7 @@ fn what_c_has_made_is_shown_as_c_means_it() {
 root: root {{
     list: -> chain by next [node {{ value: 11 }}, node {{ value: 22 }}, node {{ value: 33 }}],
     ring: -> chain by next [node {{ value: 1 }}, node {{ value: 2 }}, -> root.ring[0]],
-    leaves: 6 places [
+    leaves: 6 places, 2 filled [
         -> leaf {{
             label: \"secret word\",
             numbers: [-1, 2, -3, 4],

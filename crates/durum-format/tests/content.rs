@@ -47,6 +47,8 @@ fn a_path_leads_to_what_is_shown_there() {
         (7, "root[2].1", Ok("inf")),
         (8, "root[-1]", Ok("30")),
         (9, "root.to.name", Ok("\"two\"")),
+        (10, "root[0].accounts", Ok("12")),
+        (11, "root.accounts", Ok("13")),
         (9, "roots", Err("`roots` is no path")),
         (9, "root[\"]", Err("`root[\"]` is no path")),
     ] {

@@ -80,7 +80,9 @@ pub(super) fn shape<'d>(ty: &'d Type<usize>, of: &'d Descriptor) -> Shape<'d> {
     let generic = name.split_once('<').map(|(generic, _)| generic);
     let found = match generic {
         None if name == "PString" => text(fields, of),
+        None if name == "nvl heap" => heap_of_nvl(fields),
         None if name.starts_with("nvl ") => of_nvl(fields),
+        None if name == "durum.objects" => objects(fields),
         Some("PVec") => vector(fields, of),
         Some("PHashMap") => hash_map(fields, of),
         Some("PBTreeMap") => tree_map(fields, of),
@@ -312,6 +314,24 @@ fn root(fields: &[Field<usize>]) -> Option<Shape<'_>> {
     pointer(fields, "limbo")?;
     let value = fields.iter().find(|field| field.name == "value");
     value.filter(|_| fields.len() == 3).map(Shape::Cell)
+}
+
+/// A heap of NVL-C is what its program has set as its root: the runtime keeps the rest for itself.
+fn heap_of_nvl(fields: &[Field<usize>]) -> Option<Shape<'_>> {
+    word(fields, "version")?;
+    let root = fields.iter().find(|field| field.name == "root");
+    root.filter(|_| fields.len() == 4).map(Shape::Cell)
+}
+
+/// The objects of a pool that a program of C++ has asked for by their types (`durum/pool.hpp`): which types these are
+/// their pointers tell.
+fn objects(fields: &[Field<usize>]) -> Option<Shape<'_>> {
+    match fields {
+        [types, objects] if types.name == "types" && objects.name == "objects" => {
+            Some(Shape::Cell(objects))
+        }
+        _ => None,
+    }
 }
 
 fn option(fields: &[Field<usize>]) -> Option<Shape<'_>> {

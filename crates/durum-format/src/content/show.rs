@@ -325,7 +325,11 @@ fn of_list(list: &List) -> Parts<'_> {
         .any(|((at, _), index)| *at != index);
     let is_sparse = list.vacant > 0;
     if is_sparse && list.kind == ListKind::Array {
-        let _ = write!(open, "{count} places ");
+        let filled = grouped(list.count.saturating_sub(list.vacant));
+        let _ = match list.is_cut {
+            true => write!(open, "{count} places "),
+            false => write!(open, "{count} places, {filled} filled "),
+        };
     }
     open.push('[');
     let elements = list.elements.iter();
@@ -348,7 +352,7 @@ fn of_list(list: &List) -> Parts<'_> {
             let last = list.elements.last().map_or(0, |(at, _)| at + 1);
             if list.is_cut {
                 let more = list.count.saturating_sub(last);
-                parts.push(Part::Note(format!("… {} places more", grouped(more))));
+                parts.push(Part::Note(format!("… {} more places", grouped(more))));
             }
         }
         _ => parts.extend(rest(list.count, shown)),

@@ -52,6 +52,10 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
     let nvl = "struct \"nvl point\"(48,16){0:\"count\":u64;8:\"next\":*any;16:\"previous\":~any;24:\"weak\":*any;\
         32:\"strong\":u64;40:\"state\":u64;48:\"data\":[struct \"point\"(16,8){0:\"name\":[i8;8];8:\"to\":*any;};\
         field \"count\"];}\n";
+    let objects = "struct \"durum.objects\"(48,8){0:\"types\":[u64;3];24:\"objects\":[*1;3];}\n\
+        struct \"bank\"(8,8){0:\"accounts\":u64;}\n";
+    let heap_of_nvl = "struct \"nvl heap\"(32,8){0:\"version\":u64;8:\"root\":*1;16:\"checksum\":u64;24:\"zero\":*any;}\n\
+        struct \"bank\"(8,8){0:\"accounts\":u64;}\n";
     let leaf = |order: u64, pairs: [u32; 10], children: &[u64]| {
         [words(&[order]), halves(&pairs), words(children)].concat()
     };
@@ -147,7 +151,7 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
                     .concat(),
                 )],
             ),
-            "3 places [0: V::None, 2: V::Pair(1.5, inf)]",
+            "3 places, 2 filled [0: V::None, 2: V::Pair(1.5, inf)]",
         ),
         (
             heap(
@@ -186,6 +190,20 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
                 ],
             ),
             r#"point { name: "one", to: -> point { name: "two", to: -> root.count } }"#,
+        ),
+        (
+            heap(
+                objects,
+                &[(0, words(&[0xfeed, 0, 0, at(1), 0, 0])), (1, words(&[12]))],
+            ),
+            "3 places, 1 filled [-> bank { accounts: 12 }]",
+        ),
+        (
+            heap(
+                heap_of_nvl,
+                &[(0, words(&[1, at(1), 77, 0])), (1, words(&[13]))],
+            ),
+            "-> bank { accounts: 13 }",
         ),
     ]
 }
