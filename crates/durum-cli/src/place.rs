@@ -10,7 +10,7 @@ use durum_service::{Embedded, OpenOptions, ReadOnlyStore, Service};
 use crate::failure::Failure;
 
 /// Where a store is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// This process opens its files itself.
     Directory(PathBuf),

@@ -1,200 +1,15 @@
-//! The page of `durum explore` in a real browser, `chromium-headless-shell` of Debian, which is told what to do by its
-//! DevTools protocol over a pipe. `ci/test-long.sh` runs this.
+//! The page of `durum explore` in a real browser. `ci/test-browser.sh` runs this.
 
 mod support;
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use support::browser::Browser;
+use support::large::{LOST, make_large, objects_wanted};
 use support::page::{Page, make_hostile};
 use support::*;
-
-/// A browser with one page.
-struct Browser {
-    child: Child,
-    to: File,
-    from: BufReader<File>,
-    asked: u64,
-    session: Option<String>,
-    /// What the page complained about.
-    complaints: Vec<Value>,
-}
-
-impl Browser {
-    fn start(profile: &Path) -> Browser {
-        let (asks, to) = pipe();
-        let (from, answers) = pipe();
-        let mut command = Command::new("chromium-headless-shell");
-        command
-            // It runs as root in containers, where its own sandbox has no room.
-            .args([
-                "--no-sandbox",
-                "--disable-gpu",
-                "--remote-debugging-pipe",
-                "--window-size=1200,900",
-            ])
-            .arg(format!("--user-data-dir={}", profile.display()))
-            .arg("about:blank")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let (asks_fd, answers_fd) = (asks.as_raw_fd(), answers.as_raw_fd());
-        let place = move || {
-            // Out of the way first: they may be 3 or 4 themselves.
-            // SAFETY: duplicates descriptors of this process, which may be done between fork and exec.
-            let placed = unsafe {
-                let asks = libc::fcntl(asks_fd, libc::F_DUPFD, 10);
-                let answers = libc::fcntl(answers_fd, libc::F_DUPFD, 10);
-                libc::dup2(asks, 3) == 3 && libc::dup2(answers, 4) == 4
-            };
-            match placed {
-                true => Ok(()),
-                false => Err(std::io::Error::last_os_error()),
-            }
-        };
-        // SAFETY: `place` calls nothing but what may be called between fork and exec.
-        let child = unsafe { command.pre_exec(place) }.spawn().unwrap();
-        let mut browser = Browser {
-            child,
-            to: to.into(),
-            from: BufReader::new(from.into()),
-            asked: 0,
-            session: None,
-            complaints: Vec::new(),
-        };
-        let made = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
-        let attach = json!({ "targetId": made["targetId"], "flatten": true });
-        let attached = browser.call("Target.attachToTarget", attach);
-        browser.session = attached["sessionId"].as_str().map(str::to_owned);
-        for what in ["Page.enable", "Runtime.enable", "Log.enable"] {
-            browser.call(what, json!({}));
-        }
-        // Tasks of the page that take more than 50 ms.
-        let watch = "window.long = []; new PerformanceObserver((list) => list.getEntries().forEach((it) => \
-                     window.long.push(it.duration))).observe({ type: 'longtask', buffered: true });";
-        browser.call(
-            "Page.addScriptToEvaluateOnNewDocument",
-            json!({ "source": watch }),
-        );
-        browser
-    }
-
-    fn call(&mut self, method: &str, words: Value) -> Value {
-        self.asked += 1;
-        let mut question = json!({ "id": self.asked, "method": method, "params": words });
-        if let Some(session) = &self.session {
-            question["sessionId"] = json!(session);
-        }
-        self.to
-            .write_all(format!("{question}\0").as_bytes())
-            .unwrap();
-        loop {
-            let mut bytes = Vec::new();
-            self.from.read_until(0, &mut bytes).unwrap();
-            assert_eq!(bytes.pop(), Some(0), "the browser is gone");
-            let told: Value = serde_json::from_slice(&bytes).unwrap();
-            match told["method"].as_str() {
-                Some("Runtime.exceptionThrown" | "Log.entryAdded" | "Runtime.consoleAPICalled") => {
-                    self.complaints.push(told["params"].clone());
-                }
-                _ if told["id"] == self.asked => {
-                    assert!(told["error"].is_null(), "{method}: {told}");
-                    return told["result"].clone();
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The value of an expression.
-    fn value(&mut self, expression: &str) -> Value {
-        let told = self.call(
-            "Runtime.evaluate",
-            json!({ "expression": expression, "returnByValue": true }),
-        );
-        assert!(told["exceptionDetails"].is_null(), "{expression}: {told}");
-        told["result"]["value"].clone()
-    }
-
-    fn open(&mut self, url: &str, heading: &str) {
-        self.call("Page.navigate", json!({ "url": "about:blank" }));
-        self.call("Page.navigate", json!({ "url": url }));
-        self.wait(heading);
-    }
-
-    /// Waits until the page has a heading that begins so.
-    fn wait(&mut self, heading: &str) {
-        let begun = Instant::now();
-        loop {
-            let found = self.value("document.querySelector('h1')?.textContent ?? ''");
-            if found.as_str().unwrap().starts_with(heading) {
-                return;
-            }
-            let page = self.value("document.body?.innerText ?? ''");
-            assert!(
-                begun.elapsed() < Duration::from_secs(20),
-                "{heading}: {found} in {page}"
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn press(&mut self, key: &str, code: u64, text: &str) {
-        for kind in ["keyDown", "keyUp"] {
-            let mut words =
-                json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
-            if kind == "keyDown" && !text.is_empty() {
-                words["text"] = json!(text);
-            }
-            self.call("Input.dispatchKeyEvent", words);
-        }
-    }
-
-    /// Goes on by Tab until what has the focus begins with this text, and presses Enter there.
-    fn enter(&mut self, text: &str) {
-        let mut seen = Vec::new();
-        for _ in 0..60 {
-            self.press("Tab", 9, "");
-            let focused = self.value("document.activeElement.textContent");
-            let focused = focused.as_str().unwrap().to_owned();
-            if focused.starts_with(text) {
-                self.press("Enter", 13, "\r");
-                return;
-            }
-            seen.push(focused);
-        }
-        panic!("Tab does not lead to {text:?}, but to {seen:?}");
-    }
-
-    /// Keeps a picture where `DURUM_SCREENSHOTS` says.
-    fn picture(&mut self, name: &str) {
-        let Some(directory) = std::env::var_os("DURUM_SCREENSHOTS") else {
-            return;
-        };
-        let shot = self.call("Page.captureScreenshot", json!({ "format": "png" }));
-        let file = Path::new(&directory).join(format!("{name}.base64"));
-        std::fs::write(file, shot["data"].as_str().unwrap()).unwrap();
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The reading and the writing end of a pipe; neither survives an exec.
-fn pipe() -> (OwnedFd, OwnedFd) {
-    let (reader, writer) = std::io::pipe().unwrap();
-    (reader.into(), writer.into())
-}
 
 #[test]
 #[ignore = "needs chromium-headless-shell: ci/test-long.sh runs it by ci/test-browser.sh"]
@@ -268,8 +83,6 @@ fn a_browser_shows_the_page_by_keyboard_in_both_schemes_and_runs_nothing_of_the_
             "(() => { try { document.body.innerHTML = '<b>'; } catch (it) { return it.name; } })()",
         );
         assert_eq!(refused, "TypeError", "Trusted Types");
-        let long = browser.value("window.long");
-        eprintln!("{name}: tasks over 50 ms: {long}");
         browser
             .complaints
             .retain(|it| !it.to_string().contains("TrustedHTML"));
@@ -277,15 +90,93 @@ fn a_browser_shows_the_page_by_keyboard_in_both_schemes_and_runs_nothing_of_the_
 
         let mut grounds = Vec::new();
         for scheme in ["light", "dark"] {
-            let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-            browser.call(
-                "Emulation.setEmulatedMedia",
-                json!({ "features": features }),
-            );
+            browser.scheme(scheme);
             browser.picture(&format!("{name}-{scheme}"));
             grounds.push(browser.value("getComputedStyle(document.body).backgroundColor"));
         }
         assert_eq!(grounds, ["rgb(255, 255, 255)", "rgb(13, 17, 23)"]);
     }
     assert_eq!(contents(&path), before, "nothing is written");
+}
+
+/// A store of 300 MiB, or what `DURUM_LARGE_STORE` names (tests/large.rs).
+#[test]
+#[ignore = "needs chromium-headless-shell: ci/test-long.sh runs it by ci/test-browser.sh"]
+fn a_browser_shows_a_large_store_and_no_task_of_the_page_takes_long() {
+    let dir = scratch();
+    let kept = std::env::var_os("DURUM_LARGE_STORE");
+    let path = kept.map_or_else(|| dir.path().join("store"), PathBuf::from);
+    if !path.exists() {
+        make_large(&path, objects_wanted(300_000));
+    }
+    let file = dir.path().join("store.html");
+    succeeds(&["explore", text(&path), "--html", text(&file)]);
+    let page = Page::of(&[text(&path)]);
+    let mut browser = Browser::start(&dir.path().join("profile"));
+    let mut long = Vec::new();
+    for (name, url) in [
+        ("file", format!("file://{}", file.display())),
+        (
+            "served",
+            format!("http://127.0.0.1:{}{}", page.port, page.path),
+        ),
+    ] {
+        browser.trace();
+        let begun = Instant::now();
+        browser.open(&url, "Store ");
+        eprintln!("{name}: the store after {:.0?}", begun.elapsed());
+        let begun = Instant::now();
+        browser.enter("shelf");
+        browser.wait("Pool shelf");
+        eprintln!("{name}: the pool after {:.0?}", begun.elapsed());
+        if name == "served" {
+            let begun = Instant::now();
+            browser.wait_for("all of ");
+            eprintln!("{name}: its whole heap after {:.0?}", begun.elapsed());
+            browser.enter("Look for leaks");
+        }
+        let begun = Instant::now();
+        browser.wait_for(&format!("Objects that nothing leads to: {LOST} objects"));
+        eprintln!("{name}: its leaks after {:.0?}", begun.elapsed());
+        // Which type, and how many.
+        let cells = "[...document.querySelectorAll('td .bad')].map((it) => it.textContent)";
+        let cells = browser.value(&format!("{cells}.join()"));
+        let cells = cells.as_str().unwrap().to_owned();
+        assert!(cells.starts_with(&format!("{LOST} (")), "{cells}");
+        for scheme in ["light", "dark"] {
+            browser.scheme(scheme);
+            browser.picture(&format!("large-{name}-{scheme}"));
+        }
+        browser.scheme("light");
+        browser.enter("note");
+        browser.wait("Type note");
+        browser.wait_for("More objects");
+        browser.enter("0x");
+        browser.wait("note at 0x");
+        let begun = Instant::now();
+        browser.enter("Who points here?");
+        browser.wait_for(" pointer");
+        eprintln!("{name}: the first pointer after {:.0?}", begun.elapsed());
+        // What has thousands of elements.
+        browser.value("void history.go(-2)");
+        browser.wait("Pool shelf");
+        browser.enter("object at 0x");
+        browser.wait("shelf at 0x");
+        if name == "served" {
+            let more = "void (location.hash = document.querySelector('p > a').hash)";
+            browser.wait_for("Show up to 2,000");
+            browser.value(more);
+            browser.wait_for("Show up to 20,000");
+            browser.value(more);
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        browser.value("void (location.hash = 'check')");
+        browser.wait("Check");
+        browser.wait_for("Sound: no data is damaged.");
+        let tasks = browser.tasks();
+        eprintln!("{name}: the longest tasks, in ms: {tasks:.1?}");
+        assert_eq!(browser.complaints, Vec::<Value>::new(), "{name}");
+        long.extend(tasks.into_iter().filter(|(time, _)| *time > 50.0));
+    }
+    assert!(long.is_empty(), "tasks of more than 50 ms: {long:.1?}");
 }

@@ -107,8 +107,7 @@ fn what_the_page_is_told_is_what_inspect_stat_and_check_say() {
     assert_eq!(to["pointers"], inspected["pointers"]);
     assert_eq!(to["count"], inspected["count"]);
 
-    let mut check = page.get("check");
-    check.as_object_mut().unwrap().remove("more");
+    let check = page.check("");
     let checked = asked(&["check", text(&path)]);
     for what in ["sound", "findings", "pools", "damaged_pools"] {
         assert_eq!(check[what], checked[what], "{what}");
@@ -304,6 +303,22 @@ fn a_file_has_what_is_there_as_text_and_says_what_it_leaves_out() {
         shown.contains("</script><script>alert(1)</script><!-- "),
         "{shown}"
     );
+    // Which objects nothing leads to, by puddle and type, as the page finds them when it is served.
+    let leaks = &answers["leaks"][pool["uuid"].as_str().unwrap()];
+    let page = Page::of(&[text(&path)]);
+    let found = page.check(&format!("pool={}", pool["uuid"].as_str().unwrap()));
+    assert_eq!(leaks, &found["found"]);
+    let heap = &of_pool["heap"];
+    assert_eq!(
+        leaks,
+        &json!([{
+            "puddle": heap["puddles"][0]["address"],
+            "type": root["type_id"],
+            "objects": 19,
+            "bytes": 19 * root["bytes"].as_u64().unwrap(),
+        }])
+    );
+    assert_eq!(page.check("")["found"], json!([]), "of no pool");
     // The same policy as when it is served, but that it may not even ask.
     let policy = html
         .split("Content-Security-Policy\" content=\"")

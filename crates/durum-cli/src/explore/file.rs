@@ -3,19 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use durum_service::{CheckOptions, Leak};
 use serde_json::{Value as Json, json};
 use tempfile::NamedTempFile;
 
 use super::objects::{self, ELEMENTS};
 use super::survey::{self, Survey};
+use super::tree::hex;
 use super::{page, types};
 use crate::args::explore::Explore;
 use crate::failure::Failure;
 use crate::inspect::pool::PoolView;
 use crate::output::{self, count, grouped, size};
 use crate::place::Place;
+use crate::progress;
 
 /// Bytes of objects as JSON, of all pools together: a browser reads that in a moment.
 const OBJECTS_BYTES_MAX: usize = 32 << 20;
@@ -44,10 +47,12 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     ensure_outside(survey, path)?;
     let overview = survey.overview()?;
-    let (check, report) = match survey.check() {
+    let found = Arc::new(Mutex::new(Found::new()));
+    let (check, report) = match survey::check(&survey.place, &options_of_check(&found)) {
         Ok((json, report)) => (json, Some(report)),
         Err(failure) => (told(failure), None),
     };
+    let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     let ids = overview["pools"].as_array().into_iter().flatten();
     let ids: Vec<&str> = ids.filter_map(|pool| pool["uuid"].as_str()).collect();
     let mut taken = Taken::default();
@@ -67,6 +72,7 @@ pub(super) fn write(
         "pools": pools,
         "logs": survey.logs().unwrap_or_else(told),
         "check": check,
+        "leaks": leaks_in(found, &pools),
         "objects": taken.objects,
         "all_objects": taken.all,
     });
@@ -98,6 +104,48 @@ pub(super) fn write(
     }
 }
 
+/// Objects and bytes of leaks, by pool, then by puddle and type.
+type Found = BTreeMap<String, BTreeMap<(String, String), (u64, u64)>>;
+
+/// How the store is checked: on a terminal with a bar, as that may take a while.
+fn options_of_check(found: &Arc<Mutex<Found>>) -> CheckOptions {
+    let found = found.clone();
+    let add = move |leak: &Leak| {
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_pool = found.entry(leak.pool.to_string()).or_default();
+        let at = (hex(leak.puddle), hex(leak.type_id));
+        let sum = of_pool.entry(at).or_default();
+        sum.0 += 1;
+        sum.1 += leak.size;
+    };
+    CheckOptions {
+        progress: Some(progress::stages()),
+        leaks: Some(Arc::new(add)),
+        stop: None,
+    }
+}
+
+/// What was found, of puddles that are in the file; of all others as one, which has no address.
+fn leaks_in(found: Found, pools: &BTreeMap<&str, Json>) -> Json {
+    let of_pool = found.into_iter().map(|(pool, leaks)| {
+        let listed = pools.get(&*pool).map(|pool| &pool["heap"]["puddles"]);
+        let listed = listed.and_then(Json::as_array).into_iter().flatten();
+        let listed: BTreeSet<&str> = listed.filter_map(|it| it["address"].as_str()).collect();
+        let mut sums = BTreeMap::<(Option<String>, String), (u64, u64)>::new();
+        for ((puddle, ty), (objects, bytes)) in leaks {
+            let puddle = Some(puddle).filter(|puddle| listed.contains(&**puddle));
+            let sum = sums.entry((puddle, ty)).or_default();
+            sum.0 += objects;
+            sum.1 += bytes;
+        }
+        let sums = sums.into_iter().map(|((puddle, ty), (objects, bytes))| {
+            json!({ "puddle": puddle, "type": ty, "objects": objects, "bytes": bytes })
+        });
+        (pool, sums.collect::<Json>())
+    });
+    Json::Object(of_pool.collect())
+}
+
 /// What an answer says that failed.
 fn told(failure: Failure) -> Json {
     json!({ "error": failure.to_string() })
@@ -112,7 +160,7 @@ fn of_pool(
     redact: bool,
     taken: &mut Taken,
 ) -> Result<Json, Failure> {
-    let heap = survey::heap(pool, 0, Duration::MAX)?;
+    let heap = survey::heap(pool, 0, None)?;
     taken.all += heap["objects"].as_u64().unwrap_or(0);
     let ids = heap["by_type"].as_array().into_iter().flatten();
     let ids = ids.filter_map(|ty| ty["id"].as_str()).take(TYPES_MAX);
@@ -145,7 +193,7 @@ fn of_pool(
         waiting.extend(leads_to.into_iter().filter(|start| known.insert(*start)));
     }
     // Damage is told with the heap.
-    let _ = objects::each(pool, 0, None, |object| {
+    let _ = objects::each(pool, 0, None, None, |object| {
         if !known.contains(&object.start) {
             is_full = take(object.start).is_none();
         }

@@ -2,9 +2,11 @@
 //! the store is written.
 //!
 //! [`survey`] answers what the page asks, out of what `ls`, `stat`, `inspect` and `check` find; [`objects`] answers for
-//! objects, which [`tree`] makes JSON of, and [`types`] for types. [`page`] puts the page together, [`file`] with the
-//! answers in it, [`server`] over HTTP ([`durum_remote::http`]), where it asks for each.
+//! objects, which [`tree`] makes JSON of, and [`types`] for types; [`checking`] checks the store in the background.
+//! [`page`] puts the page together, [`file`] with the answers in it, [`server`] over HTTP ([`durum_remote::http`]),
+//! where it asks for each.
 
+mod checking;
 mod file;
 mod objects;
 mod page;
@@ -19,6 +21,7 @@ use crate::args::explore::Explore;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::watch::live::Live;
+use checking::Checking;
 use survey::Survey;
 
 pub(crate) fn run(options: &Explore, out: &mut dyn Write) -> Result<(), Failure> {
@@ -37,6 +40,7 @@ pub(crate) fn run(options: &Explore, out: &mut dyn Write) -> Result<(), Failure>
         is_live: live.is_some(),
         name,
         redact: options.redact,
+        checking: Checking::default(),
     };
     match &options.html {
         Some(path) => file::write(&survey, path, options, out),

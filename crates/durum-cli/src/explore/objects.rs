@@ -1,5 +1,7 @@
 //! Objects of a pool: one of them, those of a type, and what leads to one.
 
+use std::time::Instant;
+
 use durum_format::content::{self, At, Content, Limits, Look, Object, Objects};
 use durum_format::extent;
 use serde_json::{Value as Json, json};
@@ -107,13 +109,16 @@ fn shorten(content: &mut Content) {
     }
 }
 
-/// Objects in the order of their addresses: those from an address on, of a type or of all, as long as `visit` wants.
+/// Objects in the order of their addresses: those from an address on, of a type or of all, as long as `visit` wants and
+/// there is time. Gives where the rest begins, if time was over.
 pub(super) fn each(
     pool: &PoolView<'_>,
     from: u64,
     type_id: Option<u64>,
+    until: Option<Instant>,
     mut visit: impl FnMut(&Object) -> bool,
-) -> Result<(), Failure> {
+) -> Result<Option<u64>, Failure> {
+    let mut looked_at = 0_u64;
     for view in &pool.puddles {
         let header = view.header();
         if header.end() <= from {
@@ -123,6 +128,11 @@ pub(super) fn each(
             let extent = extent.map_err(|error| Failure::Damaged(damaged(view, error)))?;
             let meaning = pool.meaning(extent.type_id());
             if type_id.is_some_and(|wanted| wanted != meaning) {
+                looked_at += 1;
+                let begin = header.address + extent.offset();
+                if begin > from && is_over(until, looked_at) {
+                    return Ok(Some(begin));
+                }
                 continue;
             }
             for object in extent.objects() {
@@ -133,24 +143,37 @@ pub(super) fn each(
                     type_id: meaning,
                     is_element: object.element.is_some(),
                 };
-                if start >= from && !visit(&object) {
-                    return Ok(());
+                if start < from {
+                    continue;
+                }
+                looked_at += 1;
+                if start > from && is_over(until, looked_at) {
+                    return Ok(Some(start));
+                }
+                if !visit(&object) {
+                    return Ok(None);
                 }
             }
         }
     }
-    Ok(())
+    Ok(None)
 }
 
-/// The objects of a type from an address on.
+/// Whether time is over, which is looked at now and then.
+fn is_over(until: Option<Instant>, looked_at: u64) -> bool {
+    until.is_some_and(|until| looked_at.is_multiple_of(16) && Instant::now() >= until)
+}
+
+/// The objects of a type from an address on, as many as are found in the time.
 pub(super) fn of_type(
     pool: &PoolView<'_>,
     type_id: u64,
     from: u64,
     redact: bool,
+    until: Instant,
 ) -> Result<Json, Failure> {
     let (mut found, mut next) = (Vec::new(), None);
-    let walked = each(pool, from, Some(type_id), |object| {
+    let walked = each(pool, from, Some(type_id), Some(until), |object| {
         if found.len() == AT_ONCE {
             next = Some(hex(object.start));
             return false;
@@ -163,18 +186,49 @@ pub(super) fn of_type(
         }));
         true
     });
-    let damage = walked.err().map(|failure| failure.to_string());
+    let damage = match walked {
+        Ok(rest) => {
+            next = next.or(rest.map(hex));
+            None
+        }
+        Err(failure) => Some(failure.to_string()),
+    };
     Ok(json!({ "objects": found, "next": next, "damage": damage }))
 }
 
-/// The pointers that lead to an address, or into the object there.
-pub(super) fn leading_to(pool: &PoolView<'_>, address: u64, redact: bool) -> Result<Json, Failure> {
+/// The pointers that lead to an address, or into the object there, in objects from an address on, as many of them as
+/// can be read in the time.
+pub(super) fn leading_to(
+    pool: &PoolView<'_>,
+    address: u64,
+    from: u64,
+    redact: bool,
+    until: Instant,
+) -> Result<Json, Failure> {
     let mut damages = Vec::new();
-    let mut found = contents::leading_to(pool, address, AT_ONCE, &mut damages)?;
+    let mut search = contents::Search::of(pool, address, AT_ONCE, &mut damages);
+    let mut failed = None;
+    let rest = each(pool, from, None, Some(until), |object| {
+        failed = search.visit(object).err();
+        failed.is_none()
+    });
+    let (next, stopped) = match rest {
+        Ok(next) => (next, failed),
+        Err(failure) => (None, Some(failure)),
+    };
+    damages.extend(stopped.map(|failure| failure.to_string()));
+    let mut found = search.found();
     if redact {
         found.redact();
     }
-    let mut json = json!({ "damages": damages });
+    let before = pool.puddles.iter();
+    let before = before.filter(|view| next.is_none_or(|next| view.header().end() <= next));
+    let mut json = json!({
+        "damages": damages,
+        "next": next.map(hex),
+        "puddles": before.count(),
+        "all_puddles": pool.puddles.len(),
+    });
     found.add_to(&mut json);
     Ok(json)
 }

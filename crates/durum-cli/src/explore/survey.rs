@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use durum_service::{CheckOptions, CheckReport, ReadOnlyStore, Severity};
 use serde_json::{Value as Json, json};
 
+use super::checking::Checking;
 use super::objects::{self, ELEMENTS, ELEMENTS_MAX};
 use super::tree::hex;
 use super::types;
@@ -21,8 +22,8 @@ use crate::watch;
 
 /// Puddles of a pool that are told of in one answer.
 const PUDDLES_MAX: usize = 1000;
-/// How long an answer about a heap may take: somebody waits for it.
-const HEAP_TIME: Duration = Duration::from_millis(200);
+/// How long an answer may take that is one of several: somebody waits for it.
+const PART_TIME: Duration = Duration::from_millis(200);
 /// Types of a puddle.
 const TYPES_MAX: usize = 20;
 /// Findings of a check.
@@ -38,6 +39,8 @@ pub(super) struct Survey {
     /// As the user has named it.
     pub(super) name: String,
     pub(super) redact: bool,
+    /// What is checked in the background.
+    pub(super) checking: Checking,
 }
 
 /// What was asked, with the words behind the question mark.
@@ -81,9 +84,9 @@ impl Survey {
         Some(match question.what {
             "overview" => self.overview(),
             "logs" => self.logs(),
-            "check" => self.check().map(|(json, _)| json),
+            "check" => self.checked(question),
             "program" => self.program(),
-            "heap" => in_pool(&|pool| heap(pool, question.number_or("from", 0)?, HEAP_TIME)),
+            "heap" => in_pool(&|pool| heap(pool, question.number_or("from", 0)?, Some(PART_TIME))),
             "type" => in_pool(&|pool| Ok(types::details(pool, question.number("type")?))),
             "object" => in_pool(&|pool| {
                 let elements = match question.words.get("elements") {
@@ -95,11 +98,14 @@ impl Survey {
             }),
             "objects" => in_pool(&|pool| {
                 let from = question.number_or("from", 0)?;
-                objects::of_type(pool, question.number("type")?, from, self.redact)
+                let ty = question.number("type")?;
+                objects::of_type(pool, ty, from, self.redact, Instant::now() + PART_TIME)
             }),
-            "referrers" => {
-                in_pool(&|pool| objects::leading_to(pool, question.number("address")?, self.redact))
-            }
+            "referrers" => in_pool(&|pool| {
+                let from = question.number_or("from", 0)?;
+                let address = question.number("address")?;
+                objects::leading_to(pool, address, from, self.redact, Instant::now() + PART_TIME)
+            }),
             _ => return None,
         })
     }
@@ -140,20 +146,16 @@ impl Survey {
         }))
     }
 
-    /// What `durum check` finds, which reads everything.
-    pub(super) fn check(&self) -> Result<(Json, CheckReport), Failure> {
-        let mut report = check::look(&self.place, &CheckOptions::default())?;
-        let more = report.findings.len().saturating_sub(FINDINGS_MAX);
-        // What is worse is told first.
-        report
-            .findings
-            .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-        let all = report.clone();
-        report.findings.truncate(FINDINGS_MAX);
-        let mut json = check::to_json(&report, &[]);
-        json["sound"] = json!(all.is_sound());
-        json["more"] = json!(more);
-        Ok((json, all))
+    /// What a check has found so far, which goes on in the background.
+    fn checked(&self, question: &Question<'_>) -> Result<Json, Failure> {
+        let run = match question.words.contains_key("run") {
+            true => Some(question.number("run")?),
+            false => None,
+        };
+        let place = self.place.clone();
+        let pool = question.words.get("pool").copied();
+        let check = move |how: &CheckOptions| check(&place, how).map(|(json, _)| json);
+        self.checking.answer(run, pool, check)
     }
 
     /// Reads in the pool with this uuid.
@@ -189,8 +191,12 @@ fn ensure_quiet(store: &ReadOnlyStore) -> Result<(), Failure> {
 }
 
 /// The puddles and types of a pool: those from an address on, as many as can be read in a time, but one at least.
-/// `next` is where the rest begins.
-pub(super) fn heap(pool: &PoolView<'_>, from: u64, limit: Duration) -> Result<Json, Failure> {
+/// `next` is where the rest begins. Without a limit it is all of them, and puddles are told of up to a number.
+pub(super) fn heap(
+    pool: &PoolView<'_>,
+    from: u64,
+    limit: Option<Duration>,
+) -> Result<Json, Failure> {
     let begun = Instant::now();
     let (mut heap, mut next) = (Heap::default(), None);
     for view in &pool.puddles {
@@ -198,8 +204,11 @@ pub(super) fn heap(pool: &PoolView<'_>, from: u64, limit: Duration) -> Result<Js
         if header.address < from {
             continue;
         }
-        let is_late = begun.elapsed() >= limit && !heap.puddles.is_empty();
-        if is_late || heap.puddles.len() == PUDDLES_MAX {
+        let is_late = limit.is_some_and(|limit| {
+            heap.puddles.len() == PUDDLES_MAX
+                || (begun.elapsed() >= limit && !heap.puddles.is_empty())
+        });
+        if is_late {
             next = Some(hex(header.address));
             break;
         }
@@ -212,7 +221,7 @@ pub(super) fn heap(pool: &PoolView<'_>, from: u64, limit: Duration) -> Result<Js
         sum.1 += bytes;
     }
     let mut json = heap.to_json();
-    let puddles = heap.puddles.iter().map(|puddle| {
+    let puddles = heap.puddles.iter().take(PUDDLES_MAX).map(|puddle| {
         let mut told = puddle.to_json();
         let mut types: Vec<_> = puddle.types.iter().collect();
         types.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
@@ -224,6 +233,7 @@ pub(super) fn heap(pool: &PoolView<'_>, from: u64, limit: Duration) -> Result<Js
         told
     });
     json["puddles"] = puddles.collect();
+    json["puddles_more"] = json!(heap.puddles.len().saturating_sub(PUDDLES_MAX));
     json["all_puddles"] = json!(pool.puddles.len());
     json["objects"] = json!(all.values().map(|(objects, _)| objects).sum::<u64>());
     json["by_type"] = types::used(pool, &all);
@@ -232,6 +242,22 @@ pub(super) fn heap(pool: &PoolView<'_>, from: u64, limit: Duration) -> Result<Js
     json["damages"] = json!(heap.damages);
     json["next"] = json!(next);
     Ok(json)
+}
+
+/// What `durum check` finds, which reads everything.
+pub(super) fn check(place: &Place, how: &CheckOptions) -> Result<(Json, CheckReport), Failure> {
+    let mut report = check::look(place, how)?;
+    let more = report.findings.len().saturating_sub(FINDINGS_MAX);
+    // What is worse is told first.
+    report
+        .findings
+        .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let all = report.clone();
+    report.findings.truncate(FINDINGS_MAX);
+    let mut json = check::to_json(&report, &[]);
+    json["sound"] = json!(all.is_sound());
+    json["more"] = json!(more);
+    Ok((json, all))
 }
 
 /// The failure that tells of damage that a check has found.
@@ -302,17 +328,16 @@ mod tests {
             is_live: false,
             name: "things".into(),
             redact: false,
+            checking: Checking::default(),
         };
-        let whole = survey
-            .pool(&id, |pool| heap(pool, 0, Duration::MAX))
-            .unwrap();
+        let whole = survey.pool(&id, |pool| heap(pool, 0, None)).unwrap();
         let puddles = whole["all_puddles"].as_u64().unwrap();
         assert!(puddles >= 4, "{whole}");
         let (mut from, mut seen, mut count) = (0, Vec::new(), 0);
         loop {
             // No time at all: one puddle each.
             let part = survey
-                .pool(&id, |pool| heap(pool, from, Duration::ZERO))
+                .pool(&id, |pool| heap(pool, from, Some(Duration::ZERO)))
                 .unwrap();
             assert_eq!(part["puddles"].as_array().unwrap().len(), 1);
             seen.push(part["puddles"][0].clone());

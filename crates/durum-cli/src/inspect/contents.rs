@@ -1,10 +1,11 @@
 //! What objects mean: the root, a part of it by its path, all objects of a type, or those that lead to an address.
 
 use std::io::Write;
+use std::ops::Range;
 
 use durum_format::content::{self, At, Limits, Look, Object, Objects, Path, printable};
 use durum_format::extent::{self, HeapBytes};
-use durum_format::types::Descriptor;
+use durum_format::types::{Descriptor, Strength};
 use serde_json::{Value as Json, json};
 
 use super::names;
@@ -181,28 +182,66 @@ fn of_type(
 }
 
 /// What leads to an address, or into the object there.
-pub(crate) fn leading_to(
+fn leading_to(
     pool: &PoolView<'_>,
     address: u64,
     most: usize,
     damages: &mut Vec<String>,
 ) -> Result<Contents, Failure> {
-    // Whatever leads into the object leads to it.
-    let (range, leads_to) = match pool.at(address) {
-        At::Object(object) => {
-            let name = content::type_name(pool, &object);
-            let range = object.start..object.start + object.size;
-            (range, format!("{name} at {:#x}", object.start))
+    let mut search = Search::of(pool, address, most, damages);
+    each_object(pool, damages, |object| search.visit(&object))?;
+    Ok(search.found())
+}
+
+/// A search for the pointers that lead to an address, or into the object there.
+pub(crate) struct Search<'a, 'b> {
+    pool: &'a PoolView<'b>,
+    address: u64,
+    /// Whatever leads into the object leads to it.
+    range: Range<u64>,
+    leads_to: String,
+    most: usize,
+    found: Vec<Referrer>,
+    all: u64,
+    /// Of the object that is looked at.
+    bytes: Vec<u8>,
+}
+
+impl<'a, 'b> Search<'a, 'b> {
+    /// Tells of at most so many pointers, and counts the others.
+    pub(crate) fn of(
+        pool: &'a PoolView<'b>,
+        address: u64,
+        most: usize,
+        damages: &mut Vec<String>,
+    ) -> Self {
+        let (range, leads_to) = match pool.at(address) {
+            At::Object(object) => {
+                let name = content::type_name(pool, &object);
+                let range = object.start..object.start.saturating_add(object.size);
+                (range, format!("{name} at {:#x}", object.start))
+            }
+            At::Other(what) => (address..address.saturating_add(1), what),
+            At::Damaged(why) => {
+                damages.push(why.clone());
+                (address..address.saturating_add(1), why)
+            }
+        };
+        Search {
+            pool,
+            address,
+            range,
+            leads_to,
+            most,
+            found: Vec::new(),
+            all: 0,
+            bytes: Vec::new(),
         }
-        At::Other(what) => (address..address + 1, what),
-        At::Damaged(why) => {
-            damages.push(why.clone());
-            (address..address + 1, why)
-        }
-    };
-    let (mut found, mut all) = (Vec::new(), 0);
-    let mut bytes = Vec::new();
-    each_object(pool, damages, |object| {
+    }
+
+    /// Looks at the pointers of an object. One that contradicts its type is for `durum check`.
+    pub(crate) fn visit(&mut self, object: &Object) -> Result<(), Failure> {
+        let pool = self.pool;
         let Some(descriptor) = pool.types.by_id(object.type_id) else {
             return Ok(());
         };
@@ -212,38 +251,42 @@ pub(crate) fn leading_to(
         let Some(view) = pool.view_at(object.start) else {
             return Ok(());
         };
+        let mut bytes = std::mem::take(&mut self.bytes);
         bytes.resize(object.size_by(descriptor) as usize, 0);
         HeapBytes::read(view, object.start - view.header().address, &mut bytes)?;
-        let pointers = descriptor.visit_pointers(&bytes, |pointer| {
+        let _ = descriptor.visit_pointers(&bytes, |pointer| {
             let word = bytes.get(pointer.offset as usize..).unwrap_or_default();
             let to = word
                 .first_chunk()
                 .map_or(0, |word| u64::from_le_bytes(*word));
-            if !range.contains(&to) {
+            if !self.range.contains(&to) {
                 return;
             }
-            all += 1;
-            if found.len() < most {
+            self.all += 1;
+            if self.found.len() < self.most {
                 let path = descriptor.path(&bytes, pointer.offset);
-                found.push(Referrer {
-                    object,
-                    type_name: content::type_name(pool, &object),
+                self.found.push(Referrer {
+                    object: *object,
+                    type_name: content::type_name(pool, object),
                     part: path.map_or_else(|_| format!("+ {}", pointer.offset), |path| path.text),
                     to,
-                    is_weak: pointer.strength == durum_format::types::Strength::Weak,
+                    is_weak: pointer.strength == Strength::Weak,
                 });
             }
         });
-        // An object that contradicts its type is for `durum check`.
-        let _ = pointers;
+        self.bytes = bytes;
         Ok(())
-    })?;
-    Ok(Contents::Referrers {
-        address,
-        leads_to,
-        found,
-        all,
-    })
+    }
+
+    /// What was found.
+    pub(crate) fn found(self) -> Contents {
+        Contents::Referrers {
+            address: self.address,
+            leads_to: self.leads_to,
+            found: self.found,
+            all: self.all,
+        }
+    }
 }
 
 impl Contents {

@@ -116,9 +116,11 @@ impl<'a> PoolView<'a> {
     }
 
     pub(crate) fn view_at(&self, address: u64) -> Option<&PuddleView> {
-        let inside =
-            |view: &&PuddleView| (view.header().address..view.header().end()).contains(&address);
-        self.puddles.iter().find(inside)
+        let after = self
+            .puddles
+            .partition_point(|view| view.header().address <= address);
+        let before = self.puddles.get(after.checked_sub(1)?)?;
+        (address < before.header().end()).then_some(before)
     }
 
     /// What lies at an address.

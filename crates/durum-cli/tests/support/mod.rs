@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod browser;
 pub mod jobs;
+pub mod large;
 pub mod page;
 
 use std::collections::BTreeMap;

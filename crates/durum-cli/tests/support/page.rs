@@ -81,6 +81,16 @@ impl Page {
         );
         serde_json::from_str(&body).unwrap()
     }
+
+    /// What a check finds, once it has ended; with the leaks of a pool, if there is one named.
+    pub fn check(&self, words: &str) -> Value {
+        let mut told = self.get(&format!("check?{words}"));
+        while told["ended"] == false {
+            let run = told["run"].as_str().unwrap();
+            told = self.get(&format!("check?{words}&run={run}"));
+        }
+        told
+    }
 }
 
 impl Drop for Page {

@@ -45,7 +45,8 @@ async function* objectsFrom(pool, firsts, at) {
 }
 
 async function fromFile(what, words) {
-  if (['overview', 'logs', 'check'].includes(what)) return checked(answers[what]);
+  if (['overview', 'logs'].includes(what)) return checked(answers[what]);
+  if (what === 'check') return { ...checked(answers.check), ended: true, found: answers.leaks[words.pool] ?? [] };
   const pool = answers.pools[words.pool];
   if (!pool) throw new Error('there is no such pool in this file');
   const { firsts } = checked(pool);
@@ -86,7 +87,7 @@ async function fromFile(what, words) {
           found.push({ address: object.address, type: object.type, part, to: pointer.address, weak: pointer.weak });
         });
       }
-      return { pointers: found, count };
+      return { pointers: found, count, next: null };
     }
     default:
       throw new Error('that is not in this file');

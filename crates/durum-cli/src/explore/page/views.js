@@ -44,7 +44,9 @@ async function viewPool(pool) {
     const digits = address.value.trim().replace(/^0x/, '').replace(/^0+(?=.)/, '').toLowerCase();
     location.hash = `object/${pool}/0x${digits}`;
   };
-  const tables = make('div', {}, heapTables(pool, heap));
+  let leaks = null;
+  const tables = make('div', {}, heapTables(pool, heap, leaks));
+  const draw = () => tables.replaceChildren(...heapTables(pool, heap, leaks));
   const progress = make('p', { class: 'faint', role: 'status' });
   const objects = make('span');
   // A large heap comes in parts, and what is there is shown meanwhile.
@@ -55,7 +57,7 @@ async function viewPool(pool) {
       progress.textContent = `${number(heap.puddles.length)} of ${plural(heap.all_puddles, 'puddle')} read …`;
       merge(heap, await ask('heap', { pool, from: heap.next }));
       if (heap.next && performance.now() - drawn < 2000) continue;
-      tables.replaceChildren(...heapTables(pool, heap));
+      draw();
       drawn = performance.now();
     }
     progress.textContent = heap.next ? '' : `all of ${plural(heap.all_puddles, 'puddle')} read`;
@@ -63,6 +65,28 @@ async function viewPool(pool) {
     state.heaps[pool] = heap;
   };
   rest().catch(tell);
+  const found = make('p', { class: 'faint', role: 'status' });
+  const look = async () => {
+    button.remove();
+    const check = await followCheck({ pool }, (check) => {
+      found.textContent = progressOf(check);
+      if (!check.found.length || check.found.length === leaks?.found.length) return;
+      leaks = leaksOf(check);
+      draw();
+    });
+    // Somebody has gone on meanwhile.
+    if (!check) return;
+    leaks = leaksOf(check);
+    const judged = check.pools.find((it) => it.name === told.name);
+    const sum = judged ? leaksInWords(judged) : 'not judged: the pool cannot be read';
+    // Where they are not judged, nothing is known of any.
+    if (!judged || judged.leaks.unjudged) leaks = null;
+    found.textContent = `Objects that nothing leads to: ${sum}`;
+    draw();
+  };
+  const button = make('button', { type: 'button', run: ['click', () => look().catch(tell)] }, 'Look for leaks');
+  // In a file they are there.
+  if (answers) look().catch(tell);
   return [
     `Pool ${told.name}`,
     facts([
@@ -74,6 +98,8 @@ async function viewPool(pool) {
     make('form', { run: ['submit', go] }, make('label', { for: 'address' }, 'Go to the address'), address,
       make('button', {}, 'Go')),
     progress,
+    make('p', {}, button),
+    found,
     changes(heap.changed),
     tables,
   ];
@@ -102,7 +128,28 @@ function merge(heap, part) {
   heap.next = part.next;
 }
 
-function heapTables(pool, heap) {
+// The leaks that a check has found in a pool: by type, by puddle, and whether there are no others.
+function leaksOf(check) {
+  const sums = { type: {}, puddle: {} };
+  for (const leak of check.found) {
+    for (const by of ['type', 'puddle']) {
+      sums[by][leak[by]] ??= { objects: 0, bytes: 0 };
+      sums[by][leak[by]].objects += leak.objects;
+      sums[by][leak[by]].bytes += leak.bytes;
+    }
+  }
+  return { ...sums, found: check.found, ended: check.ended };
+}
+
+const leakCell = (leaks, by, key) => {
+  const sum = leaks?.[by][key];
+  return sum ? make('span', { class: 'bad' }, `${number(sum.objects)} (${size(sum.bytes)})`) : leaks?.ended ? '0' : '';
+};
+
+const leaksInWords = (pool) => pool.leaks.unjudged ? `not judged: ${pool.leaks.unjudged}`
+  : pool.leaks.objects ? `${plural(pool.leaks.objects, 'object')} (${size(pool.leaks.bytes)})` : 'none';
+
+function heapTables(pool, heap, leaks) {
   const types = [...heap.by_type].sort((a, b) => b.object_bytes - a.object_bytes);
   const puddles = heap.puddles.map((puddle) => () => [
     make('code', {}, puddle.address, puddle.root ? ' (root)' : ''),
@@ -111,6 +158,7 @@ function heapTables(pool, heap) {
       'aria-label': `${size(puddle.free_bytes)} of ${size(puddle.bytes)} free` }),
     size(puddle.free_bytes),
     number(puddle.objects),
+    leakCell(leaks, 'puddle', puddle.address),
     make('span', {}, puddle.types.flatMap((type, at) => [
       at ? ', ' : '', toType(pool, type.id, type.name), ` ${number(type.objects)}`,
     ]), puddle.types_more ? ` and ${plural(puddle.types_more, 'type')} more` : ''),
@@ -120,13 +168,15 @@ function heapTables(pool, heap) {
   const elements = heap.free_elements;
   return [
     list('bad', heap.damages),
-    table('Objects by type', ['Type', 'Objects#', 'Bytes#', 'Each#'], types.map((type) => () => [
+    table('Objects by type', ['Type', 'Objects#', 'Bytes#', 'Each#', 'Leaks#'], types.map((type) => () => [
       toType(pool, type.id, type.name),
       number(type.objects),
       size(type.object_bytes),
       type.bytes === null ? '' : `${number(type.bytes)} B`,
+      leakCell(leaks, 'type', type.id),
     ])),
-    table('Puddles', ['Address', 'Size#', 'Used', 'Free#', 'Objects#', 'Types'], puddles),
+    table('Puddles', ['Address', 'Size#', 'Used', 'Free#', 'Objects#', 'Leaks#', 'Types'], puddles),
+    heap.puddles_more ? note(`and ${plural(heap.puddles_more, 'puddle')} more, which are not in this file`) : '',
     table('Free blocks', ['Of#', 'Count#', 'Bytes#'], blocks),
     note(`and ${plural(elements.count, 'free element')} of slabs (${size(elements.bytes)})`),
   ];
@@ -145,8 +195,17 @@ async function viewType(pool, id) {
   const rows = make('tbody');
   const more = make('button', { type: 'button' }, 'More objects');
   let next = null;
+  const mine = state.asked;
+  const searched = make('p', { class: 'faint', role: 'status' });
   const load = async () => {
     const found = await ask('objects', next ? { pool, type: id, from: next } : { pool, type: id });
+    // Rare ones may be far from each other.
+    if (!found.objects.length && found.next) {
+      next = found.next;
+      searched.textContent = `nothing before ${next} …`;
+      if (mine === state.asked) return load();
+    }
+    searched.textContent = '';
     rows.append(...found.objects.map((object) => make('tr', {},
       make('td', {}, toObject(pool, object.address, object.address)),
       make('td', { class: 'number' }, `${number(object.bytes)} B`),
@@ -156,7 +215,7 @@ async function viewType(pool, id) {
     if (found.damage) rows.append(make('tr', {}, make('td', { colspan: 3, class: 'bad' }, found.damage)));
   };
   more.addEventListener('click', () => load().catch(tell));
-  await load();
+  load().catch(tell);
   const head = ['Address', 'Size', 'Contents'].map((name) => make('th', { scope: 'col' }, name));
   return [
     `Type ${type.name}`,
@@ -175,6 +234,7 @@ async function viewType(pool, id) {
     heap ? changes(heap.changed.filter((it) => it.new === id || it.old === id)) : '',
     make('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Objects' },
       make('table', {}, make('caption', {}, 'Objects by address'), make('thead', {}, make('tr', {}, head)), rows)),
+    searched,
     more,
   ];
 }
@@ -182,16 +242,31 @@ async function viewType(pool, id) {
 async function viewObject(pool, address, elements) {
   const object = await ask('object', elements ? { pool, address, elements } : { pool, address });
   const referrers = make('div', {});
+  const mine = state.asked;
   const find = async () => {
-    const found = await ask('referrers', { pool, address: object.address });
+    button.remove();
+    const asked = { pool, address: object.address };
+    const found = await ask('referrers', asked);
+    // A large heap comes in parts, and what is there is shown meanwhile.
+    while (found.next && mine === state.asked) {
+      draw(found);
+      const part = await ask('referrers', { ...asked, from: found.next });
+      found.pointers.push(...part.pointers.slice(0, PIECE - found.pointers.length));
+      found.count += part.count;
+      Object.assign(found, { next: part.next, puddles: part.puddles });
+    }
+    draw(found);
+  };
+  const draw = (found) => {
     const rows = found.pointers.map((pointer) => [
       toObject(pool, pointer.address, `${pointer.type} at ${pointer.address}`),
       make('code', {}, pointer.part),
       make('code', {}, `${pointer.weak ? '~>' : '->'} ${pointer.to}`),
     ]);
     const caption = answers ? `${plural(found.count, 'pointer')} from objects in this file` : plural(found.count, 'pointer');
-    referrers.replaceChildren(table(caption, ['Object', 'Part', 'Leads to'], rows));
-    button.remove();
+    referrers.replaceChildren(
+      note(found.next ? `${number(found.puddles)} of ${plural(found.all_puddles, 'puddle')} read …` : ''),
+      table(caption, ['Object', 'Part', 'Leads to'], rows));
   };
   const button = make('button', { type: 'button', run: ['click', () => find().catch(tell)] }, 'Who points here?');
   const wider = (object.elements ?? 200) * 10;
@@ -244,15 +319,46 @@ async function viewLogs() {
   ];
 }
 
+// How far a check has come, in words.
+function progressOf(check) {
+  const what = { store: 'Looking at the store', puddles: 'Reading puddles', pointers: 'Following pointers',
+    leaks: 'Looking for leaks' }[check.stage];
+  return check.total ? `${what}: ${Math.floor(100 * check.done / check.total)} %` : `${what} …`;
+}
+
+// Follows a check, which goes on as long as somebody asks for it. Gives what it has found, unless somebody goes on to
+// another page.
+async function followCheck(words, told) {
+  const mine = state.asked;
+  let check = await ask('check', words);
+  while (mine === state.asked) {
+    if (check.ended) return check;
+    told(check);
+    await new Promise((go) => setTimeout(go, 300));
+    check = await ask('check', { ...words, run: check.run });
+  }
+  return null;
+}
+
 async function viewCheck() {
-  const told = await ask('check');
+  const box = make('div');
+  const status = make('p', { class: 'faint', role: 'status' });
+  const check = followCheck({}, (check) => { status.textContent = progressOf(check); });
+  check.then((told) => {
+    if (!told) return;
+    status.textContent = '';
+    box.replaceChildren(...checkTables(told).filter((part) => part !== ''));
+  }).catch((error) => { status.remove(); tell(error); });
+  return ['Check', status, box];
+}
+
+function checkTables(told) {
   const pools = told.pools.map((pool) => [
     pool.name,
     pool.readable,
     number(pool.objects),
     size(pool.bytes),
-    pool.leaks.unjudged ? `not judged: ${pool.leaks.unjudged}`
-      : pool.leaks.objects ? `${plural(pool.leaks.objects, 'object')} (${size(pool.leaks.bytes)})` : 'none',
+    leaksInWords(pool),
   ]);
   const findings = told.findings.map((finding) => [
     make('span', { class: finding.severity === 'damage' ? 'bad' : null }, finding.severity),
@@ -260,7 +366,6 @@ async function viewCheck() {
     make('code', {}, finding.file, finding.offset === null ? '' : ` at ${number(finding.offset)}`),
   ]);
   return [
-    'Check',
     told.sound ? note('Sound: no data is damaged.', 'good') : note('Damaged: see the findings.', 'bad'),
     table('Pools', ['Pool', 'Readable', 'Objects#', 'Bytes#', 'Leaks'], pools),
     findings.length ? table('Findings', ['Kind', 'What', 'Where'], findings) : note('Nothing was found.'),

@@ -1,0 +1,266 @@
+//! A check in the background: it takes as long as the store is large, and nobody else waits for it. Who asks is told
+//! how far it has come and which leaks it has found, and it ends when nobody has asked for a while.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use durum_service::{CheckOptions, Leak, Progress, Stage, Uuid};
+use serde_json::{Value as Json, json};
+
+use super::tree::hex;
+use crate::failure::{DAMAGED, Failure, REFUSED};
+
+/// How long an answer waits for the end: a small store is checked within that.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// After so long nobody wants to know any more.
+const UNASKED_MAX: Duration = Duration::from_secs(5);
+
+/// The check that is under way, or was the last.
+#[derive(Debug)]
+pub(super) struct Checking {
+    unasked_max: Duration,
+    last: Mutex<Option<Arc<Run>>>,
+    runs: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Run {
+    number: u64,
+    unasked_max: Duration,
+    stop: Arc<AtomicBool>,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    asked: Instant,
+    stage: &'static str,
+    done: u64,
+    total: u64,
+    /// Objects and bytes of leaks, by pool, then by puddle and type.
+    leaks: BTreeMap<Uuid, BTreeMap<(u64, u64), (u64, u64)>>,
+    /// What came out, or why nothing did, with the exit code of that.
+    outcome: Option<Result<Json, (u8, String)>>,
+}
+
+impl Default for Checking {
+    fn default() -> Self {
+        Checking {
+            unasked_max: UNASKED_MAX,
+            last: Mutex::default(),
+            runs: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Checking {
+    /// What a check has found so far: the one that was asked for by its number, else the one that is under way, or a
+    /// new one, which `check` makes. Leaks are told of one pool.
+    pub(super) fn answer(
+        &self,
+        number: Option<u64>,
+        pool: Option<&str>,
+        check: impl FnOnce(&CheckOptions) -> Result<Json, Failure> + Send + 'static,
+    ) -> Result<Json, Failure> {
+        let run = match number {
+            Some(number) => self.known(number)?,
+            None => self.current(check)?,
+        };
+        let mut state = run.lock();
+        state.asked = Instant::now();
+        let waited = run
+            .ended
+            .wait_timeout_while(state, PATIENCE, |state| state.outcome.is_none());
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.told(run.number, pool)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Arc<Run>>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, number: u64) -> Result<Arc<Run>, Failure> {
+        let known = self.last().clone().filter(|run| run.number == number);
+        known.ok_or_else(|| {
+            Failure::Refused(
+                "this check has ended, as nobody asked for it, or gave way to a later one".into(),
+            )
+        })
+    }
+
+    /// Joins the run that is under way, or begins one.
+    fn current(
+        &self,
+        check: impl FnOnce(&CheckOptions) -> Result<Json, Failure> + Send + 'static,
+    ) -> Result<Arc<Run>, Failure> {
+        let mut last = self.last();
+        if let Some(run) = &*last
+            && run.is_under_way()
+        {
+            return Ok(run.clone());
+        }
+        let run = Arc::new(Run {
+            number: self.runs.fetch_add(1, Ordering::Relaxed),
+            unasked_max: self.unasked_max,
+            stop: Arc::default(),
+            state: Mutex::new(State {
+                asked: Instant::now(),
+                stage: "store",
+                done: 0,
+                total: 0,
+                leaks: BTreeMap::new(),
+                outcome: None,
+            }),
+            ended: Condvar::new(),
+        });
+        let mine = run.clone();
+        let go = move || {
+            let outcome = check(&mine.options());
+            let outcome = outcome.map_err(|failure| (failure.exit_code(), failure.to_string()));
+            mine.lock().outcome = Some(outcome);
+            mine.ended.notify_all();
+        };
+        let thread = thread::Builder::new().name("explore-check".to_owned());
+        let begun = thread.spawn(go);
+        begun.map_err(|error| Failure::system("beginning a check", error))?;
+        *last = Some(run.clone());
+        Ok(run)
+    }
+}
+
+impl Run {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it will have an outcome that somebody wants.
+    fn is_under_way(&self) -> bool {
+        self.lock().outcome.is_none() && !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What a check is to tell this, and when it is to end.
+    fn options(self: &Arc<Self>) -> CheckOptions {
+        let (told, found) = (self.clone(), self.clone());
+        CheckOptions {
+            progress: Some(Arc::new(move |progress: Progress| told.go_on(progress))),
+            leaks: Some(Arc::new(move |leak: &Leak| found.add(leak))),
+            stop: Some(self.stop.clone()),
+        }
+    }
+
+    fn go_on(&self, progress: Progress) {
+        let mut state = self.lock();
+        state.stage = match progress.stage {
+            Stage::Check => "puddles",
+            Stage::Pointers => "pointers",
+            Stage::Leaks => "leaks",
+            _ => "store",
+        };
+        (state.done, state.total) = (progress.done, progress.total);
+        if state.asked.elapsed() > self.unasked_max {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn add(&self, leak: &Leak) {
+        let mut state = self.lock();
+        let of_pool = state.leaks.entry(leak.pool).or_default();
+        let sum = of_pool.entry((leak.puddle, leak.type_id)).or_default();
+        sum.0 += 1;
+        sum.1 += leak.size;
+    }
+}
+
+impl State {
+    fn told(&self, run: u64, pool: Option<&str>) -> Result<Json, Failure> {
+        let mut told = match &self.outcome {
+            Some(Ok(report)) => report.clone(),
+            Some(Err((DAMAGED, text))) => return Err(Failure::Damaged(text.clone())),
+            Some(Err((REFUSED, text))) => return Err(Failure::Refused(text.clone())),
+            Some(Err((_, text))) => return Err(Failure::Unreadable(text.clone())),
+            None => json!({}),
+        };
+        let of_pool = self.leaks.iter();
+        let mut of_pool =
+            of_pool.filter(|(uuid, _)| pool.is_some_and(|pool| uuid.to_string() == pool));
+        let leaks = of_pool.next().into_iter().flat_map(|(_, leaks)| leaks);
+        let leaks = leaks.map(|((puddle, ty), (objects, bytes))| {
+            json!({ "puddle": hex(*puddle), "type": hex(*ty), "objects": objects, "bytes": bytes })
+        });
+        told["run"] = json!(hex(run));
+        told["ended"] = json!(self.outcome.is_some());
+        told["stage"] = json!(self.stage);
+        told["done"] = json!(self.done);
+        told["total"] = json!(self.total);
+        told["found"] = leaks.collect();
+        Ok(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// A check that goes on until it is stopped; it tells then what it was.
+    fn endless(
+        ended: mpsc::Sender<&'static str>,
+        name: &'static str,
+    ) -> impl FnOnce(&CheckOptions) -> Result<Json, Failure> + Send + 'static {
+        move |how| {
+            let stop = how.stop.as_ref().unwrap();
+            let mut done = 0;
+            while !stop.load(Ordering::Relaxed) {
+                done += 1;
+                Progress::tell(&how.progress, Stage::Pointers, done, u64::MAX);
+                thread::sleep(Duration::from_millis(1));
+            }
+            ended.send(name).unwrap();
+            Err(Failure::Refused("stopped".into()))
+        }
+    }
+
+    #[test]
+    fn who_asks_joins_what_is_under_way_and_nobody_ends_it() {
+        let checking = Checking {
+            unasked_max: Duration::from_secs(1),
+            ..Checking::default()
+        };
+        let (sender, ended) = mpsc::channel();
+        let first = checking
+            .answer(None, None, endless(sender.clone(), "first"))
+            .unwrap();
+        assert_eq!(
+            (&first["ended"], &first["stage"]),
+            (&json!(false), &json!("pointers"))
+        );
+        // Another one who wants a check has the same, and asking keeps it alive.
+        for _ in 0..6 {
+            let joined = checking
+                .answer(None, None, endless(sender.clone(), "second"))
+                .unwrap();
+            assert_eq!(joined["run"], first["run"]);
+            assert!(joined["done"].as_u64() > first["done"].as_u64());
+            thread::sleep(Duration::from_millis(100));
+        }
+        assert!(ended.try_recv().is_err(), "somebody asks for it");
+        assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok("first"));
+        // A later one has another number, and nobody is told of it who asks for the one before.
+        let later = checking
+            .answer(None, None, |_: &CheckOptions| Ok(json!({ "sound": true })))
+            .unwrap();
+        assert_eq!(
+            (&later["ended"], &later["sound"]),
+            (&json!(true), &json!(true))
+        );
+        assert_ne!(later["run"], first["run"]);
+        let gone = checking.answer(Some(0), None, |_: &CheckOptions| Ok(json!({})));
+        assert!(gone.is_err());
+        let again = checking.answer(Some(1), None, |_: &CheckOptions| Ok(json!({})));
+        assert_eq!(again.unwrap()["sound"], true);
+    }
+}
