@@ -18,6 +18,25 @@ pub struct Column {
 }
 
 impl Column {
+    /// Of a side of which nothing but its times is known, in nanoseconds, one for each round.
+    pub fn of_times(
+        side: impl Into<String>,
+        role: Role,
+        domain: &str,
+        ns: impl IntoIterator<Item = f64>,
+    ) -> Column {
+        let sample = |ns| Sample {
+            ns,
+            ..Sample::default()
+        };
+        Column {
+            side: side.into(),
+            role,
+            domain: domain.to_owned(),
+            samples: ns.into_iter().map(sample).collect(),
+        }
+    }
+
     /// Nanoseconds per operation.
     pub fn ns(&self) -> Spread {
         self.spread(|sample| sample.ns)

@@ -84,6 +84,19 @@ fn each_figure_of_the_service_has_a_line() {
     }
     let page = std::fs::read_to_string(out.path().join("daemon.html")).unwrap();
     assert!(page.contains("<th scope=\"row\" class=\"word\">memory of the service for each</th>"));
+    // What is a time has a bar, with the limit beside it, and what is none has not.
+    let plots: Vec<&str> = page.split("<svg").skip(1).collect();
+    assert_eq!(plots.len(), 1);
+    let plot = plots[0].split("</svg>").next().unwrap();
+    for bar in [
+        "empty request on one processor",
+        "measured",
+        "paper",
+        "limit",
+    ] {
+        assert!(plot.contains(&format!("\n{bar}\n")), "{bar}: {plot}");
+    }
+    assert!(!plot.contains("memory of the service for each"));
     let description = std::fs::read_to_string(out.path().join("daemon.txt")).unwrap();
     assert!(description.contains("commit"), "{description}");
 }

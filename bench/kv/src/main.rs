@@ -33,8 +33,9 @@ use lmdb::Lmdb;
 
 const SIDES: [&str; 3] = ["durum", "leveldb", "lmdb"];
 
-const BENCHMARKS: &str = "fillseq,readseq,readreverse,fillrandom,overwrite,compact,readrandom,readmissing,readhot,seekrandom,readseq,readreverse,\
-    deleterandom,fillbatch,deleteseq,fillone,deleteone,fillsync,fill100K";
+const BENCHMARKS: &str = "fillseq,readseq,readreverse,fillrandom,overwrite,compact,readrandom,readmissing,readhot,readrandommulti,seekrandom,\
+    seekordered,readseq,readreverse,deleterandom,fillbatch,deleteseq,fillone,deleteone,fillsync,fill100K,fillseqmulti,\
+    fillrandommulti,overwritemulti,fillseqflying,overwriteflying";
 
 const NAME: &str = "durum-bench-kv";
 

@@ -11,6 +11,9 @@ use crate::measure::Spread;
 use crate::measured::{Column, Measured};
 use crate::side::Role;
 
+/// The side that is no contestant but what others are to reach.
+pub const GOAL: &str = "limit";
+
 /// Heights: of a bar with what is around it, and of the line with the row's name.
 const BAR: f64 = 17.0;
 const NAME: f64 = 26.0;
@@ -107,13 +110,18 @@ fn height_of(measured: &Measured) -> f64 {
 }
 
 fn legend(all: &[Measured]) -> Vec<(String, super::tones::Tone)> {
+    let limit = all.iter().find_map(|measured| measured.role(Role::Limit));
+    let limit = match limit {
+        Some(limit) if limit.side == GOAL => "the limit that this project has set",
+        _ => "the limit: no atomicity",
+    };
     let roles = [
         (Role::Engine, "durum"),
         (Role::Peer, "others"),
         (Role::Rival, "after a paper"),
         (Role::Bound, "the least with a log"),
         (Role::Volatile, "not durable"),
-        (Role::Limit, "the limit: no atomicity"),
+        (Role::Limit, limit),
     ];
     let took_part =
         |(role, _): &(Role, &str)| all.iter().any(|measured| measured.role(*role).is_some());

@@ -140,7 +140,7 @@ fn run() -> Result<()> {
         "What asking a service costs",
         "The limit is this project's own, of the figure or of its ratio to the one beside it.",
     );
-    let page = page::of_table(title, about, table, description);
+    let page = page::of_table(title, about, &bench.table.bars(), table, description);
     write(&options.out.join("daemon.html"), &page)
 }
 

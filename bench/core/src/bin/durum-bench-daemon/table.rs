@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use durum_bench_core::measured::{Column, Measured};
+use durum_bench_core::report::bars::GOAL;
 use durum_bench_core::report::table;
+use durum_bench_core::side::Role;
+use durum_bench_core::workload::Row;
 
 /// A figure.
 #[derive(Clone, Debug)]
@@ -78,6 +82,48 @@ impl Line {
         }
     }
 
+    /// How many nanoseconds its unit has, if that is one of time.
+    fn unit_ns(&self) -> Option<f64> {
+        match self.unit {
+            "ns" => Some(1.0),
+            "us" => Some(1e3),
+            "ms" => Some(1e6),
+            "s" => Some(1e9),
+            _ => None,
+        }
+    }
+
+    /// Its times as bars; `None` where it is no time.
+    fn bars(&self) -> Option<Measured> {
+        let unit = self.unit_ns()?;
+        let limit = match self.limit {
+            Some(Limit::Value(most)) => Some(most),
+            Some(Limit::Ratio(most)) => self.beside.map(|beside| beside * most),
+            None => None,
+        };
+        let sides = [
+            ("measured", Role::Engine, Some(self.value)),
+            ("beside", Role::Peer, self.beside),
+            ("paper", Role::Rival, self.paper),
+            (GOAL, Role::Limit, limit),
+        ];
+        let column = |(side, role, value): (&str, Role, Option<f64>)| {
+            Some(Column::of_times(side, role, self.place, [value? * unit]))
+        };
+        Some(Measured {
+            suite: "daemon",
+            row: Row {
+                // Of a program that ends soon.
+                name: self.row.clone().leak(),
+                one_op: match self.place {
+                    "disk" => "on a disk",
+                    _ => "in memory",
+                },
+            },
+            columns: sides.into_iter().filter_map(column).collect(),
+        })
+    }
+
     fn cells(&self) -> Vec<String> {
         let cell = |value: Option<f64>| value.map_or(String::new(), number);
         vec![
@@ -150,6 +196,11 @@ impl Table {
             );
         }
         text
+    }
+
+    /// The figures that are times.
+    pub(crate) fn bars(&self) -> Vec<Measured> {
+        self.0.iter().filter_map(Line::bars).collect()
     }
 
     /// For people.

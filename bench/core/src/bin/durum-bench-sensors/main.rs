@@ -122,7 +122,7 @@ fn run() -> Result<()> {
         "What many nodes found, in one structure",
         "The medians of the rounds; the parts are those of the round that the median is of.",
     );
-    let page = page::of_table(title, about, report, description);
+    let page = page::of_table(title, about, &table.bars(), report, description);
     write(&options.out.join("sensors.html"), &page)
 }
 

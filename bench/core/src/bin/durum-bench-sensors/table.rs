@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use durum_bench_core::measured::{Column, Measured};
 use durum_bench_core::report::table;
+use durum_bench_core::side::Role;
+use durum_bench_core::workload::Row;
 
 use crate::expected::Expected;
 use crate::side::Times;
@@ -21,7 +24,8 @@ pub(crate) struct Line {
     side: &'static str,
     /// The round of which the total is the median.
     times: Times,
-    best: Duration,
+    /// The totals of all rounds, the shortest first.
+    totals: Vec<Duration>,
     /// libpmemobj's total as a multiple of ours, the median over the rounds.
     speedup: Option<f64>,
 }
@@ -52,7 +56,7 @@ pub(crate) fn lines<'s>(
             variables: expected.variables,
             side,
             times: rounds[rounds.len() / 2],
-            best: rounds[0].total(),
+            totals: rounds.iter().map(Times::total).collect(),
             speedup: ratios.get(ratios.len() / 2).copied(),
         }
     };
@@ -81,7 +85,7 @@ impl Table {
                 rewriting,
                 rest,
             } = line.times;
-            let times = [line.times.total(), line.best, import, rewriting, rest];
+            let times = [line.times.total(), line.totals[0], import, rewriting, rest];
             let times = times.map(|time| format!("{:.3}", millis(time))).join(",");
             let speedup = line
                 .speedup
@@ -92,6 +96,35 @@ impl Table {
             );
         }
         text
+    }
+
+    /// The totals, with a row for each number of variables.
+    pub(crate) fn bars(&self) -> Vec<Measured> {
+        let rows = self
+            .0
+            .chunk_by(|one, other| (one.nodes, one.variables) == (other.nodes, other.variables));
+        let of_row = |lines: &[Line]| {
+            let name = format!("{} variables", lines[0].variables);
+            let columns = lines.iter().map(|line| {
+                let role = if line.side == PEER {
+                    Role::Peer
+                } else {
+                    Role::Engine
+                };
+                let totals = line.totals.iter().map(|total| total.as_secs_f64() * 1e9);
+                Column::of_times(line.side, role, "dram", totals)
+            });
+            Measured {
+                suite: "sensors",
+                row: Row {
+                    // Of a program that ends soon.
+                    name: name.leak(),
+                    one_op: format!("the results of {} nodes", lines[0].nodes).leak(),
+                },
+                columns: columns.collect(),
+            }
+        };
+        rows.map(of_row).collect()
     }
 
     /// For people.
@@ -123,7 +156,7 @@ impl Line {
             rewriting,
             rest,
         } = self.times;
-        let times = [self.times.total(), self.best, import, rewriting, rest];
+        let times = [self.times.total(), self.totals[0], import, rewriting, rest];
         let mut goals = GOALS.iter();
         let goal = goals.find(|(variables, _)| *variables == self.variables && self.nodes >= 200);
         let met = |(speedup, (_, goal)): (f64, &(u64, f64))| {

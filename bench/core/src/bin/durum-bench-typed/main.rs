@@ -27,7 +27,7 @@ use durum_persist::domain::{Delays, emulate};
 use durum_persist::line;
 
 use desk::{Desk, P};
-use report::{csv, save, table};
+use report::{bars, csv, save, table};
 use rows::{ROWS, Row, box_instead};
 
 const NAME: &str = "durum-bench-typed";
@@ -161,7 +161,7 @@ fn run(arguments: &Arguments, dir: &Path, pinned: Option<usize>) -> Result<Strin
         });
         let text = description.to_string();
         let title = "Operations of the typed interface";
-        let page = page::of_table(title, &beside, table, description);
+        let page = page::of_table(title, &beside, &bars(&all), table, description);
         save(out, &csv(&all), &text, &page).map_err(Error::file(out))?;
     }
     Ok(told)

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use durum_bench_core::measured::{self, Column};
 use durum_bench_core::report::table::Table;
+use durum_bench_core::side::Role;
+use durum_bench_core::workload;
 
 use crate::{Measured, SIDES};
 
@@ -33,6 +36,31 @@ pub fn table(all: &[Measured]) -> Table {
         table.lines.push(line);
     }
     table
+}
+
+/// The operations alone, beside what the paper says.
+pub fn bars(all: &[Measured]) -> Vec<measured::Measured> {
+    let of_row = |measured: &Measured| {
+        let row = measured.row;
+        let paper = [("paper, Optane", row.optane), ("paper, DRAM", row.dram)];
+        let paper = paper
+            .map(|(side, ns)| Column::of_times(side, Role::Rival, "", [ns]))
+            .into_iter();
+        let own = SIDES.iter().zip(&measured.samples);
+        let own = own.map(|((side, ..), samples)| {
+            let alone = samples.iter().map(|(alone, _)| *alone);
+            Column::of_times(*side, Role::Engine, "dram", alone)
+        });
+        measured::Measured {
+            suite: "operations",
+            row: workload::Row {
+                name: row.name,
+                one_op: "the operation, without its share of the commit",
+            },
+            columns: paper.chain(own).collect(),
+        }
+    };
+    all.iter().map(of_row).collect()
 }
 
 /// One line for each operation and side. The medium is `dram`, or the one that is emulated.
