@@ -6,8 +6,8 @@ mod contents;
 mod heap;
 
 use contents::heaps;
-use durum_format::content::{Content, Limits, Path, Target, at_path, of_object};
-use durum_format::types::Strength;
+use durum_format::content::{Content, Limits, Object, Path, Target, at_path, of_object};
+use durum_format::types::{Descriptor, Strength};
 use heap::{BASE, Heap, STRIDE};
 
 const LIMITS: Limits = Limits {
@@ -133,4 +133,23 @@ fn a_redacted_pointer_does_not_tell_the_part() {
     };
     assert_eq!(pointer(".Circle.0").redact(), pointer("?"));
     assert_eq!(pointer("").redact(), pointer(""));
+}
+
+/// The letters of a short string have the room of one that is alone, and a small object has room to spare.
+#[test]
+fn rows_of_cells_are_rows_however_short() {
+    let element = |size: u64, type_id: u64| Object {
+        start: 0,
+        size,
+        type_id,
+        is_element: true,
+    };
+    let letters = "struct \"N5durum6detail4cellIcEE\"(1,1){0:\"value\":i8;}\n";
+    let letters = Descriptor::parse(letters).unwrap();
+    for size in [8, 16, 24] {
+        assert_eq!(element(size, letters.id()).size_by(&letters), size);
+    }
+    let small = Descriptor::parse("struct \"small\"(1,1){0:\"value\":i8;}\n").unwrap();
+    assert_eq!(element(8, small.id()).size_by(&small), 1);
+    assert_eq!(element(16, small.id()).size_by(&small), 16);
 }

@@ -74,12 +74,19 @@ pub struct Object {
     pub is_element: bool,
 }
 
+/// How names of types of elements begin that `durum.hpp` keeps in rows.
+const CELL: &str = "N5durum6detail4cellI";
+
 impl Object {
     /// The bytes that it has by its type. An element of a slab is rounded up to 8 bytes, or to whole lines: without
     /// this, a small object would look like a row of several, and what follows a larger one like a part of it. A type
-    /// with a tail knows itself where that ends, or has what there is.
+    /// with a tail knows itself where that ends, or has what there is, and so has a row of cells of `durum.hpp`, which
+    /// are never alone: the letters of a short string are eight in what one would take.
     pub fn size_by(&self, descriptor: &Descriptor) -> u64 {
         let layout = descriptor.layout();
+        if descriptor.name().is_some_and(|name| name.starts_with(CELL)) {
+            return self.size;
+        }
         let is_rounded =
             extent::element_size(layout.size) == Some(self.size) || self.size / 2 < layout.size;
         match self.is_element && is_rounded && !layout.has_tail {
