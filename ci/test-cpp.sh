@@ -119,6 +119,31 @@ for version in 1 2 3; do
 done
 check "versions of tasks" versions_go_on "$work/tasks"
 
+
+# Each version makes anew what the one before has stored, and the last one finds it in a copy, too.
+for version in 1 2 3; do
+    check "compile diary $version" g++ -std=c++17 "${warnings[@]}" "${cflags[@]}" -DVERSION=$version examples/cpp/diary.cpp \
+        -o "$work/diary$version" "${run_path[@]}" "${libs[@]}"
+done
+diary_goes_on() {
+    local store=$work/diary.store
+    "$work/diary1" "$store" && "$work/diary1" "$store" && "$work/diary2" "$store" && "$work/diary3" "$store" >"$work/third" || return 1
+    printf '%s\n' '2001, day 3: entry 3, 45 s, here' '2001, day 35: entry 2, 45 s, here' \
+        '2001, day 335: entry 1, 1800 s, somewhere' '2002, day 270: entry 0, 1800 s, somewhere' 'mood 5' | diff - "$work/third" || return 1
+    local version
+    for version in 1 2; do
+        ! "$work/diary$version" "$store" 2>"$work/refused" || return 1
+    done
+}
+check "versions of diary" diary_goes_on
+check "diary comes back" comes_back "$prefix/bin/durum" "$work/diary.store" pool
+loaded_is_read() {
+    local copy=$work/diary.copy
+    "$prefix/bin/durum" init "$copy" && "$prefix/bin/durum" load "$copy" pool <"$work/dumped" || return 1
+    "$work/diary3" "$copy" >"$work/fourth" && grep "entry 0, 1800 s, somewhere" "$work/fourth"
+}
+check "diary that came back is read" loaded_is_read
+
 for program in queue bank articles; do
     check "$program comes back" comes_back "$prefix/bin/durum" "$work/$program.store" pool
 done

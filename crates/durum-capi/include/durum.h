@@ -574,7 +574,8 @@ typedef struct durum_pool_options {
 
 // What becomes of a type in durum_pool_migrate and durum_pools_migrate.
 typedef struct durum_migrated_type {
-    // The type as the pool has it: DURUM_TYPE_OF of a struct that is declared as the earlier version declared it.
+    // The type as the pool has it: DURUM_TYPE_OF of a struct that is declared as the earlier version declared it. NULL:
+    // the types of the name that `now` has or had.
     struct durum_type *was;
     // What it becomes.
     struct durum_type *now;
@@ -594,6 +595,87 @@ typedef struct durum_migrated_pool {
     // What the type of its root becomes.
     struct durum_type *root;
 } durum_migrated_pool;
+
+// A field in durum_migrate, of which no function says what becomes of it.
+typedef struct durum_migrated_field {
+    // Its type's name, as the pool has it.
+    const char *ty;
+    // Its name: that of the new field, which has a default, or of the old one, which is forgotten.
+    const char *name;
+    // DURUM_KIND_* of a number, which is its default; DURUM_KIND_BYTES: it goes though it holds pointers.
+    uint32_t kind;
+    // The default.
+    const void *value;
+} durum_migrated_field;
+
+// A map in durum_migrate that is built anew as its keys have changed, or how they compare: a durum::map, whose
+// declarations durum::migration has.
+typedef struct durum_migrated_map {
+    // What it is now.
+    struct durum_type *map;
+    // Its nodes.
+    struct durum_type *node;
+    // The entries in these.
+    struct durum_type *entry;
+    // Where the map has the address of its first node.
+    uint64_t root;
+    // Where it has the number of its entries.
+    uint64_t size;
+    // Where a node has its key.
+    uint64_t key;
+    // Where it has the address of the node that lies before it, below.
+    uint64_t left;
+    // Of that behind it, below.
+    uint64_t right;
+    // Of that above.
+    uint64_t up;
+    // Where it has its weight: those below have none that is more.
+    uint64_t weight;
+    // Whether a key lies before another one: 1 or 0. Another result refuses the migration.
+    int (*is_less)(const void *left, const void *right, void *argument);
+    // What `is_less` gets besides.
+    void *argument;
+} durum_migrated_map;
+
+// How pools are made anew by durum_migrate. Start from DURUM_MIGRATION_INIT.
+typedef struct durum_migration {
+    // sizeof(durum_migration).
+    uint64_t struct_size;
+    // The pools.
+    const struct durum_migrated_pool *pools;
+    // How many.
+    size_t pool_count;
+    // What becomes of types, of all of them.
+    const struct durum_migrated_type *types;
+    // How many.
+    size_t type_count;
+    // What becomes of fields.
+    const struct durum_migrated_field *fields;
+    // How many.
+    size_t field_count;
+    // Maps that are built anew.
+    const struct durum_migrated_map *maps;
+    // How many.
+    size_t map_count;
+    // DURUM_MIGRATE_* in any combination.
+    uint32_t flags;
+} durum_migration;
+
+// What durum_migrate has done, or would do.
+typedef struct durum_migration_report {
+    // Objects, of all pools, as all that follows.
+    uint64_t objects;
+    // Maps that were built anew.
+    uint64_t rebuilt_maps;
+    // Bytes of the files before.
+    uint64_t old_bytes;
+    // Bytes of the new files.
+    uint64_t bytes;
+    // New puddles.
+    uint64_t puddles;
+    // Bytes that are needed besides while it goes on.
+    uint64_t scratch_bytes;
+} durum_migration_report;
 
 // `len` bytes at `ptr`.
 typedef struct durum_range {
@@ -923,6 +1005,15 @@ int durum_pools_migrate(const char *store,
                         const struct durum_migrated_type *types,
                         size_t count,
                         uint32_t flags);
+
+// As durum_pools_migrate, with all that can be said: `how` has the pools, what becomes of types and of fields, and
+// which maps are built anew. `report` gets what was done, unless it is NULL.
+//
+// The codes of durum_pools_migrate; DURUM_E_ARGUMENT `how` was not made with DURUM_MIGRATION_INIT.
+DURUM_MUST_CHECK
+int durum_migrate(const char *store,
+                  const struct durum_migration *how,
+                  struct durum_migration_report *report);
 
 // Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes
 // without pointers, aligned to 16. The bytes are whatever was there before.
@@ -1321,6 +1412,7 @@ void durum_emulate_delays(uint64_t write_back_ns,
 /* Where options start: everything at its default. */
 #define DURUM_STORE_OPTIONS_INIT \
     {sizeof(durum_store_options), 0, DURUM_DOMAIN_DETECT, 0, 0, 0, 0, 0, 0, DURUM_MAPPING_DEFAULT}
+#define DURUM_MIGRATION_INIT {sizeof(durum_migration), NULL, 0, NULL, 0, NULL, 0, NULL, 0, 0}
 #define DURUM_POOL_OPTIONS_INIT {sizeof(durum_pool_options), 0, DURUM_ENGINE_DEFAULT, 0}
 
 /* ---- words -----------------------------------------------------------------------------------

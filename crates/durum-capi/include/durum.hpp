@@ -20,11 +20,13 @@
 //
 //  5. durum::string, durum::vector<T> and durum::map<K, V> are those of std in a pool.
 //
-//  6. durum::lr has the same names for pools whose readers never wait.
+//  6. durum::migration makes pools anew whose types have changed.
+//
+//  7. durum::lr has the same names for pools whose readers never wait.
 //
 // In the order of reading: durum/error.hpp, durum/persist.hpp, durum/types.hpp, durum/copy.hpp,
 // durum/ending.hpp, durum/pool.hpp, durum/lr.hpp, durum/cells.hpp, durum/string.hpp,
-// durum/vector.hpp, durum/map.hpp.
+// durum/vector.hpp, durum/map.hpp, durum/migration.hpp.
 
 #ifndef DURUM_HPP
 #define DURUM_HPP
@@ -37,6 +39,7 @@
 #include "durum/error.hpp"
 #include "durum/lr.hpp"
 #include "durum/map.hpp"
+#include "durum/migration.hpp"
 #include "durum/persist.hpp"
 #include "durum/pool.hpp"
 #include "durum/string.hpp"

@@ -1,14 +1,20 @@
 //! Pools that are made anew under other types.
 
-use std::collections::BTreeMap;
-use std::ffi::{c_char, c_int, c_void};
+pub(crate) mod room;
+mod tree;
 
-use client::migration::{ByProgram, Make, MigrateOptions, NewTypes};
-use durum_format::migrate::{MadeBy, Rule, Rules};
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+use client::migration::{ByProgram, Make, MigrateOptions, MigrateReport, NewTypes, Rebuild};
+use durum_format::migrate::{MadeBy, MapNow, Rule, Rules, Source};
 
 use crate::guard::{Failure, Result, status, string};
 use crate::store::path;
-use crate::types::TypeDeclaration;
+use crate::types::{DURUM_KIND_BYTES, TypeDeclaration, number_of};
+
+use room::Room;
+use tree::Tree;
 
 /// Nothing is written: what stands in the way is told.
 pub const DURUM_MIGRATE_PLAN: u32 = 1;
@@ -20,6 +26,7 @@ pub const DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS: u32 = 2;
 #[repr(C)]
 pub struct MigratedType {
     /// The type as the pool has it: DURUM_TYPE_OF of a struct that is declared as the earlier version declared it.
+    /// NULL: the types of the name that `now` has or had.
     pub was: *mut TypeDeclaration,
     /// What it becomes.
     pub now: *mut TypeDeclaration,
@@ -42,6 +49,101 @@ pub struct MigratedPool {
     pub name: *const c_char,
     /// What the type of its root becomes.
     pub root: *mut TypeDeclaration,
+}
+
+/// A field in durum_migrate, of which no function says what becomes of it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct MigratedField {
+    /// Its type's name, as the pool has it.
+    pub ty: *const c_char,
+    /// Its name: that of the new field, which has a default, or of the old one, which is forgotten.
+    pub name: *const c_char,
+    /// DURUM_KIND_* of a number, which is its default; DURUM_KIND_BYTES: it goes though it holds pointers.
+    pub kind: u32,
+    /// The default.
+    pub value: *const c_void,
+}
+
+/// A map in durum_migrate that is built anew as its keys have changed, or how they compare: a durum::map, whose
+/// declarations durum::migration has.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct MigratedMap {
+    /// What it is now.
+    pub map: *mut TypeDeclaration,
+    /// Its nodes.
+    pub node: *mut TypeDeclaration,
+    /// The entries in these.
+    pub entry: *mut TypeDeclaration,
+    /// Where the map has the address of its first node.
+    pub root: u64,
+    /// Where it has the number of its entries.
+    pub size: u64,
+    /// Where a node has its key.
+    pub key: u64,
+    /// Where it has the address of the node that lies before it, below.
+    pub left: u64,
+    /// Of that behind it, below.
+    pub right: u64,
+    /// Of that above.
+    pub up: u64,
+    /// Where it has its weight: those below have none that is more.
+    pub weight: u64,
+    /// Whether a key lies before another one: 1 or 0. Another result refuses the migration.
+    pub is_less: Option<
+        unsafe extern "C" fn(
+            left: *const c_void,
+            right: *const c_void,
+            argument: *mut c_void,
+        ) -> c_int,
+    >,
+    /// What `is_less` gets besides.
+    pub argument: *mut c_void,
+}
+
+/// How pools are made anew by durum_migrate. Start from DURUM_MIGRATION_INIT.
+#[derive(Debug)]
+#[repr(C)]
+pub struct MigrationBy {
+    /// sizeof(durum_migration).
+    pub struct_size: u64,
+    /// The pools.
+    pub pools: *const MigratedPool,
+    /// How many.
+    pub pool_count: usize,
+    /// What becomes of types, of all of them.
+    pub types: *const MigratedType,
+    /// How many.
+    pub type_count: usize,
+    /// What becomes of fields.
+    pub fields: *const MigratedField,
+    /// How many.
+    pub field_count: usize,
+    /// Maps that are built anew.
+    pub maps: *const MigratedMap,
+    /// How many.
+    pub map_count: usize,
+    /// DURUM_MIGRATE_* in any combination.
+    pub flags: u32,
+}
+
+/// What durum_migrate has done, or would do.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct MigrationReport {
+    /// Objects, of all pools, as all that follows.
+    pub objects: u64,
+    /// Maps that were built anew.
+    pub rebuilt_maps: u64,
+    /// Bytes of the files before.
+    pub old_bytes: u64,
+    /// Bytes of the new files.
+    pub bytes: u64,
+    /// New puddles.
+    pub puddles: u64,
+    /// Bytes that are needed besides while it goes on.
+    pub scratch_bytes: u64,
 }
 
 /// Makes a pool anew in the store directory `store`, which nobody has open: every object becomes what the types of the
@@ -68,8 +170,10 @@ pub unsafe extern "C" fn durum_pool_migrate(
     flags: u32,
 ) -> c_int {
     status(|| {
+        let pools = [MigratedPool { name, root }];
+        let by = MigrationBy::of(&pools, (types, count), flags);
         // SAFETY: as the caller promises.
-        unsafe { migrate(store, &[MigratedPool { name, root }], (types, count), flags) }
+        unsafe { migrate(store, &by) }.map(drop)
     })
 }
 
@@ -88,11 +192,73 @@ pub unsafe extern "C" fn durum_pools_migrate(
     flags: u32,
 ) -> c_int {
     status(|| {
+        let by = MigrationBy {
+            pools,
+            pool_count,
+            ..MigrationBy::of(&[], (types, count), flags)
+        };
         // SAFETY: as the caller promises.
-        let pools = unsafe { all(pools, pool_count, "the pools are NULL")? };
-        // SAFETY: as the caller promises.
-        unsafe { migrate(store, pools, (types, count), flags) }
+        unsafe { migrate(store, &by) }.map(drop)
     })
+}
+
+/// As durum_pools_migrate, with all that can be said: `how` has the pools, what becomes of types and of fields, and
+/// which maps are built anew. `report` gets what was done, unless it is NULL.
+///
+/// The codes of durum_pools_migrate; DURUM_E_ARGUMENT `how` was not made with DURUM_MIGRATION_INIT.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_migrate(
+    store: *const c_char,
+    how: *const MigrationBy,
+    report: *mut MigrationReport,
+) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let by = unsafe { how.as_ref() }.filter(|by| by.struct_size == MigrationBy::SIZE);
+        let by = by.ok_or_else(|| {
+            Failure::argument(
+                "the migration was not made with DURUM_MIGRATION_INIT of this version",
+            )
+        })?;
+        // SAFETY: as the caller promises.
+        let found = unsafe { migrate(store, by)? };
+        // SAFETY: as the caller promises.
+        if let Some(report) = unsafe { report.as_mut() } {
+            *report = MigrationReport {
+                objects: found.objects,
+                rebuilt_maps: found.rebuilt_maps,
+                old_bytes: found.old_bytes,
+                bytes: found.bytes,
+                puddles: found.puddles,
+                scratch_bytes: found.scratch_bytes,
+            };
+        }
+        Ok(())
+    })
+}
+
+impl MigrationBy {
+    const SIZE: u64 = size_of::<Self>() as u64;
+
+    fn of(
+        pools: &[MigratedPool],
+        (types, type_count): (*const MigratedType, usize),
+        flags: u32,
+    ) -> Self {
+        Self {
+            struct_size: Self::SIZE,
+            pools: pools.as_ptr(),
+            pool_count: pools.len(),
+            types,
+            type_count,
+            fields: ptr::null(),
+            field_count: 0,
+            maps: ptr::null(),
+            map_count: 0,
+            flags,
+        }
+    }
 }
 
 /// # Safety
@@ -107,18 +273,27 @@ unsafe fn all<'a, T>(first: *const T, count: usize, why: &str) -> Result<&'a [T]
 }
 
 /// # Safety
-/// Strings and declarations as the conventions say, and so many types.
-unsafe fn migrate(
-    store: *const c_char,
-    pools: &[MigratedPool],
-    (types, count): (*const MigratedType, usize),
-    flags: u32,
-) -> Result<()> {
+/// Strings and declarations as the conventions say, and so many of each.
+unsafe fn migrate(store: *const c_char, said: &MigrationBy) -> Result<MigrateReport> {
+    let flags = said.flags;
     if flags & !(DURUM_MIGRATE_PLAN | DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS) != 0 {
         return Err(Failure::argument("the flags are not DURUM_MIGRATE_*"));
     }
     // SAFETY: as the caller promises.
-    let (said, store) = unsafe { (all(types, count, "the types are NULL")?, path(store)?) };
+    let (pools, types) = unsafe {
+        (
+            all(said.pools, said.pool_count, "the pools are NULL")?,
+            all(said.types, said.type_count, "the types are NULL")?,
+        )
+    };
+    // SAFETY: as the caller promises.
+    let (fields, maps, store) = unsafe {
+        (
+            all(said.fields, said.field_count, "the fields are NULL")?,
+            all(said.maps, said.map_count, "the maps are NULL")?,
+            path(store)?,
+        )
+    };
     let (mut names, mut roots) = (Vec::new(), Vec::new());
     for pool in pools {
         // SAFETY: as the caller promises.
@@ -130,29 +305,45 @@ unsafe fn migrate(
     let mut names = names.into_iter();
     let first = names.next();
     let first = first.ok_or_else(|| Failure::argument("there is no pool"))?;
+    let mut rules = Rules::default();
+    let mut trees = Vec::new();
+    for said in maps {
+        // SAFETY: as the caller promises.
+        trees.push(unsafe { map_of(&mut rules, said, trees.len())? });
+    }
+    let built: Vec<_> = trees
+        .iter()
+        .map(|tree| (tree.build(), tree.room()))
+        .collect();
+    let rebuilds = built.iter().map(|(build, room)| Rebuild { build, room });
+    let now = rules.maps.values().map(|map| map.ty.clone());
     let mut by = ByProgram {
-        rules: Rules(BTreeMap::new()),
         types: NewTypes {
             roots,
-            others: Vec::new(),
+            others: now.collect(),
             pointers_are_typed: false,
         },
+        rules,
         functions: Vec::new(),
-        rebuilds: Vec::new(),
+        rebuilds: rebuilds.collect(),
         options: MigrateOptions {
             untyped_hold_no_pointers: flags & DURUM_MIGRATE_UNTYPED_HOLD_NO_POINTERS != 0,
             with: names.collect(),
             ..MigrateOptions::default()
         },
     };
-    for said in said {
+    for said in types {
         // SAFETY: as the caller promises.
         unsafe { add(&mut by, said)? };
     }
+    for said in fields {
+        // SAFETY: as the caller promises.
+        unsafe { add_field(&mut by, said)? };
+    }
     let report = by.run(store, &first, flags & DURUM_MIGRATE_PLAN != 0)?;
-    Ok(report
-        .ensure_possible(store)
-        .map_err(client::Error::Store)?)
+    let possible = report.ensure_possible(store);
+    possible.map_err(client::Error::Store)?;
+    Ok(report)
 }
 
 /// # Safety
@@ -166,15 +357,19 @@ unsafe fn declared<'a>(ty: *mut TypeDeclaration, what: &str) -> Result<&'a TypeD
 /// Declarations as the conventions say.
 unsafe fn add(by: &mut ByProgram<'_>, said: &MigratedType) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (was, now) = unsafe {
-        (
-            declared(said.was, "a type that was")?.descriptor()?,
-            declared(said.now, "a type that is now")?.descriptor()?,
-        )
+    let now = unsafe { declared(said.now, "a type that is now")?.descriptor()? };
+    // SAFETY: as the caller promises.
+    let Some(was) = (unsafe { said.was.as_ref() }) else {
+        if said.make.is_some() {
+            return Err(Failure::argument("a function makes nothing of no type"));
+        }
+        by.types.others.push(now);
+        return Ok(());
     };
+    let was = was.descriptor()?;
     let rule: &mut Rule = by
         .rules
-        .0
+        .types
         .entry(was.name().unwrap_or_default().to_owned())
         .or_default();
     rule.now = now.name().map(str::to_owned);
@@ -194,6 +389,7 @@ unsafe fn add(by: &mut ByProgram<'_>, said: &MigratedType) -> Result<()> {
         let was = std::ptr::with_exposed_provenance::<c_void>(was);
         let argument = std::ptr::with_exposed_provenance_mut::<c_void>(argument);
         let mut room = Room::of(new.len(), align)?;
+        let _making = room.making();
         // SAFETY: the old value is mapped, and of the type that the function takes; there is room for the new one.
         let result = unsafe { make(was, room.bytes().as_mut_ptr().cast(), argument) };
         if result != 0 {
@@ -206,48 +402,56 @@ unsafe fn add(by: &mut ByProgram<'_>, said: &MigratedType) -> Result<()> {
     Ok(())
 }
 
-/// Room for a value, zero and aligned as its type is, to which the program's function stores.
-struct Room {
-    bytes: Vec<u8>,
-    begin: usize,
-    size: usize,
+/// # Safety
+/// Names as the conventions say, and a value of that kind.
+unsafe fn add_field(by: &mut ByProgram<'_>, said: &MigratedField) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (ty, name) = unsafe {
+        (
+            string(said.ty, "a field's type")?.to_owned(),
+            string(said.name, "a field's name")?.to_owned(),
+        )
+    };
+    let rule = by.rules.types.entry(ty).or_default();
+    if said.kind == DURUM_KIND_BYTES {
+        rule.forget.insert(name);
+        return Ok(());
+    }
+    let number = number_of(said.kind)
+        .filter(|_| !said.value.is_null())
+        .ok_or_else(|| Failure::argument("the default of a field is no number of DURUM_KIND_*"))?;
+    let mut bytes = vec![0; number.size() as usize];
+    // SAFETY: as the caller promises.
+    unsafe { ptr::copy_nonoverlapping(said.value.cast::<u8>(), bytes.as_mut_ptr(), bytes.len()) };
+    rule.fields.insert(name, Source::Bytes(number, bytes));
+    Ok(())
 }
 
-impl Room {
-    fn of(size: usize, align: u64) -> std::result::Result<Self, String> {
-        let too_large = || format!("there is no room for {size} bytes at a multiple of {align}");
-        let align = usize::try_from(align).map_err(|_| too_large())?.max(1);
-        let length = size.checked_add(align).ok_or_else(too_large)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|_| too_large())?;
-        bytes.resize(length, 0);
-        let begin = bytes.as_ptr().addr().next_multiple_of(align) - bytes.as_ptr().addr();
-        Ok(Self { bytes, begin, size })
+/// # Safety
+/// Declarations as the conventions say.
+unsafe fn map_of(rules: &mut Rules, said: &MigratedMap, function: usize) -> Result<Tree> {
+    // SAFETY: as the caller promises.
+    let [map, node, entry] = unsafe {
+        [
+            declared(said.map, "a map's type")?.descriptor()?,
+            declared(said.node, "the type of a map's nodes")?.descriptor()?,
+            declared(said.entry, "the type of a map's entries")?.descriptor()?,
+        ]
+    };
+    let name = |of: &durum_format::types::Descriptor| of.name().unwrap_or_default().to_owned();
+    let tree = Tree::of(said, &map, &node)?;
+    let now = MapNow {
+        function,
+        parts: [name(&node), name(&entry)],
+        ty: map,
+    };
+    let said_before = rules
+        .maps
+        .insert(now.ty.name().unwrap_or_default().to_owned(), now);
+    if said_before.is_some() {
+        return Err(Failure::argument(
+            "it is said twice how a map is built anew",
+        ));
     }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        let Self { bytes, begin, size } = self;
-        bytes.get_mut(*begin..*begin + *size).unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Room;
-
-    #[test]
-    fn a_value_is_aligned_as_its_type_is() {
-        let mut rooms = Vec::new();
-        for align in [1, 16, 64, 4096] {
-            // Several at once do not all lie at such a place by chance.
-            for size in [1, 24, 64, 5000] {
-                let mut room = Room::of(size, align).unwrap();
-                let at = room.bytes().as_ptr().addr() as u64;
-                assert!(at.is_multiple_of(align), "{at:#x} {align}");
-                assert_eq!(room.bytes(), vec![0; size]);
-                rooms.push(room);
-            }
-        }
-        assert!(Room::of(usize::MAX, 16).is_err());
-    }
+    Ok(tree)
 }

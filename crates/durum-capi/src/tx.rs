@@ -11,6 +11,7 @@ use crate::block;
 use crate::code;
 use crate::guard::{self, Failure, Result, handle, status};
 use crate::level::{self, DURUM_DURABLE};
+use crate::migrate::room;
 use crate::pool::PoolHandle;
 
 /// Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
@@ -191,7 +192,11 @@ pub extern "C" fn durum_tx_level() -> u32 {
 #[must_use]
 pub unsafe extern "C" fn durum_tx_add(ptr: *const c_void, len: usize) -> c_int {
     // SAFETY: no other thread changes the range until the transaction has ended, as the conventions say.
-    status(|| unsafe { announce(ptr, len, Announce::Backup) })
+    status(|| match unsafe { announce(ptr, len, Announce::Backup) } {
+        // C++ announces whatever it stores.
+        Err(_) if room::is_being_made(ptr, len) => Ok(()),
+        announced => announced,
+    })
 }
 
 /// `len` bytes at `ptr`.

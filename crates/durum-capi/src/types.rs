@@ -68,6 +68,12 @@ const PRIMITIVES: [(u32, Primitive); 11] = [
     (DURUM_KIND_BOOL, Primitive::Bool),
 ];
 
+/// The number that a DURUM_KIND_* is.
+pub(crate) fn number_of(kind: u32) -> Option<Primitive> {
+    let found = PRIMITIVES.iter().find(|(of, _)| *of == kind);
+    found.map(|(_, primitive)| *primitive)
+}
+
 /// The deepest struct in a struct; one that contains itself would be endless.
 const DEPTH_MAX: usize = 32;
 /// Alignment of objects without a type, as malloc's.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use durum_format::migrate::Rules;
 use durum_protocol::Address;
 use durum_service::{
-    Embedded, Functions, MigrateReport, Migration, NewPuddles, OldPuddle, OpenOptions,
-    ReadOnlyStore, Room, Service,
+    Embedded, Functions, Migration, OldPuddle, OpenOptions, ReadOnlyStore, Service,
 };
-pub use durum_service::{MigrateOptions, NewTypes};
+pub use durum_service::{
+    MigrateOptions, MigrateReport, NewPuddles, NewTypes, Result as StoreResult, Room,
+};
 
 use crate::error::{Error, Result};
 use crate::migration_memory::MigrationMemory;
@@ -18,15 +19,25 @@ use crate::migration_memory::MigrationMemory;
 /// A function for the values of one type: the old one's address, the new one's bytes, which are zero.
 pub type Make<'f> = Box<dyn Fn(usize, &mut [u8]) -> std::result::Result<(), String> + 'f>;
 
-/// A function that builds the map at an address anew; it gives the reason where that cannot be.
-pub type Rebuild<'f> = Box<
-    dyn Fn(
-            usize,
-            &mut NewPuddles,
-            &mut Room,
-        ) -> durum_service::Result<std::result::Result<(), String>>
-        + 'f,
->;
+/// Builds the map at an address anew; gives the reason where that cannot be.
+pub type Build<'f> = dyn Fn(usize, &mut NewPuddles, &mut Room) -> durum_service::Result<std::result::Result<(), String>>
+    + 'f;
+
+/// How maps of one type are built anew.
+#[derive(Clone, Copy)]
+pub struct Rebuild<'f> {
+    /// Does it.
+    pub build: &'f Build<'f>,
+    /// Bytes of room that it takes, by those of the map, in a pool of so many.
+    pub room: &'f (dyn Fn(&[u8], u64) -> u64 + 'f),
+}
+
+/// A map says something that cannot be.
+pub const DAMAGED: &str =
+    "it is damaged: it says more than its objects hold; `durum check` looks at everything";
+
+/// What a map holds cannot be one of its keys.
+pub const NO_KEY: &str = "it is damaged: what lies in the place of a key is no value of its type";
 
 /// How a pool is migrated by a program.
 #[doc(hidden)]
@@ -176,6 +187,11 @@ impl Functions for Asked<'_> {
         self.kept(looked.unwrap_or(Ok(())))
     }
 
+    fn room(&self, function: usize, map: &[u8], most: u64) -> u64 {
+        let rebuild = self.rebuilds.get(function);
+        rebuild.map_or(0, |rebuild| (rebuild.room)(map, most))
+    }
+
     fn rebuild(
         &mut self,
         function: usize,
@@ -184,7 +200,7 @@ impl Functions for Asked<'_> {
         room: &mut Room,
     ) -> durum_service::Result<std::result::Result<(), String>> {
         match self.rebuilds.get(function) {
-            Some(rebuild) => rebuild(address as usize, new, room),
+            Some(rebuild) => (rebuild.build)(address as usize, new, room),
             None => Ok(Err("there is no such function".to_owned())),
         }
     }

@@ -14,11 +14,15 @@
 #include <initializer_list>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace durum {
+namespace detail {
+template <class Map> struct declared_map;
+} // namespace detail
 
 /// A map whose entries lie in the pool of the update that it changes in. An entry has `first`, the
 /// key, and `second`: a persist<V>, or a V that announces by itself, as a durum::string. Keys are
@@ -290,6 +294,8 @@ template <class K, class V, class Less = std::less<>> class map {
     friend bool operator!=(const map &left, const map &right) { return !(left == right); }
 
   private:
+    template <class> friend struct detail::declared_map;
+
     /// Neighbours in memory are far apart.
     static std::uint64_t mixed(std::uint64_t address) noexcept {
         address *= 0x9e3779b97f4a7c15u;
@@ -402,6 +408,48 @@ template <class K, class V, class Less = std::less<>> class map {
     DURUM_MEMBERS(map, root_, size_)
 };
 
+namespace detail {
+
+/// A map for durum_migrate, which builds it anew where its keys have changed.
+template <class K, class V, class Less> struct declared_map<map<K, V, Less>> {
+    using of = map<K, V, Less>;
+
+    static durum_migrated_map declared(decltype(durum_migrated_map::is_less) is_less,
+                                       void *argument) {
+        using node = typename of::node;
+        using entry = typename of::value_type;
+        durum_migrated_map made{};
+        made.map = type_of<of>();
+        made.node = type_of<node>();
+        made.entry = type_of<entry>();
+        made.root = offset_of<of>("root_");
+        made.size = offset_of<of>("size_");
+        made.key = offset_of<node>("entry") + offset_of<entry>("first");
+        made.left = offset_of<node>("left");
+        made.right = offset_of<node>("right");
+        made.up = offset_of<node>("up");
+        made.weight = offset_of<node>("weight");
+        made.is_less = is_less;
+        made.argument = argument;
+        return made;
+    }
+
+    static bool is_less(const void *left, const void *right) {
+        return Less()(*static_cast<const K *>(left), *static_cast<const K *>(right));
+    }
+
+  private:
+    template <class T> static std::uint64_t offset_of(std::string_view member) {
+        for (const durum_field &field : described_by<T>::fields()) {
+            if (field.name == member) {
+                return field.offset;
+            }
+        }
+        return sizeof(T);
+    }
+};
+
+} // namespace detail
 } // namespace durum
 
 #endif // DURUM_MAP_HPP

@@ -122,6 +122,76 @@ static void a_pool_is_made_anew_by_functions(void) {
     fixture_close(&f);
 }
 
+typedef struct short_list {
+    uint32_t version;
+    item *first;
+} short_list;
+DURUM_TYPE_AS(short_list, "list", DURUM_FIELD(version), DURUM_PTR_TO(first, item))
+
+/* What is said of fields needs no function. */
+static void fields_have_defaults_and_are_forgotten(void) {
+    if (is_served())
+        return;
+    const char *path = store_path();
+    fixture f = fixture_new();
+    DURUM_TX_BEGIN(f.pool) {
+        old_list *all = DURUM_ROOT(f.pool, old_list);
+        DURUM_TX_ADD(all);
+        all->first = DURUM_TX_NEW(f.pool, old_item);
+        all->first->number = 11;
+        all->weight = &all->first->weight;
+    }
+    DURUM_TX_END
+    fixture_close(&f);
+
+    uint32_t version = 5;
+    durum_migrated_pool pool = {"pool", DURUM_TYPE_OF(short_list)};
+    durum_migrated_type types[] = {
+        {DURUM_TYPE_OF(old_item), DURUM_TYPE_OF(item), made_item, NULL},
+        {NULL, DURUM_TYPE_OF(short_list), NULL, NULL},
+    };
+    durum_migrated_field fields[] = {
+        {"list", "version", DURUM_KIND_U32, &version},
+        {"list", "weight", DURUM_KIND_BYTES, NULL},
+    };
+    durum_migration how = DURUM_MIGRATION_INIT;
+    durum_migration_report report;
+    CHECK_CODE(durum_migrate(path, &how, &report), DURUM_E_ARGUMENT);
+    how.pools = &pool;
+    how.pool_count = 1;
+    how.types = types;
+    how.type_count = 2;
+    CHECK_CODE(durum_migrate(path, NULL, &report), DURUM_E_ARGUMENT);
+    how.struct_size--;
+    CHECK_CODE(durum_migrate(path, &how, &report), DURUM_E_ARGUMENT);
+    how.struct_size++;
+    how.field_count = 1;
+    CHECK_CODE(durum_migrate(path, &how, &report), DURUM_E_ARGUMENT);
+    how.fields = fields;
+    CHECK_CODE(durum_migrate(path, &how, &report), DURUM_E_MIGRATION);
+    CHECK(strstr(durum_errormsg(), "list.weight") != NULL);
+    how.field_count = 2;
+    fields[0].kind = DURUM_KIND_POINTER;
+    CHECK_CODE(durum_migrate(path, &how, &report), DURUM_E_ARGUMENT);
+    fields[0].kind = DURUM_KIND_U64;
+    uint64_t wide = 5;
+    fields[0].value = &wide;
+    CHECK_CODE(durum_migrate(path, &how, &report), DURUM_E_MIGRATION);
+    CHECK(strstr(durum_errormsg(), "list.version: its default is a u64") != NULL);
+    fields[0] = (durum_migrated_field){"list", "version", DURUM_KIND_U32, &version};
+    how.flags = DURUM_MIGRATE_PLAN;
+    CHECK_CODE(durum_migrate(path, &how, &report), DURUM_OK);
+    CHECK(report.objects == 2 && report.puddles == 1 && report.rebuilt_maps == 0);
+    how.flags = 0;
+    CHECK_CODE(durum_migrate(path, &how, NULL), DURUM_OK);
+
+    f.store = durum_store_open(path, NULL);
+    f.pool = durum_pool_open(f.store, "pool", NULL);
+    const short_list *all = DURUM_ROOT(f.pool, short_list);
+    CHECK(all != NULL && all->version == 5 && all->first->number == 11);
+    fixture_close(&f);
+}
+
 static old_item *only_item(durum_pool *pool, uint64_t number) {
     DURUM_TX_BEGIN(pool) {
         old_list *all = DURUM_ROOT(pool, old_list);
@@ -192,6 +262,7 @@ static void pools_that_lead_into_each_other_are_made_anew_together(void) {
 
 const test migration_tests[] = {
     {"a_pool_is_made_anew_by_functions", a_pool_is_made_anew_by_functions},
+    {"fields_have_defaults_and_are_forgotten", fields_have_defaults_and_are_forgotten},
     {"pools_that_lead_into_each_other_are_made_anew_together",
      pools_that_lead_into_each_other_are_made_anew_together},
     {NULL, NULL},

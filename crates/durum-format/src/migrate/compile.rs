@@ -6,7 +6,7 @@ use super::partners::{became, cases, named, sources};
 use super::parts::{Became, Conversion, Part, Tail, Taken, Target, joined};
 use super::rebuilt::{becomes_another, changes_keys, is_rebuilt, keys_change, maps};
 use super::values::{default_of, holds_pointers, is_same, is_zero_at_first, place_of, widened};
-use super::{MadeBy, Refusal, Rule, Rules, Source};
+use super::{MadeBy, Refusal, Rule, Rules, Source, templates};
 use crate::types::{
     BYTES, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type,
     Variants, all_are_values, compile, value_in_bytes, was_bytes,
@@ -14,14 +14,14 @@ use crate::types::{
 
 /// Whether types with this name have keys, which are found by their contents.
 fn has_keys(name: &str) -> bool {
-    ["PHashMap<", "PBTreeMap<", "N5durum3mapI"]
+    ["PHashMap<", "PBTreeMap<", templates::MAP]
         .iter()
         .any(|begin| name.starts_with(begin))
 }
 
 impl Rules {
     pub(super) fn of(&self, ty: &Type<usize>) -> Option<&Rule> {
-        self.0.get(ty.name()?)
+        self.types.get(ty.name()?)
     }
 }
 
@@ -34,7 +34,10 @@ pub(super) fn conversion(
     is_of_map: bool,
 ) -> Conversion {
     // One that is built anew finds its keys whatever they are.
-    let is_of_map = is_of_map && !is_rebuilt(rules, old.root());
+    let rebuilds = |old: &Descriptor, new: &Descriptor| {
+        is_rebuilt(rules, old.root()) || new.name().is_some_and(|now| rules.builds(now))
+    };
+    let is_of_map = is_of_map && !rebuilds(&old, &new);
     let (mut parts, mut compiler) = (
         Vec::new(),
         Compiler {
@@ -71,7 +74,7 @@ pub(super) fn conversion(
         tail,
         ..
     } = compiler;
-    let is_map = is_of_map || (old.name().is_some_and(has_keys) && !is_rebuilt(rules, old.root()));
+    let is_map = is_of_map || (old.name().is_some_and(has_keys) && !rebuilds(&old, &new));
     Conversion {
         maps,
         parts: joined(parts),
@@ -208,8 +211,13 @@ impl<'c> Compiler<'c> {
             return None;
         }
         let is_said = rule.is_some_and(|rule| rule.now.as_deref() == Some(is));
-        if !is_said && !self.renames.can_be(was, is, formers) {
-            let why = format!("{was}, now {is}, of which nobody says that it was {was}");
+        let is_known =
+            || self.renames.can_be(was, is, formers) || templates::can_be(self.rules, was, is);
+        if !is_said && !is_known() {
+            let why = match templates::is_map(was, is) {
+                true => keys_change(was),
+                false => format!("{was}, now {is}, of which nobody says that it was {was}"),
+            };
             self.refuse(path, why);
         }
         Some(rule)
@@ -282,7 +290,7 @@ impl<'c> Compiler<'c> {
                 path: format!("{path}->"),
             }),
             (Type::Struct(old), Type::Struct(new)) => {
-                let rule = self.rules.0.get(&old.name);
+                let rule = self.rules.types.get(&old.name);
                 for (at, field) in old.fields.iter().enumerate() {
                     if let Some(other) = became(at, &old.fields, rule, &new.fields) {
                         let path = format!("{path}.{}", field.name);
@@ -398,7 +406,7 @@ impl<'c> Compiler<'c> {
         self.fields((&was.fields, from), (&is.fields, to), rule, path, parts);
         self.is_map_part = outer;
         let place = |name| was.fields.iter().position(|field| field.name == name);
-        if rule.is_some_and(|rule| rule.rebuilt.is_some()) {
+        if rule.is_some_and(|rule| rule.rebuilt.is_some()) || self.rules.builds(&is.name) {
             return;
         }
         let is_slot = has_keys(&was.name);
@@ -412,7 +420,9 @@ impl<'c> Compiler<'c> {
         };
         let other = became(at, &was.fields, rule, &is.fields);
         let stays = other.is_some_and(|other| is_same((self.old, &key.ty), (self.new, &other.ty)));
-        if !stays || changes_keys(self.rules, self.old, &key.ty) {
+        let changes = changes_keys(self.rules, self.old, &key.ty)
+            || other.is_some_and(|other| changes_keys(self.rules, self.new, &other.ty));
+        if !stays || changes {
             self.refuse(&format!("{path}.{}", key.name), keys_change(&was.name));
         }
     }

@@ -98,7 +98,7 @@ impl Follow<'_> {
         }
         match (old, new) {
             (Type::Struct(was), Type::Struct(is)) => {
-                let rule = self.conversion.rules.0.get(&was.name);
+                let rule = self.conversion.rules.types.get(&was.name);
                 self.fields((&was.fields, at), &is.fields, rule, offset)
             }
             (Type::Variants(was), Type::Variants(is)) => {

@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Rules, String> {
     let mut rules = Rules::default();
     for (name, said) in object(types, "\"types\"")? {
         let rule = rule(said, name).map_err(|why| format!("type \"{name}\": {why}"))?;
-        rules.0.insert(name.clone(), rule);
+        rules.types.insert(name.clone(), rule);
     }
     Ok(rules)
 }

@@ -16,6 +16,7 @@ mod partners;
 mod parts;
 mod rebuilt;
 mod retype;
+mod templates;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,38 @@ pub use parts::Conversion;
 /// What becomes of the types that change, by their old names. Types of which nothing is said stay what they are, but
 /// for what is in them.
 #[derive(Clone, Debug, Default)]
-pub struct Rules(pub BTreeMap<String, Rule>);
+pub struct Rules {
+    /// By their old names.
+    pub types: BTreeMap<String, Rule>,
+    /// Maps of `durum.hpp` that are built anew, by their new names: whatever map is to be one of them. Old names have
+    /// the compiler's words for types that the program has no more.
+    pub maps: BTreeMap<String, MapNow>,
+}
+
+/// A map of `durum.hpp` as it is now.
+#[derive(Clone, Debug)]
+pub struct MapNow {
+    /// The function of the program that builds it.
+    pub function: usize,
+    /// Its type.
+    pub ty: Descriptor,
+    /// Names of the types of its nodes, and of the entries in these.
+    pub parts: [String; 2],
+}
+
+impl Rules {
+    /// What becomes of types, by their old names.
+    pub const fn of_types(types: BTreeMap<String, Rule>) -> Self {
+        let maps = BTreeMap::new();
+        Self { types, maps }
+    }
+
+    /// Whether a type is a map that is built anew by what it is now, or a part of one.
+    fn builds(&self, now: &str) -> bool {
+        let is_part = |map: &MapNow| map.parts.iter().any(|part| part == now);
+        self.maps.contains_key(now) || self.maps.values().any(is_part)
+    }
+}
 
 /// What becomes of a type.
 #[derive(Clone, Debug, Default)]

@@ -56,24 +56,28 @@ impl Pairs {
             }
         }
         finding.follow(&renames);
-        // What no root leads to.
-        for old in objects {
-            if finding.known.contains_key(&old.id()) {
-                continue;
-            }
-            let is_it = |new: &&Descriptor| {
-                let formers = match new.root() {
-                    Type::Struct(it) => it.was.as_slice(),
-                    Type::Variants(it) => it.was.as_slice(),
-                    _ => &[],
+        // What no root leads to. First what the program says of, as that leads to others.
+        for is_said in [true, false] {
+            for old in objects {
+                if finding.known.contains_key(&old.id()) {
+                    continue;
+                }
+                let is_it = |new: &&Descriptor| {
+                    let formers = match new.root() {
+                        Type::Struct(it) => it.was.as_slice(),
+                        Type::Variants(it) => it.was.as_slice(),
+                        _ => &[],
+                    };
+                    let names = new.name().zip(old.name());
+                    names.is_some_and(|(is, was)| renames.can_be(was, is, formers))
                 };
-                let names = new.name().zip(old.name());
-                names.is_some_and(|(is, was)| renames.can_be(was, is, formers))
-            };
-            let new = others.iter().find(is_it).unwrap_or(old);
-            let title = old.called();
-            finding.pair(old, new, &title, false);
-            finding.follow(&renames);
+                let said = others.iter().find(is_it);
+                if said.is_some() == is_said {
+                    let title = old.called();
+                    finding.pair(old, said.unwrap_or(old), &title, false);
+                    finding.follow(&renames);
+                }
+            }
         }
         finding.found()
     }
@@ -115,7 +119,7 @@ impl Pairs {
 /// What rules say that types were, by the new name.
 fn formers(rules: &Rules) -> BTreeMap<String, Vec<String>> {
     let mut formers: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (was, rule) in &rules.0 {
+    for (was, rule) in &rules.types {
         if let Some(now) = rule.now.as_ref().filter(|now| *now != was) {
             formers.entry(now.clone()).or_default().push(was.clone());
         }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::{Conversion, MapAt};
+use super::templates::MAP;
 use super::values::is_same;
 use super::{Rebuilt, Refusal, Rules};
 use crate::types::{Descriptor, Step, Strength, Type, ValueError, compile_by, walk};
@@ -25,12 +26,23 @@ impl Rules {
     /// Also a map that is one of a circle, if there is any.
     fn in_order(&self) -> (Vec<usize>, Option<&str>) {
         let mut waiting = BTreeMap::new();
-        for (was, rule) in &self.0 {
+        for (was, rule) in &self.types {
             if let Some(Rebuilt::Map(function)) = rule.rebuilt {
                 let name = rule.now.as_deref().unwrap_or(was);
                 let now = rule.made_of.as_deref().map(|(_, now)| now);
-                waiting.insert(function, (name, now.map_or_else(BTreeSet::new, in_keys)));
+                let held = now.map_or_else(BTreeSet::new, |now| {
+                    in_keys(
+                        now,
+                        &format!("{}.slot", now.name().unwrap_or_default()),
+                        "key",
+                    )
+                });
+                waiting.insert(function, (name, held));
             }
+        }
+        for (name, map) in &self.maps {
+            let [_, entry] = &map.parts;
+            waiting.insert(map.function, (name, in_keys(&map.ty, entry, "first")));
         }
         let (mut order, mut circle) = (Vec::new(), None);
         while let Some((first, (name, _))) = waiting.first_key_value() {
@@ -48,13 +60,13 @@ impl Rules {
     }
 }
 
-/// Names of the types in the keys of a map, and of those that these lead to.
-fn in_keys(map: &Descriptor) -> BTreeSet<&str> {
-    let slot = map.name().map(|name| format!("{name}.slot"));
+/// Names of the types in the keys of a map, and of those that these lead to: in the entries of such a name its field of
+/// that name.
+fn in_keys<'m>(map: &'m Descriptor, entry: &str, key: &str) -> BTreeSet<&'m str> {
     let (mut keys, mut names) = (Vec::new(), BTreeSet::new());
     reach(map, map.root(), &mut |ty| match ty {
-        Type::Struct(it) if Some(&it.name) == slot.as_ref() => {
-            keys.extend(it.fields.iter().find(|field| field.name == "key"));
+        Type::Struct(it) if it.name == entry => {
+            keys.extend(it.fields.iter().find(|field| field.name == key));
         }
         _ => {}
     });
@@ -94,6 +106,7 @@ pub(super) fn changes_keys(rules: &Rules, of: &Descriptor, key: &Type<usize>) ->
         changes |= rules.of(ty).is_some_and(|rule| {
             rule.made_by.is_some() || matches!(rule.rebuilt, Some(Rebuilt::Map(_)))
         });
+        changes |= ty.name().is_some_and(|name| rules.maps.contains_key(name));
     });
     changes
 }
@@ -121,11 +134,14 @@ fn another(name: &str) -> String {
 
 /// What is in the way where nobody builds a map anew.
 pub(super) fn keys_change(part: &str) -> String {
-    let cure = match part.starts_with("PHashMap<") || part.starts_with("PBTreeMap<") {
-        true => {
+    let cure = match part {
+        _ if part.starts_with("PHashMap<") || part.starts_with("PBTreeMap<") => {
             "only the program builds it anew, by its `Hash` or `Ord`: `P::migrate`, with `Migration::rebuild`"
         }
-        false => "the program has to take its entries out before",
+        _ if part.starts_with(MAP) => {
+            "only the program builds it anew, by its `operator<`: `durum::migration`, with `rebuild`"
+        }
+        _ => "the program has to take its entries out before",
     };
     format!("the keys of a map change: it finds them no more; {cure}")
 }
@@ -143,8 +159,10 @@ pub(super) fn is_rebuilt(rules: &Rules, old: &Type<usize>) -> bool {
 /// # Errors
 /// Why they are not built: one is another type than its function is for.
 pub(super) fn maps(rules: &Rules, new: &Descriptor) -> Result<Vec<Step<MapAt>>, String> {
-    let mut functions = BTreeMap::new();
-    for (was, rule) in &rules.0 {
+    let now = rules.maps.iter();
+    let now = now.map(|(name, map)| (name.as_str(), (map.function, Some(&map.ty))));
+    let mut functions: BTreeMap<_, _> = now.collect();
+    for (was, rule) in &rules.types {
         if let Some(Rebuilt::Map(function)) = rule.rebuilt {
             let wanted = rule.made_of.as_deref().map(|(_, now)| now);
             functions.insert(

@@ -43,7 +43,7 @@ pub(super) fn retyped(
         .iter()
         .map(|(id, ty)| (*id, retyping.ty(ty)))
         .collect();
-    for name in rules.0.keys() {
+    for name in rules.types.keys() {
         if !known.values().any(|ty| names_in(ty, name)) {
             let why = "no object of the pool has such a type, nor leads to one".to_owned();
             retyping.refusals.push(Refusal::new(name, why));
@@ -125,7 +125,7 @@ impl Retyping<'_> {
 
     /// Names of generic types have others in them.
     fn name(&self, old: &str) -> String {
-        if let Some(now) = self.rules.0.get(old).and_then(|rule| rule.now.as_ref()) {
+        if let Some(now) = self.rules.types.get(old).and_then(|rule| rule.now.as_ref()) {
             return now.clone();
         }
         let is_of_word = |char: char| char.is_alphanumeric() || matches!(char, '_' | ':');
@@ -136,7 +136,7 @@ impl Retyping<'_> {
                 word.push(char);
                 continue;
             }
-            let rule = self.rules.0.get(&word);
+            let rule = self.rules.types.get(&word);
             let now = rule.and_then(|rule| rule.now.as_ref());
             name.push_str(now.unwrap_or(&word));
             word.clear();
@@ -147,7 +147,7 @@ impl Retyping<'_> {
     }
 
     fn structure(&mut self, old: &Struct<u64>) -> Struct<u64> {
-        let rule = self.rules.0.get(&old.name).cloned().unwrap_or_default();
+        let rule = self.rules.types.get(&old.name).cloned().unwrap_or_default();
         let mut new = Struct {
             name: self.name(&old.name),
             ..old.clone()

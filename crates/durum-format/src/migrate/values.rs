@@ -1,5 +1,6 @@
 //! What types say of their values.
 
+use super::templates::{has_templates, id_without_arguments, without_arguments};
 use crate::dump::Plan;
 use crate::dump::line::read_value;
 use crate::types::{
@@ -83,7 +84,7 @@ pub(super) fn place_of(ty: &Type<usize>, number: Primitive) -> Option<u64> {
 }
 
 /// Whether types are the same, also those that pointers lead to. Where the old ones have options of values that are
-/// described as bytes, those of the other one are taken as such.
+/// described as bytes, those of the other one are taken as such; arguments of templates of `durum.hpp` may be others.
 pub(super) fn is_same(
     (of, ty): (&Descriptor, &Type<usize>),
     (other, is): (&Descriptor, &Type<usize>),
@@ -100,5 +101,18 @@ pub(super) fn is_same(
         let ty = as_bytes(ty);
         ty.map_targets(&mut |line: &usize| id(of, *line)).ok()
     };
-    has_bytes(of) && with_ids(of, ty) == with_ids(other, is)
+    if has_bytes(of) && with_ids(of, ty) == with_ids(other, is) {
+        return true;
+    }
+    let id = |of: &Descriptor, line: usize| {
+        let target = of.target(line).ok();
+        target
+            .and_then(|target| id_without_arguments(&target))
+            .ok_or(())
+    };
+    let with_ids = |of: &Descriptor, ty: &Type<usize>| {
+        let ty = without_arguments(ty);
+        ty.map_targets(&mut |line: &usize| id(of, *line)).ok()
+    };
+    has_templates(of) && with_ids(of, ty) == with_ids(other, is)
 }

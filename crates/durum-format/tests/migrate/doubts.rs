@@ -5,7 +5,7 @@ use durum_format::types::Primitive;
 
 use crate::{Functions, becomes, pairs, parsed, refusals, refused, rule};
 
-const NONE: Rules = Rules(std::collections::BTreeMap::new());
+const NONE: Rules = Rules::of_types(std::collections::BTreeMap::new());
 
 fn node(size: u64, fields: &str) -> String {
     format!("struct \"N\"({size},8){{{fields}}}")

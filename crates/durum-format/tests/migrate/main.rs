@@ -2,6 +2,7 @@
 
 mod doubts;
 mod maps;
+mod templates;
 
 use std::sync::Arc;
 
@@ -82,7 +83,7 @@ fn refused(was: &[&str], is: &[&str], rules: &Rules) -> Vec<String> {
 }
 
 fn rule(name: &str, rule: Rule) -> Rules {
-    Rules([(name.to_owned(), rule)].into())
+    Rules::of_types([(name.to_owned(), rule)].into())
 }
 
 fn default(name: &str, json: &str) -> Rule {
@@ -523,7 +524,7 @@ fn an_option_that_was_bytes_stays_what_it_is_or_is_made_by_a_function() {
         made_of: Some(Box::new((of(option), of(option)))),
         ..Rule::default()
     };
-    rules.0.insert("T".to_owned(), rule);
+    rules.types.insert("T".to_owned(), rule);
     let made = pairs(&of(&bytes("u64")), &of(option), &rules);
     assert_eq!(refusals(&made), <[String; 0]>::default());
     let made = pairs(&of(&bytes("i64")), &of(option), &rules);

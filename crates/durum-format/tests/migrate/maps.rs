@@ -50,7 +50,7 @@ fn rules(kind: &str, parts: [&str; 2], function: usize) -> Rules {
     };
     let [one, other] = parts.map(|name| part(name, Rebuilt::Part));
     let map = part("", Rebuilt::Map(function));
-    Rules([map, one, other, ("Key".to_owned(), key_made())].into())
+    Rules::of_types([map, one, other, ("Key".to_owned(), key_made())].into())
 }
 
 fn words(words: &[u64]) -> Vec<u8> {
@@ -124,7 +124,7 @@ fn an_entry_that_is_no_value_is_told() {
     let truth = r#"struct "Key"(8,8){0:"n":bool;}"#;
     let made = rules("PHashMap", [".group", ".slot"], 0);
     let mut copied = made.clone();
-    copied.0.remove("Key");
+    copied.types.remove("Key");
     for (was, is, size, rules) in [(state, state, 8, copied), (truth, KEY_NOW, 16, made)] {
         let (was, is) = (hash_map(was, 8, HOLDER), hash_map(is, size, HOLDER));
         let found = pairs(&was, &is, &rules);
@@ -182,7 +182,7 @@ fn another_type_of_the_name_is_not_built() {
     let [map_was, map_is, map_other] = [&was, &is, &other].map(map_of);
     let made_of = |was: &Descriptor, is: &Descriptor| {
         let mut rules = rules("PHashMap", [".group", ".slot"], 7);
-        let rule = rules.0.get_mut("PHashMap<Key,u64>").unwrap();
+        let rule = rules.types.get_mut("PHashMap<Key,u64>").unwrap();
         rule.made_of = Some(Box::new((was.clone(), is.clone())));
         rules
     };
@@ -200,7 +200,7 @@ fn another_type_of_the_name_is_not_built() {
     // It becomes a type of a name of which nobody says that it is built.
     let becomes = |name: &str| {
         let mut rules = made_of(&map_was, &map_is);
-        rules.0.get_mut(name).unwrap().now = Some("PHashMap<Other,u64>".to_owned());
+        rules.types.get_mut(name).unwrap().now = Some("PHashMap<Other,u64>".to_owned());
         told(&rules)
     };
     for name in ["", ".group", ".slot"].map(|part| format!("PHashMap<Key,u64>{part}")) {
@@ -247,7 +247,7 @@ fn built(name: &str, function: usize, of: &Descriptor) -> (String, Rule) {
 fn maps_in_keys_are_built_first_whatever_the_order_they_are_said_in() {
     let (outer, inner) = (outer("u64"), tree_of("Inner", "u64", 8, &[]));
     for (first, second) in [(0, 1), (1, 0)] {
-        let rules = Rules(
+        let rules = Rules::of_types(
             [
                 built("Outer", first, &outer),
                 built("Inner", second, &inner),
@@ -258,7 +258,7 @@ fn maps_in_keys_are_built_first_whatever_the_order_they_are_said_in() {
     }
     // A value that owns a map says nothing of the order.
     let held = tree_of("Held", "u64", 8, &[]);
-    let rules = Rules([built("Held", 0, &held), built("Inner", 1, &inner)].into());
+    let rules = Rules::of_types([built("Held", 0, &held), built("Inner", 1, &inner)].into());
     assert_eq!(rules.rebuilt(), [0, 1]);
 }
 
@@ -276,7 +276,7 @@ fn maps_whose_keys_hold_each_other_are_refused() {
         let lines = [lines[2], lines[3], lines[0], lines[1]].map(turned);
         parsed(&lines.each_ref().map(String::as_str))
     };
-    let rules = Rules([built("Outer", 0, &round), built("Inner", 1, &inner)].into());
+    let rules = Rules::of_types([built("Outer", 0, &round), built("Inner", 1, &inner)].into());
     let told = told(&rules);
     let wanted = "Outer: it is to be built anew, and its keys hold maps whose keys hold it: none can be the first";
     assert!(told.contains(&wanted.to_owned()), "{told:?}");
@@ -294,7 +294,7 @@ fn a_map_whose_keys_hold_one_that_is_built_is_built_too() {
     };
     let outer = named(&outer("u64"));
     let inner = tree_of("PBTreeMap<u64,u64>", "u64", 8, &[]);
-    let only_inner = Rules([built("PBTreeMap<u64,u64>", 0, &inner)].into());
+    let only_inner = Rules::of_types([built("PBTreeMap<u64,u64>", 0, &inner)].into());
     let told = refusals(&pairs(&outer, &outer, &only_inner));
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
@@ -305,13 +305,14 @@ fn a_map_whose_keys_hold_one_that_is_built_is_built_too() {
         built("PBTreeMap<u64,u64>", 0, &inner),
         built("PBTreeMap<Key,u64>", 1, &outer),
     ];
-    let mut both = Rules(both.into());
+    let mut both = Rules::of_types(both.into());
     for part in ["node", "slot"] {
         let rule = Rule {
             rebuilt: Some(Rebuilt::Part),
             ..Rule::default()
         };
-        both.0.insert(format!("PBTreeMap<Key,u64>.{part}"), rule);
+        both.types
+            .insert(format!("PBTreeMap<Key,u64>.{part}"), rule);
     }
     assert_eq!(refusals(&pairs(&outer, &outer, &both)), [""; 0]);
 }

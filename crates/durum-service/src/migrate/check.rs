@@ -14,6 +14,7 @@ use durum_format::types::{Descriptor, PointerAt, Strength, ValueError};
 use super::old::{Old, OldType};
 use super::others::of_others;
 use super::program::{Asking, begin};
+use super::rebuild::Room;
 use super::table::{Place, Table};
 use super::{MigrateOptions, MigrateReport, MigratedType, Migration, Refusals};
 use crate::dump::align_of;
@@ -43,6 +44,8 @@ pub(super) struct Checked {
     pub(super) sizes: Vec<Vec<u64>>,
     /// All pointers that were found.
     pub(super) seen: Seen,
+    /// Bytes in which the largest map is built anew.
+    pub(super) room: u64,
 }
 
 /// All pointers that a pass finds, where, of which strength and to where: two passes that find others are told apart.
@@ -396,7 +399,8 @@ pub(super) fn check(
     let mut asking = Asking::of(migration, Some(refusals));
     let (mut places, mut leads) = (Places::default(), Leads::default());
     let (mut new, mut found, mut seen) = (Vec::new(), Vec::new(), Seen::default());
-    let mut rebuilt_maps = 0;
+    let (mut rebuilt_maps, mut room) = (0, 0);
+    let most = old.views().map(|view| view.header().size).sum();
     go_over(old, options, 0, |visit| {
         let place = places.place(visit.pool, &visit.wanted, |_, _| Ok(()))?;
         match (place, &mut table) {
@@ -429,7 +433,11 @@ pub(super) fn check(
             .convert(visit.bytes, &mut new, &mut asking)
             .map_err(|wrong| visit.damaged(&wrong))?;
         pointers(conversion.new_type(), &new, visit, &mut found)?;
-        let counted = conversion.visit_rebuilt(&new, |_, _| rebuilt_maps += 1);
+        let counted = conversion.visit_rebuilt(&new, |offset, function| {
+            rebuilt_maps += 1;
+            let map = new.get(offset as usize..).unwrap_or_default();
+            room = asking.room(function, map, most).max(room);
+        });
         counted.map_err(|error| not_new(visit, &error))?;
         seen.see(visit.index, &found);
         for (pointer, address) in &found {
@@ -453,11 +461,17 @@ pub(super) fn check(
     let refusals = asking.refusals.take().unwrap_or_default();
     let mut report = told(old, &places.pools);
     report.rebuilt_maps = rebuilt_maps;
+    let room = match rebuilt_maps {
+        0 => 0,
+        _ => Room::bytes(room),
+    };
+    report.scratch_bytes = report.scratch_bytes.saturating_add(room);
     refusals.told(&mut report);
     Ok(Checked {
         report,
         sizes: places.pools,
         seen,
+        room,
     })
 }
 

@@ -7,6 +7,7 @@ use durum_persist::Site;
 use durum_persist::file::MediaFile;
 
 use super::check::{Lead, Leads, Places, Seen, Visit, go_over, pointers};
+use super::objects::renew_ids;
 use super::old::Old;
 use super::program::{Asking, begin};
 use super::table::Table;
@@ -106,6 +107,9 @@ impl Making<'_> {
             conversion
                 .convert(visit.bytes, new, asking)
                 .map_err(|wrong| visit.damaged(&wrong))?;
+            if let Some(pool) = old.pools.get(visit.pool) {
+                renew_ids(old, pool, conversion, new);
+            }
             pointers(conversion.new_type(), new, visit, found)?;
             for (pointer, address) in found.iter() {
                 let to = match leads.of(old, conversion.new_type(), pointer, *address) {

@@ -6,6 +6,7 @@
 
 mod check;
 mod make;
+mod objects;
 mod old;
 mod others;
 mod program;
@@ -111,6 +112,12 @@ pub trait Functions {
         Ok(())
     }
 
+    /// Bytes of room in which it would build this map anew, by the bytes of the new one. They say anything where the
+    /// pool is damaged: it cannot hold more than `most` bytes.
+    fn room(&self, _function: usize, _map: &[u8], _most: u64) -> u64 {
+        0
+    }
+
     /// Builds the map at `address` anew, whose objects it writes over. Gives the reason where that cannot be.
     ///
     /// # Errors
@@ -171,7 +178,7 @@ pub struct MigrateReport {
     pub bytes: u64,
     /// New puddles.
     pub puddles: u64,
-    /// Bytes that are needed besides while it goes on, without the room for the largest map that is built anew.
+    /// Bytes that are needed besides while it goes on: with the room for the largest map that is built anew.
     pub scratch_bytes: u64,
     /// What stands in the way: then nothing is written.
     pub refusals: Vec<RefusalCount>,
@@ -333,9 +340,10 @@ impl Embedded {
             mut report,
             sizes,
             seen,
+            room,
         } = check(&old, migration, options, Some(&mut table))?;
         report.ensure_possible(store)?;
-        ensure_room(store, report.bytes)?;
+        ensure_room(store, report.bytes.saturating_add(room))?;
         let mut types = BTreeMap::new();
         for (_, conversion) in old.pairs_of_objects() {
             let new = conversion.new_type();

@@ -15,7 +15,7 @@ pub(super) fn begin(old: &Old<'_>, migration: &mut Migration<'_>) -> StoreResult
     let contents = old.reader.contents();
     let mut others: Vec<PuddleView> = Vec::new();
     // Without functions nobody looks.
-    let makes = (migration.rules.0.values()).any(|rule| rule.made_by.is_some());
+    let makes = (migration.rules.types.values()).any(|rule| rule.made_by.is_some());
     for pool in contents.pools.keys().filter(|_| makes) {
         let is_renewed = old.pools.iter().any(|renewed| renewed.uuid == *pool);
         // One that nobody may read is not looked at, either: what stands in the way is told of its pool.
@@ -58,6 +58,14 @@ impl<'a, 'm> Asking<'a, 'm> {
             refusals,
             failed: None,
         }
+    }
+}
+
+impl Asking<'_, '_> {
+    /// Bytes in which a function builds this map anew.
+    pub(super) fn room(&self, function: usize, map: &[u8], most: u64) -> u64 {
+        let functions = self.functions.as_ref();
+        functions.map_or(0, |functions| functions.room(function, map, most))
     }
 }
 

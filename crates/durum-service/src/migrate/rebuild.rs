@@ -147,7 +147,13 @@ pub struct Room {
 }
 
 impl Room {
-    const LEAST: usize = 1 << 20;
+    const LEAST: u64 = 1 << 20;
+
+    /// Bytes of the file for so many.
+    pub(super) fn bytes(wanted: u64) -> u64 {
+        let pieces = wanted.div_ceil(Self::LEAST).max(1);
+        pieces.saturating_mul(Self::LEAST)
+    }
 
     fn of(directory: &Path) -> Self {
         Self {
@@ -164,12 +170,7 @@ impl Room {
         let has = |(mapped, _): &(MmapMut, MediaFile)| mapped.len() >= bytes;
         let mapped = match self.mapped.take().filter(has) {
             Some(mapped) => mapped,
-            None => self.map(
-                bytes
-                    .div_ceil(Self::LEAST)
-                    .max(1)
-                    .saturating_mul(Self::LEAST),
-            )?,
+            None => self.map(Self::bytes(bytes as u64) as usize)?,
         };
         let (mapped, _) = self.mapped.insert(mapped);
         let room = mapped.get_mut(..bytes).unwrap_or_default();

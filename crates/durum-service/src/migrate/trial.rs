@@ -25,7 +25,7 @@ pub(super) fn try_out(
     checked: &mut Checked,
 ) -> Result<()> {
     let store = old.reader.path();
-    ensure_room(store, checked.report.bytes)?;
+    ensure_room(store, checked.report.bytes.saturating_add(checked.room))?;
     let headers = headers(old, &checked.sizes)?;
     let making = Making {
         headers: &headers,

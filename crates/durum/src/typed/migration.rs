@@ -29,8 +29,11 @@ use crate::migration::{self, ByProgram};
 /// A function for the values of one type: the old one's address, the new one's bytes.
 type Make = Box<dyn Fn(usize, &mut [u8]) -> Result<(), String>>;
 
-/// A function that builds the map at an address anew.
-type Rebuilds = Box<dyn Fn(usize, &mut NewPuddles, &mut Room) -> Outcome>;
+/// How maps of a type are built anew.
+struct Rebuilds {
+    build: Box<dyn Fn(usize, &mut NewPuddles, &mut Room) -> Outcome>,
+    room: fn(&[u8], u64) -> u64,
+}
 
 /// What becomes of the types of a pool that the program has changed ([`Migrate::migrate`]).
 ///
@@ -88,13 +91,13 @@ impl<P: PoolType> Migration<P> {
         if self.of_others.contains(name) {
             self.said_twice.push(name.to_owned());
         }
-        self.rules.0.entry(name.to_owned()).or_default()
+        self.rules.types.entry(name.to_owned()).or_default()
     }
 
     /// What becomes of an `Old` by a function, which is said of it once.
     fn rule_by<Old: PSafe, New: PSafe>(&mut self) -> &mut Rule {
         let name = name_of::<Old>();
-        let rule = self.rules.0.get(&name);
+        let rule = self.rules.types.get(&name);
         if rule.is_some_and(|rule| rule.made_by.is_some() || rule.rebuilt.is_some()) {
             self.said_twice.push(name.clone());
         }
@@ -149,11 +152,15 @@ impl<P: PoolType> Migration<P> {
     pub fn rebuild<Old: MapType + CarryTo<New>, New: Rebuild>(mut self) -> Self {
         const { New::POOL.assert_fits(P::ID) };
         let function = self.rebuilds.len();
-        self.rebuilds.push(Box::new(|address, new, room| {
+        let build = |address, new: &mut NewPuddles, room: &mut Room| {
             // SAFETY: the new puddles are mapped, and what lies there has the name and the description of a `New`, as
             // the migration is refused otherwise: its bytes are such a map, or one of a type that differs in code only.
             unsafe { (*ptr::with_exposed_provenance::<New>(address)).rebuild(new, room) }
-        }));
+        };
+        self.rebuilds.push(Rebuilds {
+            build: Box::new(build),
+            room: room_of::<New>,
+        });
         for (was, now) in Old::parts().iter().zip(New::parts()) {
             let rule = self.rule(was);
             (rule.now, rule.rebuilt) = (Some(now), Some(Rebuilt::Part));
@@ -198,14 +205,14 @@ impl<P: PoolType> Migration<P> {
         self.functions.extend(migration.functions);
         self.rebuilds.extend(migration.rebuilds);
         self.said_twice.extend(migration.said_twice);
-        for (name, mut rule) in migration.rules.0 {
+        for (name, mut rule) in migration.rules.types {
             if let Some(by) = &mut rule.made_by {
                 by.function += first;
             }
             if let Some(Rebuilt::Map(function)) = &mut rule.rebuilt {
                 *function += first_rebuild;
             }
-            if self.rules.0.insert(name.clone(), rule).is_some() {
+            if self.rules.types.insert(name.clone(), rule).is_some() {
                 self.said_twice.push(name.clone());
             }
             self.of_others.insert(name);
@@ -255,7 +262,7 @@ impl<P: PoolType> Migration<P> {
                 .map(|make| -> migration::Make<'_> { Box::new(make) })
                 .collect(),
             rebuilds: rebuilds
-                .map(|rebuild| -> migration::Rebuild<'_> { Box::new(rebuild) })
+                .map(|Rebuilds { build, room }| migration::Rebuild { build, room })
                 .collect(),
             options: self.options.clone(),
         };
@@ -341,6 +348,16 @@ pub trait Migrate: PoolType {
 }
 
 impl<P: PoolType> Migrate for P {}
+
+/// The room in which a map is built anew, by its bytes, which lie anywhere.
+fn room_of<New: Rebuild>(map: &[u8], most: u64) -> u64 {
+    if map.len() < size_of::<New>() {
+        return 0;
+    }
+    // SAFETY: as many bytes of a map, which is words: any are one. It is looked at, and nothing of it is followed.
+    let map = unsafe { ManuallyDrop::new(map.as_ptr().cast::<New>().read_unaligned()) };
+    map.room(most)
+}
 
 /// What a panic said.
 fn said(panic: &(dyn Any + Send)) -> &str {

@@ -167,3 +167,18 @@ fn the_page_shows_code_of_the_versions() {
         assert!(version.contains(code), "{code}");
     }
 }
+
+#[test]
+fn the_page_shows_code_of_the_diary() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(top.join("../../docs/how-to/change-types.md")).unwrap();
+    let program = fs::read_to_string(top.join("../cpp/diary.cpp")).unwrap();
+    let (_, section) = page.split_once("\n### In C++\n").unwrap();
+    let section = section.split("\n### ").next().unwrap();
+    let blocks: Vec<_> = section.split("```cpp\n").skip(1).collect();
+    assert_eq!(blocks.len(), 5);
+    for block in blocks {
+        let code = block.split("```").next().unwrap();
+        assert!(program.contains(code), "{code}");
+    }
+}

@@ -93,7 +93,7 @@ fn migrate_by(store: &Embedded, functions: &mut Changing<'_>) -> Result<MigrateR
         ..Rule::default()
     };
     let mut migration = Migration {
-        rules: Arc::new(Rules([("Node".to_owned(), rule)].into())),
+        rules: Arc::new(Rules::of_types([("Node".to_owned(), rule)].into())),
         types: None,
         functions: Some(functions),
     };

@@ -15,6 +15,8 @@ struct Builder {
     puddles: usize,
     built: u64,
     refuses: bool,
+    /// Bytes of room that it says it needs.
+    room: u64,
 }
 
 impl Functions for Builder {
@@ -29,6 +31,13 @@ impl Functions for Builder {
     fn begin_rebuilding(&mut self, puddles: &[OldPuddle<'_>]) -> Result<(), Error> {
         self.puddles = puddles.len();
         Ok(())
+    }
+
+    fn room(&self, function: usize, map: &[u8], most: u64) -> u64 {
+        assert_eq!(function, 3);
+        assert!(map.len() >= 32, "a head, of {} bytes", map.len());
+        assert!(most >= 2 << 20, "a pool, of {most} bytes");
+        self.room
     }
 
     fn rebuild(
@@ -69,7 +78,7 @@ fn migration(builder: Option<&mut Builder>) -> Migration<'_> {
         rebuilt: Some(Rebuilt::Map(3)),
         ..Rule::default()
     };
-    rules.0.insert("Head".to_owned(), rule);
+    rules.types.insert("Head".to_owned(), rule);
     Migration {
         rules: Arc::new(rules),
         types: None,
@@ -138,6 +147,52 @@ fn what_cannot_be_built_leaves_the_old_pool() {
     is_clean(&path);
     let files = std::fs::read_dir(path.join("puddles")).unwrap().count();
     assert_eq!(files, 2, "nothing is left of the new ones");
+}
+
+/// What is not there at the end is asked for at the beginning.
+#[test]
+fn room_for_the_largest_map_is_looked_for_before_anything_is_written() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    make(&store, EngineKind::Shadow);
+    store.close().unwrap();
+    drop(store);
+    let options = MigrateOptions::default();
+    let plan = |room| {
+        let mut builder = Builder {
+            room,
+            ..Builder::default()
+        };
+        let reader = ReadOnlyStore::open(&path).unwrap();
+        let plan = plan_migration(&reader, POOL, &mut migration(Some(&mut builder)), &options);
+        (plan, builder.built)
+    };
+    let (least, more) = (plan(0).0.unwrap(), plan((5 << 20) + 1).0.unwrap());
+    assert_eq!(more.scratch_bytes - least.scratch_bytes, 5 << 20);
+    let before = snapshot(&path);
+    let is_full = |error: &Error| matches!(error, Error::StorageFull { .. });
+    let (refused, built) = plan(1 << 60);
+    assert!(is_full(&refused.unwrap_err()));
+    assert_eq!(built, 0, "nothing is tried");
+    assert_eq!(snapshot(&path), before, "nothing is written");
+    let store = open(&path);
+    let mut builder = Builder {
+        room: 1 << 60,
+        ..Builder::default()
+    };
+    assert!(is_full(&migrate(&store, &mut builder).unwrap_err()));
+    assert_eq!(builder.built, 0, "nothing is made");
+    is_old(&Reader::of(&store)).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let store = open(&path);
+    assert_eq!(
+        migrate(&store, &mut Builder::default())
+            .unwrap()
+            .rebuilt_maps,
+        1
+    );
 }
 
 /// Nothing is built without a program.

@@ -23,18 +23,19 @@ impl<K: PSafe, V: PSafe, P: PoolType> MapType for PBTreeMap<K, V, P> {
 }
 
 impl<K: PSafe + Ord, V: PSafe, P: PoolType> Rebuild for PBTreeMap<K, V, P> {
+    fn room(&self, most: u64) -> u64 {
+        let fits = self.len as u64 <= most;
+        let room = whole_room::<K, V>(self.len).filter(|_| fits && self.len > 0);
+        room.unwrap_or(0) as u64
+    }
+
     unsafe fn rebuild(&self, new: &mut NewPuddles, room: &mut Room) -> Outcome {
         let Some(root) = self.root().filter(|_| self.len > 0) else {
             return Ok(Ok(()));
         };
         let slot = Node::<K, V>::SLOT_BYTES;
-        // A node that is being filled, where each entry is, and all entries in order.
-        let (node, words) = (SLOTS * slot, self.len.checked_mul(size_of::<u64>()));
-        let node = node.next_multiple_of(size_of::<u64>());
         let entries = self.len.checked_mul(slot);
-        let all = words
-            .zip(entries)
-            .and_then(|(words, entries)| node.checked_add(words)?.checked_add(entries));
+        let (node, all) = (node_room::<K, V>(), whole_room::<K, V>(self.len));
         let fits = entries.is_some_and(|bytes| bytes.max(self.len) as u64 <= new.bytes());
         let Some(all) = all.filter(|_| self.height <= LEVELS_MAX && fits) else {
             return Ok(Err(DAMAGED.to_owned()));
@@ -91,6 +92,17 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> Rebuild for PBTreeMap<K, V, P> {
         filling.fill(root, new)?;
         Ok(Ok(()))
     }
+}
+
+/// Bytes for the slots of a node.
+fn node_room<K: PSafe, V: PSafe>() -> usize {
+    (SLOTS * Node::<K, V>::SLOT_BYTES).next_multiple_of(size_of::<u64>())
+}
+
+/// Bytes for a node that is being filled, where each entry is, and all entries in order.
+fn whole_room<K: PSafe, V: PSafe>(len: usize) -> Option<usize> {
+    let each = Node::<K, V>::SLOT_BYTES + size_of::<u64>();
+    len.checked_mul(each)?.checked_add(node_room::<K, V>())
 }
 
 /// The key of an entry whose slot begins there.

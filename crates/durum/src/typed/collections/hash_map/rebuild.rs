@@ -22,6 +22,14 @@ impl<K: PSafe, V: PSafe, P: PoolType> MapType for PHashMap<K, V, P> {
 }
 
 impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> Rebuild for PHashMap<K, V, P> {
+    fn room(&self, most: u64) -> u64 {
+        let table = Table::<K, V>::at(self.table, self.groups);
+        // Each group has a word at least.
+        let fits = self.groups as u64 <= most / size_of::<u64>() as u64;
+        let bytes = table.bytes().filter(|_| fits && self.table != 0);
+        bytes.map_or(0, |bytes| bytes.saturating_add(Table::<K, V>::ALIGN) as u64)
+    }
+
     unsafe fn rebuild(&self, new: &mut NewPuddles, room: &mut Room) -> Outcome {
         if self.table == 0 {
             return Ok(Ok(()));

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use durum_format::types::Descriptor;
 use durum_service::{NewPuddles, Result, Room};
 
+pub(in crate::typed::collections) use crate::migration::{DAMAGED, NO_KEY};
 use crate::typed::psafe::PSafe;
 
 /// What comes of building a map: the reason where that cannot be.
@@ -22,6 +23,10 @@ pub trait MapType: PSafe {
 
 /// A map that can be built anew, as its keys have `Hash` and `Eq`, or `Ord`.
 pub trait Rebuild: MapType {
+    /// Bytes of room that this takes. A map that says more than `most` bytes hold is damaged, and takes none.
+    #[doc(hidden)]
+    fn room(&self, most: u64) -> u64;
+
     /// Puts all entries where their keys say now.
     ///
     /// # Safety
@@ -29,12 +34,6 @@ pub trait Rebuild: MapType {
     #[doc(hidden)]
     unsafe fn rebuild(&self, new: &mut NewPuddles, room: &mut Room) -> Outcome;
 }
-
-pub(in crate::typed::collections) const DAMAGED: &str =
-    "it is damaged: it says more than its objects hold; `durum check` looks at everything";
-
-pub(in crate::typed::collections) const NO_KEY: &str =
-    "it is damaged: what lies in the place of a key is no value of its type";
 
 /// What keys look like, before code of the user is asked about them.
 pub(in crate::typed::collections) struct Keys<K> {
