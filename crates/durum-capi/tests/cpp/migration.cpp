@@ -403,34 +403,37 @@ TEST_F(MigrationOfFiles, RefusesMapsThatAreDamaged) {
         [](std::uint64_t *map, std::uint64_t *, durum::pool &) { map[size] = 0; },
         [](std::uint64_t *map, std::uint64_t *, durum::pool &) { map[size] = UINT64_MAX / 8; },
         [](std::uint64_t *map, std::uint64_t *node, durum::pool &) { node[left] = map[root]; },
-        [](std::uint64_t *, std::uint64_t *node, durum::pool &pool) {
-            node[left] =
-                reinterpret_cast<std::uint64_t>(pool.get_object<persist<std::uint64_t>>(7));
+        // Another object, which is smaller than a node, and is all that there is.
+        [](std::uint64_t *map, std::uint64_t *, durum::pool &pool) {
+            map[size] = 1;
+            map[root] = reinterpret_cast<std::uint64_t>(pool.get_object<persist<std::uint64_t>>(7));
         },
     };
     for (const damage &each : all) {
+        std::uint64_t was[3] = {};
         const auto change = [&](auto body) {
             durum::pool pool(there->path());
             auto *map =
                 reinterpret_cast<std::uint64_t *>(&pool.get_object<before::calendar>(0)->names);
-            auto *node = reinterpret_cast<std::uint64_t *>(map[root]);
+            auto *node = reinterpret_cast<std::uint64_t *>(was[root] != 0 ? was[root] : map[root]);
             pool.update_transaction([&] {
-                durum::detail::announce(&map[size], sizeof(std::uint64_t));
+                durum::detail::announce(map, 2 * sizeof(std::uint64_t));
                 durum::detail::announce(&node[left], sizeof(std::uint64_t));
                 body(map, node, pool);
             });
         };
-        std::uint64_t was[2] = {};
         change([&](std::uint64_t *map, std::uint64_t *node, durum::pool &pool) {
-            was[0] = map[size];
-            was[1] = node[left];
+            was[root] = map[root];
+            was[size] = map[size];
+            was[2] = node[left];
             each(map, node, pool);
         });
         durum::migration how;
         expect_refused(*there, said(how), "calendar.names: it is damaged");
         change([&](std::uint64_t *map, std::uint64_t *node, durum::pool &) {
-            map[size] = was[0];
-            node[left] = was[1];
+            map[root] = was[root];
+            map[size] = was[size];
+            node[left] = was[2];
         });
     }
     durum::migration how;

@@ -45,6 +45,13 @@ fn a_map_of_other_arguments_is_what_is_built_anew() {
         !told.is_empty() && told.iter().all(|it| it.contains(KEYS_CHANGE)),
         "{told:?}"
     );
+    // The same keys, which compare otherwise.
+    let same = of(&map("3daymN4mine7greaterE", "u32"));
+    let told = refusals(&pairs(&was, &same, &Rules::default()));
+    assert!(
+        !told.is_empty() && told.iter().all(|it| it.contains(KEYS_CHANGE)),
+        "{told:?}"
+    );
     let rules = builds("3daymN4mine7greaterE", &is);
     let found = pairs(&was, &is, &rules);
     assert_eq!(refusals(&found), [""; 0]);
