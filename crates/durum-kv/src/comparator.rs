@@ -13,7 +13,7 @@ pub const BYTEWISE: &str = "leveldb.BytewiseComparator";
 /// it takes for equal is one key. The name is stored with the database, and opening it with another is refused; choose
 /// a new name when the order changes.
 pub trait Comparator: Send + Sync {
-    /// Compares two keys. It must not panic, and not write to the database.
+    /// Compares two keys. It must not panic, and not use the database, which may be about to change.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
     /// The comparator's name.

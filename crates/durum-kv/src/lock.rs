@@ -88,10 +88,12 @@ impl<T> ReadersWriter<T> {
             return self.owner().enter();
         }
         // Inside already, so nobody else is before this has left; but what it changes it does not read.
-        if depth < WRITES {
-            self.owner().busy().deepen(depth + 1);
-        }
-        depth < WRITES
+        assert!(
+            depth < WRITES,
+            "whoever writes does not read at the same time"
+        );
+        self.owner().busy().deepen(depth + 1);
+        true
     }
 
     #[inline(always)]

@@ -4,6 +4,8 @@
 //! tests of a crate compile the same files once more, with `crates/durum/tests/loom/primitive.rs` under this name: it
 //! has the same names, and loom behind them. docs/how-to/testing.md lists what is tried so.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 pub use std::hint::spin_loop as relax;
 use std::sync::PoisonError;
 pub use std::sync::atomic::{
@@ -150,8 +152,8 @@ pub fn thread_number() -> usize {
     })
 }
 
-/// Numbers that no living thread has, and the lowest that none ever had.
-static LEASES: Mutex<(Vec<usize>, usize)> = Mutex::new((Vec::new(), 0));
+/// Numbers that no living thread has, the lowest first, and the lowest that none ever had.
+static LEASES: Mutex<(BinaryHeap<Reverse<usize>>, usize)> = Mutex::new((BinaryHeap::new(), 0));
 
 /// A thread's number, given back when it ends.
 struct Lease(usize);
@@ -159,7 +161,8 @@ struct Lease(usize);
 impl Lease {
     fn new() -> Self {
         let mut numbers = locked(&LEASES);
-        Self(numbers.0.pop().unwrap_or_else(|| {
+        let given_back = numbers.0.pop().map(|Reverse(number)| number);
+        Self(given_back.unwrap_or_else(|| {
             numbers.1 += 1;
             numbers.1 - 1
         }))
@@ -168,7 +171,10 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        locked(&LEASES).0.push(self.0);
+        // In a forked child it may be held by a thread that is not there. Then the number is lost.
+        if let Ok(mut numbers) = LEASES.try_lock() {
+            numbers.0.push(Reverse(self.0));
+        }
     }
 }
 

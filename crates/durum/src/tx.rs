@@ -89,19 +89,9 @@ impl Tx {
     /// Runs `f` on the transaction that runs on this thread, if one does.
     #[inline(always)]
     fn if_running<R>(f: impl FnOnce(&Tx) -> R) -> Option<R> {
-        // SAFETY: the reference is used within a call on this thread only.
-        unsafe { Self::running() }.map(f)
-    }
-
-    /// The transaction that runs on this thread.
-    ///
-    /// # Safety
-    /// It is used on this thread, and not after it has ended.
-    #[inline(always)]
-    unsafe fn running<'t>() -> Option<&'t Tx> {
-        // SAFETY: null, or kept alive by its thread, which is this one.
+        // SAFETY: null, or kept alive by its thread; the reference is used within a call on this thread only.
         let current = unsafe { CURRENT.with(Cell::get).as_ref() };
-        current.filter(|current| current.depth.get() > 0)
+        current.filter(|current| current.depth.get() > 0).map(f)
     }
 
     /// The levels of the transaction that runs on this thread; 0 if none does.

@@ -75,9 +75,13 @@ struct backwards {
     using is_transparent = void;
     /// So many comparisons later the process ends.
     static inline int left_until_end = 0;
+    static inline bool throws = false;
     bool operator()(std::string_view left, std::string_view right) const {
         if (--left_until_end == 0) {
             _exit(3);
+        }
+        if (throws) {
+            throw std::runtime_error("there is no order today");
         }
         return right < left;
     }
@@ -374,6 +378,12 @@ TEST_F(MigrationOfFiles, RefusesWhatThrows) {
     durum::migration odd;
     said(odd).object<before::day, after::day>([](const before::day &, after::day &) { throw 600; });
     expect_refused(*there, odd, "thrown: something that is no std::exception");
+    durum::migration unordered;
+    said(unordered);
+    after::backwards::throws = true;
+    expect_refused(*there, unordered, "calendar.names: the comparison of its keys gave -1");
+    expect_refused(*there, unordered, "thrown: there is no order today");
+    after::backwards::throws = false;
 }
 
 TEST_F(MigrationOfFiles, RefusesWhatAFunctionForgetsOrDoubles) {

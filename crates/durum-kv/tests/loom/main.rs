@@ -1,8 +1,8 @@
 //! All interleavings of a few threads in the lock between readers and the writer, owned and not, and in the pins that
 //! readers leave behind.
 //!
-//! They stand on loom's atomics and mutexes, with two counters, one place for a pin, and an owner after two turns, so
-//! that rare paths are common.
+//! They stand on loom's atomics and mutexes, with one counter in the first block of the read indicator, one place for
+//! a pin, and an owner after two turns, so that rare paths are common.
 #![allow(
     dead_code,
     clippy::absurd_extreme_comparisons,

@@ -139,10 +139,16 @@ pub(crate) trait Allocate: Grow {
     #[inline(always)]
     fn element_at_hand(&self, cache: &mut ThreadCache, class: Class) -> Option<Element> {
         let at = cache.slabs.iter().position(|owned| owned.class == class)?;
-        let owned = &cache.slabs[at];
-        if !owned.slab.published.load(Ordering::Relaxed) {
+        if !cache.slabs[at].slab.published.load(Ordering::Relaxed) {
             return None;
         }
+        self.element_of(cache, at)
+    }
+
+    /// Takes an element of this slab of the thread's, if it has room.
+    #[inline(always)]
+    fn element_of(&self, cache: &mut ThreadCache, at: usize) -> Option<Element> {
+        let owned = &cache.slabs[at];
         let alone = self.try_alone();
         let reserved = owned.slab.reserve(alone.is_some());
         drop(alone);
@@ -160,18 +166,7 @@ pub(crate) trait Allocate: Grow {
     /// Reserves an element for an object of this class.
     fn reserve_element(&self, cache: &mut ThreadCache, class: Class) -> Result<Element> {
         if let Some(at) = cache.slabs.iter().position(|owned| owned.class == class) {
-            let owned = &cache.slabs[at];
-            let alone = self.try_alone();
-            let reserved = owned.slab.reserve(alone.is_some());
-            drop(alone);
-            if let Some((index, first)) = reserved {
-                if first {
-                    owned.note_occupied();
-                }
-                let element = owned.element(index);
-                if at > 0 {
-                    cache.slabs.swap(at, at / 2);
-                }
+            if let Some(element) = self.element_of(cache, at) {
                 return Ok(element);
             }
             let owned = cache.slabs.swap_remove(at);

@@ -332,17 +332,12 @@ impl Allocation {
         let Some(slab) = (owner.heap.get()).and_then(|heap| heap.slab_at(owner, address)) else {
             return false;
         };
-        let Some(index) = slab.index_of(address) else {
-            return false;
-        };
-        let alone = pool.try_alone();
-        let is_begun = slab.begin_free(index, alone.is_some());
-        drop(alone);
-        if is_begun {
-            let place = Places::element(puddle, NonNull::from(slab), index);
-            self.note_freed(place, slab.published.load(Ordering::Relaxed));
+        let begun = begin_free_element(pool, puddle, slab, address);
+        if let Some((place, is_published)) = begun {
+            self.note_freed(place, is_published);
+            return true;
         }
-        is_begun
+        false
     }
 
     /// From here on reservations and frees can be taken back alone.
@@ -459,15 +454,7 @@ pub(super) fn begin_free(
     let heap = pool.heap_of(owner)?;
     let refused = || Error::NotAllocated { address };
     match heap.slab_at(owner, address) {
-        Some(slab) => {
-            let index = slab.index_of(address).ok_or_else(refused)?;
-            let alone = pool.try_alone();
-            if !slab.begin_free(index, alone.is_some()) {
-                return Err(refused());
-            }
-            let place = Places::element(puddle, NonNull::from(slab), index);
-            Ok((place, slab.published.load(Ordering::Relaxed)))
-        }
+        Some(slab) => begin_free_element(pool, puddle, slab, address).ok_or_else(refused),
         None if owner.is_root && heap.is_root_object(owner, address) => Err(Error::RootFreed {
             pool: pool.name().to_owned(),
         }),
@@ -476,6 +463,21 @@ pub(super) fn begin_free(
             Ok((Places::extent(puddle, position), true))
         }
     }
+}
+
+/// The same for an element of a slab; `None`: none begins there, or somebody frees it already.
+#[inline(always)]
+fn begin_free_element(
+    pool: &impl Allocate,
+    puddle: NonNull<Puddle>,
+    slab: &Slab,
+    address: usize,
+) -> Option<(Places, bool)> {
+    let index = slab.index_of(address)?;
+    let alone = pool.try_alone();
+    let place = Places::element(puddle, NonNull::from(slab), index);
+    (slab.begin_free(index, alone.is_some()))
+        .then(|| (place, slab.published.load(Ordering::Relaxed)))
 }
 
 #[inline]

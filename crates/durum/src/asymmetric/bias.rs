@@ -14,12 +14,12 @@
 //! commit is gathered while the fence of the last one is under way: measured, a thousand instructions cost nothing
 //! then.
 //!
-//! Two locks are biased. That of Shadow's checkpoint counts in the word who else is there: 0 is the holder's, and there
-//! can be only one. The lock of `durum-kv` has the number of its owner there, and gives it to a thread that has met
-//! nobody for a while. When a bias is given, and when it is given again, is theirs: Shadow's gets it back as soon as
-//! the others have gone, at the cost of an addition, because it knows its members; a database's threads are known to
-//! nobody, so its lock learns from their turns. So are the ways of all who are not the holder: a flag there, readers'
-//! counters here.
+//! Two locks are biased. That of Shadow's checkpoint counts in the word who else is there: 0 is the holder's, and
+//! there can be only one. That of readers and a writer has the number of its [`Owner`](super::Owner) there, and gives
+//! it to a thread that has met nobody for a while. When a bias is given, and when it is given again, is theirs:
+//! Shadow's gets it back as soon as the others have gone, at the cost of an addition, because it knows its members;
+//! the threads of a pool or a database are known to nobody, so their lock learns from their turns. So are the ways of
+//! all who are not the holder: a flag there, readers' counters here.
 
 use super::{fence_all, light_fence};
 use crate::primitive::{AtomicUsize, Ordering, Patience, constructor};

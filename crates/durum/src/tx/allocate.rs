@@ -79,15 +79,14 @@ impl Tx {
         align: usize,
     ) -> *mut u8 {
         let store_key = pool.inner.store.key;
-        // SAFETY: within this call.
-        let object = match (unsafe { Self::running() }, description) {
-            (Some(tx), None) => tx.reserve_at_hand(&pool.inner, 0, size, size, align),
-            (Some(tx), Some(known)) if known.is_registered_with(store_key) => {
+        let object = Self::if_running(|tx| match description {
+            None => tx.reserve_at_hand(&pool.inner, 0, size, size, align),
+            Some(known) if known.is_registered_with(store_key) => {
                 tx.reserve_at_hand(&pool.inner, known.id, size, size, align)
             }
-            _ => None,
-        };
-        object.unwrap_or(ptr::null_mut())
+            Some(_) => None,
+        });
+        object.flatten().unwrap_or(ptr::null_mut())
     }
 
     /// The short way of [`Tx::free`] in the transaction that runs on this thread, for a small object. False where there
