@@ -9,7 +9,7 @@ use durum_service::{CheckOptions, Leak};
 use serde_json::{Value as Json, json};
 use tempfile::NamedTempFile;
 
-use super::objects::{self, ELEMENTS};
+use super::objects::{self, Damages, ELEMENTS};
 use super::survey::{self, Survey};
 use super::tree::hex;
 use super::{page, types};
@@ -193,7 +193,8 @@ fn of_pool(
         waiting.extend(leads_to.into_iter().filter(|start| known.insert(*start)));
     }
     // Damage is told with the heap.
-    let _ = objects::each(pool, 0, None, None, |object| {
+    let mut damages = Damages::default();
+    objects::each(pool, 0, None, None, &mut damages, |object, _| {
         if !known.contains(&object.start) {
             is_full = take(object.start).is_none();
         }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use durum_format::GRANULE;
 use durum_format::content::{self, At, Content, Limits, Look, Object, Objects};
 use durum_format::extent;
 use serde_json::{Value as Json, json};
@@ -10,6 +11,7 @@ use super::tree::{self, hex};
 use crate::failure::Failure;
 use crate::inspect::contents;
 use crate::inspect::pool::{PoolView, damaged};
+use crate::output::count;
 
 /// Objects of a type that are told of at once, and pointers to one.
 pub(super) const AT_ONCE: usize = 200;
@@ -19,6 +21,8 @@ pub(super) const ELEMENTS_MAX: usize = 10_000;
 /// Elements and characters of an object's line in a list.
 const LINE_ELEMENTS: usize = 4;
 const LINE_CHARS: usize = 160;
+/// Damages that are told of at once.
+const DAMAGES_MAX: usize = 100;
 
 /// An object, as the page shows it, and where its pointers lead.
 pub(super) struct Shown {
@@ -110,28 +114,41 @@ fn shorten(content: &mut Content) {
 }
 
 /// Objects in the order of their addresses: those from an address on, of a type or of all, as long as `visit` wants and
-/// there is time. Gives where the rest begins, if time was over.
+/// there is time. Gives where the rest begins, if time was over. What is damaged goes into `damages`, once where the
+/// rest is asked for, too, and what lies behind it is visited all the same.
 pub(super) fn each(
     pool: &PoolView<'_>,
     from: u64,
     type_id: Option<u64>,
     until: Option<Instant>,
-    mut visit: impl FnMut(&Object) -> bool,
-) -> Result<Option<u64>, Failure> {
+    damages: &mut Damages,
+    mut visit: impl FnMut(&Object, &mut Damages) -> bool,
+) -> Option<u64> {
     let mut looked_at = 0_u64;
     for view in &pool.puddles {
         let header = view.header();
         if header.end() <= from {
             continue;
         }
+        // Who has come to `from` before was told of what is damaged in front of it.
+        let mut is_new = header.address >= from;
         for extent in extent::extents(view, header) {
-            let extent = extent.map_err(|error| Failure::Damaged(damaged(view, error)))?;
+            let extent = match extent {
+                Ok(extent) => extent,
+                Err(error) => {
+                    if is_new {
+                        damages.add(damaged(view, error));
+                    }
+                    continue;
+                }
+            };
+            let begin = header.address + extent.offset();
+            is_new |= begin + extent.granules() * GRANULE > from;
             let meaning = pool.meaning(extent.type_id());
             if type_id.is_some_and(|wanted| wanted != meaning) {
                 looked_at += 1;
-                let begin = header.address + extent.offset();
                 if begin > from && is_over(until, looked_at) {
-                    return Ok(Some(begin));
+                    return Some(begin);
                 }
                 continue;
             }
@@ -148,15 +165,39 @@ pub(super) fn each(
                 }
                 looked_at += 1;
                 if start > from && is_over(until, looked_at) {
-                    return Ok(Some(start));
+                    return Some(start);
                 }
-                if !visit(&object) {
-                    return Ok(None);
+                if !visit(&object, damages) {
+                    return None;
                 }
             }
         }
     }
-    Ok(None)
+    None
+}
+
+/// What is damaged, in words: of many the first ones, and how many there are.
+#[derive(Default)]
+pub(super) struct Damages {
+    told: Vec<String>,
+    more: u64,
+}
+
+impl Damages {
+    fn add(&mut self, text: String) {
+        match self.told.len() < DAMAGES_MAX {
+            true => self.told.push(text),
+            false => self.more += 1,
+        }
+    }
+
+    fn in_words(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.told
+                .push(format!("and {} more", count(self.more, "damage")));
+        }
+        self.told
+    }
 }
 
 /// Whether time is over, which is looked at now and then.
@@ -173,27 +214,29 @@ pub(super) fn of_type(
     until: Instant,
 ) -> Result<Json, Failure> {
     let (mut found, mut next) = (Vec::new(), None);
-    let walked = each(pool, from, Some(type_id), Some(until), |object| {
-        if found.len() == AT_ONCE {
-            next = Some(hex(object.start));
-            return false;
-        }
-        let mut look = look_at(pool, object, LINE_ELEMENTS, redact);
-        found.push(json!({
-            "address": hex(object.start),
-            "bytes": object.size,
-            "line": line(&mut look),
-        }));
-        true
-    });
-    let damage = match walked {
-        Ok(rest) => {
-            next = next.or(rest.map(hex));
-            None
-        }
-        Err(failure) => Some(failure.to_string()),
-    };
-    Ok(json!({ "objects": found, "next": next, "damage": damage }))
+    let mut damages = Damages::default();
+    let rest = each(
+        pool,
+        from,
+        Some(type_id),
+        Some(until),
+        &mut damages,
+        |object, _| {
+            if found.len() == AT_ONCE {
+                next = Some(hex(object.start));
+                return false;
+            }
+            let mut look = look_at(pool, object, LINE_ELEMENTS, redact);
+            found.push(json!({
+                "address": hex(object.start),
+                "bytes": object.size,
+                "line": line(&mut look),
+            }));
+            true
+        },
+    );
+    let next = next.or(rest.map(hex));
+    Ok(json!({ "objects": found, "next": next, "damages": damages.in_words() }))
 }
 
 /// The pointers that lead to an address, or into the object there, in objects from an address on, as many of them as
@@ -205,18 +248,25 @@ pub(super) fn leading_to(
     redact: bool,
     until: Instant,
 ) -> Result<Json, Failure> {
-    let mut damages = Vec::new();
-    let mut search = contents::Search::of(pool, address, AT_ONCE, &mut damages);
-    let mut failed = None;
-    let rest = each(pool, from, None, Some(until), |object| {
-        failed = search.visit(object).err();
-        failed.is_none()
-    });
-    let (next, stopped) = match rest {
-        Ok(next) => (next, failed),
-        Err(failure) => (None, Some(failure)),
-    };
-    damages.extend(stopped.map(|failure| failure.to_string()));
+    let mut of_target = Vec::new();
+    let mut search = contents::Search::of(pool, address, AT_ONCE, &mut of_target);
+    let mut damages = Damages::default();
+    if from == 0 {
+        of_target.into_iter().for_each(|text| damages.add(text));
+    }
+    let next = each(
+        pool,
+        from,
+        None,
+        Some(until),
+        &mut damages,
+        |object, damages| {
+            if let Err(failure) = search.visit(object) {
+                damages.add(failure.to_string());
+            }
+            true
+        },
+    );
     let mut found = search.found();
     if redact {
         found.redact();
@@ -224,7 +274,7 @@ pub(super) fn leading_to(
     let before = pool.puddles.iter();
     let before = before.filter(|view| next.is_none_or(|next| view.header().end() <= next));
     let mut json = json!({
-        "damages": damages,
+        "damages": damages.in_words(),
         "next": next.map(hex),
         "puddles": before.count(),
         "all_puddles": pool.puddles.len(),

@@ -302,6 +302,17 @@ mod tests {
         }
     }
 
+    fn of_store(path: &Path) -> Survey {
+        Survey {
+            place: Place::Directory(path.to_owned()),
+            program: Place::Directory(path.to_owned()),
+            is_live: false,
+            name: "things".into(),
+            redact: false,
+            checking: Checking::default(),
+        }
+    }
+
     #[test]
     fn what_is_long_comes_in_parts_that_make_the_whole() {
         let directory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -322,14 +333,7 @@ mod tests {
         .unwrap();
         let id = pool.uuid().to_string();
         drop((pool, store));
-        let survey = Survey {
-            place: Place::Directory(path.clone()),
-            program: Place::Directory(path),
-            is_live: false,
-            name: "things".into(),
-            redact: false,
-            checking: Checking::default(),
-        };
+        let survey = of_store(&path);
         let whole = survey.pool(&id, |pool| heap(pool, 0, None)).unwrap();
         let puddles = whole["all_puddles"].as_u64().unwrap();
         assert!(puddles >= 4, "{whole}");
@@ -367,5 +371,71 @@ mod tests {
             (addresses.len() as u64, different.len() as u64),
             (things, things)
         );
+    }
+    /// So large that each has a puddle of its own.
+    #[repr(C)]
+    struct Large {
+        to: *mut Thing,
+        rest: [u8; 3 << 20],
+    }
+    durum::describe!(Large as "large" { to, rest });
+
+    #[test]
+    fn what_is_damaged_is_told_once_and_what_lies_behind_it_is_found() {
+        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = directory.path().join("store");
+        let store = Store::create(&path, StoreOptions::new()).unwrap();
+        let pool = store.create_pool("things", PoolOptions::new()).unwrap();
+        let thing = pool.transaction(|tx| {
+            let thing = tx.alloc::<Thing>()?;
+            for _ in 0..3 {
+                let large = tx.alloc::<Large>()?;
+                // SAFETY: it is new, and this thread's alone.
+                unsafe { (*large).to = thing };
+            }
+            Ok::<_, durum::Error>(thing as u64)
+        });
+        let (thing, id) = (thing.unwrap(), pool.uuid().to_string());
+        drop((pool, store));
+        let survey = of_store(&path);
+        let question = format!("referrers?pool={id}&address={thing:#x}");
+        let pointers = |parts: &[Json]| -> u64 {
+            parts
+                .iter()
+                .map(|part| part["count"].as_u64().unwrap())
+                .sum()
+        };
+        assert_eq!(pointers(&parts(&survey, &question)), 3);
+
+        // The first one of those that point there, which is neither the first puddle nor the last one.
+        let found = parts(&survey, &question);
+        let first = found[0]["pointers"][0]["address"].as_str().unwrap();
+        let first = u64::from_str_radix(first.strip_prefix("0x").unwrap(), 16).unwrap();
+        let header = survey.pool(&id, |pool| {
+            let view = pool.view_at(first).unwrap();
+            let extent = durum_format::extent::extents(view, view.header()).next();
+            Ok((view.path().to_owned(), extent.unwrap().unwrap().offset()))
+        });
+        let (file, offset) = header.unwrap();
+        let file = std::fs::File::options().write(true).open(file).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 16], offset).unwrap();
+
+        let found = parts(&survey, &question);
+        assert_eq!(pointers(&found), 2);
+        let types = survey.pool(&id, |pool| heap(pool, 0, None)).unwrap();
+        let types = types["by_type"].as_array().unwrap();
+        let large = types.iter().find(|ty| ty["name"] == "large").unwrap();
+        let question = format!("objects?pool={id}&type={}", large["id"].as_str().unwrap());
+        let listed = parts(&survey, &question);
+        let objects = listed
+            .iter()
+            .map(|part| part["objects"].as_array().unwrap().len());
+        assert_eq!(objects.sum::<usize>(), 2);
+        for parts in [found, listed] {
+            let damages = parts
+                .iter()
+                .map(|part| part["damages"].as_array().unwrap().len());
+            assert_eq!(damages.sum::<usize>(), 1, "{parts:?}");
+        }
     }
 }

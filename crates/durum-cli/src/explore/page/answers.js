@@ -69,12 +69,13 @@ async function fromFile(what, words) {
     case 'objects': {
       const from = words.from ? BigInt(words.from) : 0n;
       const found = [];
+      const damages = words.from ? [] : pool.heap.damages;
       for await (const object of objectsFrom(words.pool, firsts, pieceAt(firsts, from))) {
         if (object.type_id !== words.type || BigInt(object.address) < from) continue;
-        if (found.length === PIECE) return { objects: found, next: object.address };
+        if (found.length === PIECE) return { objects: found, next: object.address, damages };
         found.push(object);
       }
-      return { objects: found, next: null };
+      return { objects: found, next: null, damages };
     }
     case 'referrers': {
       const found = [];
@@ -87,7 +88,7 @@ async function fromFile(what, words) {
           found.push({ address: object.address, type: object.type, part, to: pointer.address, weak: pointer.weak });
         });
       }
-      return { pointers: found, count, next: null };
+      return { pointers: found, count, next: null, damages: pool.heap.damages };
     }
     default:
       throw new Error('that is not in this file');

@@ -199,10 +199,12 @@ async function viewType(pool, id) {
   const searched = make('p', { class: 'faint', role: 'status' });
   const load = async () => {
     const found = await ask('objects', next ? { pool, type: id, from: next } : { pool, type: id });
+    const damaged = found.damages.map((text) => make('tr', {}, make('td', { colspan: 3, class: 'bad' }, text)));
     // Rare ones may be far from each other.
     if (!found.objects.length && found.next) {
       next = found.next;
       searched.textContent = `nothing before ${next} …`;
+      rows.append(...damaged);
       if (mine === state.asked) return load();
     }
     searched.textContent = '';
@@ -212,7 +214,7 @@ async function viewType(pool, id) {
       make('td', { class: 'code' }, object.line))));
     next = found.next;
     more.hidden = !next;
-    if (found.damage) rows.append(make('tr', {}, make('td', { colspan: 3, class: 'bad' }, found.damage)));
+    rows.append(...damaged);
   };
   more.addEventListener('click', () => load().catch(tell));
   load().catch(tell);
@@ -252,6 +254,7 @@ async function viewObject(pool, address, elements) {
       draw(found);
       const part = await ask('referrers', { ...asked, from: found.next });
       found.pointers.push(...part.pointers.slice(0, PIECE - found.pointers.length));
+      found.damages.push(...part.damages);
       found.count += part.count;
       Object.assign(found, { next: part.next, puddles: part.puddles });
     }
@@ -266,6 +269,8 @@ async function viewObject(pool, address, elements) {
     const caption = answers ? `${plural(found.count, 'pointer')} from objects in this file` : plural(found.count, 'pointer');
     referrers.replaceChildren(
       note(found.next ? `${number(found.puddles)} of ${plural(found.all_puddles, 'puddle')} read …` : ''),
+      // What lies in damaged parts may point here, too.
+      list('bad', found.damages),
       table(caption, ['Object', 'Part', 'Leads to'], rows));
   };
   const button = make('button', { type: 'button', run: ['click', () => find().catch(tell)] }, 'Who points here?');
