@@ -1,11 +1,13 @@
 //! Strongly connected components: what leads to itself, and an order in which nothing is freed before what leads to it.
 
+use super::graph::Edges;
+
 /// The components of a graph of nodes `0..next.len()`, where `next` gives the nodes that each leads to: a number for
 /// each node.
 ///
 /// Numbers begin at 0, and no component leads to one with a larger number. (Tarjan's algorithm, without recursion:
 /// lists may be long.)
-pub(super) fn components(next: &[Vec<u32>]) -> Vec<u32> {
+pub(super) fn components(next: &Edges) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     let mut number = vec![NONE; next.len()];
     // The smallest number that a node leads to, by way of nodes that are not done.
@@ -27,9 +29,9 @@ pub(super) fn components(next: &[Vec<u32>]) -> Vec<u32> {
                 visited += 1;
                 open.push(node);
             }
-            if let Some(target) = next[node].get(*at) {
+            if let Some(edge) = next.of(node).get(*at) {
                 *at += 1;
-                let target = *target as usize;
+                let target = edge.target as usize;
                 if number[target] == NONE {
                     path.push((target, 0));
                 } else if component[target] == NONE {
@@ -57,13 +59,26 @@ pub(super) fn components(next: &[Vec<u32>]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::graph::Edge;
     use super::*;
+
+    fn edges(next: &[Vec<u32>]) -> Edges {
+        let mut edges = Edges::default();
+        for targets in next {
+            edges.push(targets.iter().map(|target| Edge {
+                target: *target,
+                is_weak: false,
+                is_at_start: true,
+            }));
+        }
+        edges
+    }
 
     #[test]
     fn components_are_cycles_and_single_nodes_in_order() {
         // 0 -> 1 -> 2 -> 0, 2 -> 3, 3 -> 3, 4 -> 0, 5 alone.
         let next = [vec![1], vec![2], vec![0, 3], vec![3], vec![0], vec![]];
-        let found = components(&next);
+        let found = components(&edges(&next));
         assert!(found[0] == found[1] && found[1] == found[2]);
         assert!(found[3] < found[0] && found[0] < found[4]);
         assert_eq!(found.iter().max(), Some(&3));
@@ -73,7 +88,7 @@ mod tests {
     fn long_lists_need_no_stack() {
         let mut next: Vec<Vec<u32>> = (1..1_000_000).map(|node| vec![node]).collect();
         next.push(Vec::new());
-        let found = components(&next);
+        let found = components(&edges(&next));
         assert_eq!((found[0], found[999_999]), (999_999, 0));
     }
 
@@ -98,7 +113,7 @@ mod tests {
                     }
                 }
             }
-            let found = components(&next);
+            let found = components(&edges(&next));
             for from in 0..4 {
                 for to in 0..4 {
                     let same = reaches[from][to] && reaches[to][from];

@@ -221,17 +221,7 @@ fn list(
     let garbage: Vec<usize> = (0..live.len()).filter(|at| !live[*at]).collect();
     let node_of = |index: u32| garbage.binary_search(&(index as usize)).ok();
     // Weak pointers count here, too: who is freed later must not point to who is freed before.
-    let next: Vec<Vec<u32>> = garbage
-        .iter()
-        .map(|index| {
-            let targets = graph
-                .edges
-                .of(*index)
-                .iter()
-                .map(|edge| node_of(edge.target));
-            targets.flatten().map(|node| node as u32).collect()
-        })
-        .collect();
+    let next = graph.edges.among(&garbage, |_| true);
     let component = components(&next);
     let weak = pointers_to_counted(graph, |index| live[index]);
     let groups = Groups::of(graph, &garbage);

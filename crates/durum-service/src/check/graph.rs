@@ -21,8 +21,8 @@ pub(super) struct Edge {
     pub(super) is_at_start: bool,
 }
 
-/// For each object, its pointers that lead to an object. All stand in one list: with a list for each object ten million
-/// objects would take gigabytes.
+/// For each object, or node of a part of the graph, its pointers that lead to another. All stand in one list: with a
+/// list for each object ten million objects would take gigabytes.
 #[derive(Default)]
 pub(super) struct Edges {
     all: Vec<Edge>,
@@ -31,6 +31,30 @@ pub(super) struct Edges {
 }
 
 impl Edges {
+    /// How many objects there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Adds an object with its pointers.
+    pub(super) fn push(&mut self, edges: impl IntoIterator<Item = Edge>) {
+        self.all.extend(edges);
+        self.ends.push(self.all.len());
+    }
+
+    /// Those between some objects, whose indices are given in order: the first one of them becomes 0.
+    pub(super) fn among(&self, some: &[usize], keep: impl Fn(&Edge) -> bool) -> Edges {
+        let mut among = Edges::default();
+        for index in some {
+            let edges = self.of(*index).iter().filter(|edge| keep(edge));
+            among.push(edges.filter_map(|edge| {
+                let target = some.binary_search(&(edge.target as usize)).ok()? as u32;
+                Some(Edge { target, ..*edge })
+            }));
+        }
+        among
+    }
+
     /// The pointers of an object.
     pub(super) fn of(&self, index: usize) -> &[Edge] {
         let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -42,8 +66,7 @@ impl Edges {
         let (mut kept, mut begin) = (Edges::default(), 0);
         for (index, end) in self.ends.iter().enumerate() {
             let edges = self.all[begin..*end].iter().copied();
-            kept.all.extend(edges.filter(|edge| keep(index, edge)));
-            kept.ends.push(kept.all.len());
+            kept.push(edges.filter(|edge| keep(index, edge)));
             begin = *end;
         }
         *self = kept;

@@ -67,7 +67,10 @@ fn judge(
         }
     }
     let mut counts = count(graph, reached, &doubts, options)?;
+    // That takes a while where millions are lost, and nobody may want it any more: `count` has looked before.
     let parts = Parts::of(graph, reached);
+    let total = all.objects.len();
+    options.tell(graph.reader, Stage::Leaks, total, total)?;
     for summary in pools {
         let count = counts.remove(&summary.uuid).unwrap_or_default();
         let mut check = PoolCheck {
@@ -171,23 +174,17 @@ enum Part {
     Held,
 }
 
-/// What leaks have to do with cycles, by the index of the object.
-struct Parts(BTreeMap<usize, Part>);
+/// What leaks have to do with cycles.
+struct Parts {
+    /// The indices of the objects, in order.
+    lost: Vec<usize>,
+    parts: Vec<Part>,
+}
 
 impl Parts {
     fn of(graph: &Graph<'_>, reached: &[bool]) -> Parts {
         let lost: Vec<usize> = (0..reached.len()).filter(|at| !reached[*at]).collect();
-        let next: Vec<Vec<u32>> = lost
-            .iter()
-            .map(|index| {
-                let edges = graph.edges.of(*index).iter();
-                edges
-                    .filter(|edge| graph.keeps(edge))
-                    .filter_map(|edge| lost.binary_search(&(edge.target as usize)).ok())
-                    .map(|target| target as u32)
-                    .collect()
-            })
-            .collect();
+        let next = graph.edges.among(&lost, |edge| graph.keeps(edge));
         let component = components(&next);
         // Components of which a counted object is part, and how many objects are.
         let mut is_counted = vec![false; next.len()];
@@ -201,26 +198,28 @@ impl Parts {
         let mut queue: Vec<usize> = Vec::new();
         for node in 0..next.len() {
             let component = component[node] as usize;
-            let leads_to_itself = members[component] > 1 || next[node].contains(&(node as u32));
+            let leads_to_itself = members[component] > 1
+                || next.of(node).iter().any(|edge| edge.target == node as u32);
             if is_counted[component] && leads_to_itself {
                 parts[node] = Part::Cycle;
                 queue.push(node);
             }
         }
         while let Some(node) = queue.pop() {
-            for target in &next[node] {
-                let target = *target as usize;
+            for edge in next.of(node) {
+                let target = edge.target as usize;
                 if parts[target] == Part::None {
                     parts[target] = Part::Held;
                     queue.push(target);
                 }
             }
         }
-        Parts(lost.into_iter().zip(parts).collect())
+        Parts { lost, parts }
     }
 
     fn of_object(&self, index: usize) -> Part {
-        self.0.get(&index).copied().unwrap_or(Part::None)
+        let node = self.lost.binary_search(&index).ok();
+        node.map_or(Part::None, |node| self.parts[node])
     }
 }
 
