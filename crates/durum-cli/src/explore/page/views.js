@@ -62,7 +62,8 @@ async function viewPool(pool) {
     }
     progress.textContent = heap.next ? '' : `all of ${plural(heap.all_puddles, 'puddle')} read`;
     objects.textContent = number(heap.objects);
-    state.heaps[pool] = heap;
+    // Who goes on early leaves it half read.
+    if (!heap.next) state.heaps[pool] = heap;
   };
   rest().catch(tell);
   const found = make('p', { class: 'faint', role: 'status' });
