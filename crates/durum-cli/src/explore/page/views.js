@@ -198,7 +198,16 @@ async function viewType(pool, id) {
   let next = null;
   const mine = state.asked;
   const searched = make('p', { class: 'faint', role: 'status' });
+  // Two at once would show the same objects twice.
   const load = async () => {
+    more.disabled = true;
+    try {
+      await part();
+    } finally {
+      more.disabled = false;
+    }
+  };
+  const part = async () => {
     const found = await ask('objects', next ? { pool, type: id, from: next } : { pool, type: id });
     const damaged = found.damages.map((text) => make('tr', {}, make('td', { colspan: 3, class: 'bad' }, text)));
     // Rare ones may be far from each other.
@@ -206,7 +215,7 @@ async function viewType(pool, id) {
       next = found.next;
       searched.textContent = `nothing before ${next} …`;
       rows.append(...damaged);
-      if (mine === state.asked) return load();
+      if (mine === state.asked) return part();
     }
     searched.textContent = '';
     rows.append(...found.objects.map((object) => make('tr', {},
