@@ -2,6 +2,7 @@
 //! how far it has come and which leaks it has found, and it ends when nobody has asked for a while.
 
 use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -119,7 +120,14 @@ impl Checking {
         });
         let mine = run.clone();
         let go = move || {
-            let outcome = check(&mine.options());
+            // An outcome there is in any case: else this check would be under way for ever, and no other one begin.
+            let outcome = panic::catch_unwind(AssertUnwindSafe(|| check(&mine.options())));
+            let outcome = outcome.unwrap_or_else(|_| {
+                Err(Failure::Unreadable(
+                    "the check has failed, which is a fault of durum: what it was is where `durum explore` was started"
+                        .into(),
+                ))
+            });
             let outcome = outcome.map_err(|failure| (failure.exit_code(), failure.to_string()));
             mine.lock().outcome = Some(outcome);
             mine.ended.notify_all();
@@ -262,5 +270,15 @@ mod tests {
         assert!(gone.is_err());
         let again = checking.answer(Some(1), None, |_: &CheckOptions| Ok(json!({})));
         assert_eq!(again.unwrap()["sound"], true);
+    }
+
+    #[test]
+    fn a_check_that_panics_has_ended_and_another_one_begins() {
+        let checking = Checking::default();
+        let failed = checking.answer(None, None, |_: &CheckOptions| panic!("a test's own"));
+        let failed = failed.unwrap_err();
+        assert!(failed.to_string().contains("a fault of durum"), "{failed}");
+        let next = checking.answer(None, None, |_: &CheckOptions| Ok(json!({ "sound": true })));
+        assert_eq!(next.unwrap()["sound"], true);
     }
 }
