@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,12 +19,21 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// After so long nobody wants to know any more.
 const UNASKED_MAX: Duration = Duration::from_secs(5);
 
-/// The check that is under way, or was the last.
+/// The checks that somebody may ask for.
 #[derive(Debug)]
 pub(super) struct Checking {
     unasked_max: Duration,
-    last: Mutex<Option<Arc<Run>>>,
-    runs: AtomicU64,
+    runs: Mutex<Runs>,
+}
+
+#[derive(Debug, Default)]
+struct Runs {
+    begun: u64,
+    /// The one that is under way, or was the last.
+    last: Option<Arc<Run>>,
+    /// The last one before it that came to an end: who has followed it asks for what came out, whoever has begun the
+    /// next one meanwhile.
+    before: Option<Arc<Run>>,
 }
 
 #[derive(Debug)]
@@ -52,8 +61,7 @@ impl Default for Checking {
     fn default() -> Self {
         Checking {
             unasked_max: UNASKED_MAX,
-            last: Mutex::default(),
-            runs: AtomicU64::new(0),
+            runs: Mutex::default(),
         }
     }
 }
@@ -80,13 +88,15 @@ impl Checking {
         state.told(run.number, pool)
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Arc<Run>>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn known(&self, number: u64) -> Result<Arc<Run>, Failure> {
-        let known = self.last().clone().filter(|run| run.number == number);
-        known.ok_or_else(|| {
+        let runs = self.runs();
+        let mut known = [&runs.last, &runs.before].into_iter().flatten();
+        let known = known.find(|run| run.number == number);
+        known.cloned().ok_or_else(|| {
             Failure::Refused(
                 "this check has ended, as nobody asked for it, or gave way to a later one".into(),
             )
@@ -98,14 +108,14 @@ impl Checking {
         &self,
         check: impl FnOnce(&CheckOptions) -> Result<Json, Failure> + Send + 'static,
     ) -> Result<Arc<Run>, Failure> {
-        let mut last = self.last();
-        if let Some(run) = &*last
+        let mut runs = self.runs();
+        if let Some(run) = &runs.last
             && run.is_under_way()
         {
             return Ok(run.clone());
         }
         let run = Arc::new(Run {
-            number: self.runs.fetch_add(1, Ordering::Relaxed),
+            number: runs.begun,
             unasked_max: self.unasked_max,
             stop: Arc::default(),
             state: Mutex::new(State {
@@ -135,7 +145,11 @@ impl Checking {
         let thread = thread::Builder::new().name("explore-check".to_owned());
         let begun = thread.spawn(go);
         begun.map_err(|error| Failure::system("beginning a check", error))?;
-        *last = Some(run.clone());
+        runs.begun += 1;
+        let before = runs.last.replace(run.clone());
+        if let Some(before) = before.filter(|run| run.lock().outcome.is_some()) {
+            runs.before = Some(before);
+        }
         Ok(run)
     }
 }
@@ -280,5 +294,20 @@ mod tests {
         assert!(failed.to_string().contains("a fault of durum"), "{failed}");
         let next = checking.answer(None, None, |_: &CheckOptions| Ok(json!({ "sound": true })));
         assert_eq!(next.unwrap()["sound"], true);
+    }
+
+    #[test]
+    fn who_has_followed_a_check_is_told_of_its_end_whoever_has_begun_another_one() {
+        let checking = Checking::default();
+        let told = |number: u64| move |_: &CheckOptions| Ok(json!({ "told": number }));
+        for number in 0..3 {
+            let run = checking.answer(None, None, told(number)).unwrap();
+            assert_eq!(run["told"], number);
+        }
+        for number in 1..3 {
+            let again = checking.answer(Some(number), None, told(9)).unwrap();
+            assert_eq!(again["told"], number);
+        }
+        assert!(checking.answer(Some(0), None, told(9)).is_err());
     }
 }
