@@ -159,9 +159,11 @@ fn a_large_store_is_shown_at_once_and_its_leaks_as_they_are_found() {
     eprintln!("{stages:.1?}");
     asker.told("a check", begun);
     assert_eq!(check["pools"][0]["leaks"]["objects"], LOST);
-    let found = check["found"].as_array().unwrap().iter();
-    let found: u64 = found.map(|it| it["objects"].as_u64().unwrap()).sum();
-    assert_eq!(found, LOST);
+    for by in ["type", "puddle"] {
+        let found = check["found"][by].as_object().unwrap().values();
+        let found: u64 = found.map(|it| it["objects"].as_u64().unwrap()).sum();
+        assert_eq!(found, LOST, "by {by}");
+    }
 
     // Who goes away ends it: the process does nothing then.
     asker.get("check");

@@ -1,16 +1,16 @@
 //! A check in the background: it takes as long as the store is large, and nobody else waits for it. Who asks is told
 //! how far it has come and which leaks it has found, and it ends when nobody has asked for a while.
 
-use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use durum_service::{CheckOptions, Leak, Progress, Stage, Uuid};
+use durum_service::{CheckOptions, Leak, Progress, Stage};
 use serde_json::{Value as Json, json};
 
+use super::leaks::Leaks;
 use super::tree::hex;
 use crate::failure::{DAMAGED, Failure, REFUSED};
 
@@ -51,10 +51,9 @@ struct State {
     stage: &'static str,
     done: u64,
     total: u64,
-    /// Objects and bytes of leaks, by pool, then by puddle and type.
-    leaks: BTreeMap<Uuid, BTreeMap<(u64, u64), (u64, u64)>>,
+    leaks: Leaks,
     /// What came out, or why nothing did, with the exit code of that.
-    outcome: Option<Result<Json, (u8, String)>>,
+    outcome: Option<Result<Arc<Json>, (u8, String)>>,
 }
 
 impl Default for Checking {
@@ -85,7 +84,25 @@ impl Checking {
             .ended
             .wait_timeout_while(state, PATIENCE, |state| state.outcome.is_none());
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.told(run.number, pool)
+        let (stage, done, total) = (state.stage, state.done, state.total);
+        let leaks = pool.map(|pool| state.leaks.of_pool(pool));
+        let outcome = state.outcome.clone();
+        // The check waits for this lock at each leak.
+        drop(state);
+        let mut told = match &outcome {
+            Some(Ok(report)) => Json::clone(report),
+            Some(Err((DAMAGED, text))) => return Err(Failure::Damaged(text.clone())),
+            Some(Err((REFUSED, text))) => return Err(Failure::Refused(text.clone())),
+            Some(Err((_, text))) => return Err(Failure::Unreadable(text.clone())),
+            None => json!({}),
+        };
+        told["run"] = json!(hex(run.number));
+        told["ended"] = json!(outcome.is_some());
+        told["stage"] = json!(stage);
+        told["done"] = json!(done);
+        told["total"] = json!(total);
+        told["found"] = leaks.unwrap_or_default().to_json();
+        Ok(told)
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
@@ -123,7 +140,7 @@ impl Checking {
                 stage: "store",
                 done: 0,
                 total: 0,
-                leaks: BTreeMap::new(),
+                leaks: Leaks::default(),
                 outcome: None,
             }),
             ended: Condvar::new(),
@@ -138,7 +155,9 @@ impl Checking {
                         .into(),
                 ))
             });
-            let outcome = outcome.map_err(|failure| (failure.exit_code(), failure.to_string()));
+            let outcome = outcome
+                .map(Arc::new)
+                .map_err(|failure| (failure.exit_code(), failure.to_string()));
             mine.lock().outcome = Some(outcome);
             mine.ended.notify_all();
         };
@@ -169,7 +188,7 @@ impl Run {
         let (told, found) = (self.clone(), self.clone());
         CheckOptions {
             progress: Some(Arc::new(move |progress: Progress| told.go_on(progress))),
-            leaks: Some(Arc::new(move |leak: &Leak| found.add(leak))),
+            leaks: Some(Arc::new(move |leak: &Leak| found.lock().leaks.add(leak))),
             stop: Some(self.stop.clone()),
         }
     }
@@ -186,40 +205,6 @@ impl Run {
         if state.asked.elapsed() > self.unasked_max {
             self.stop.store(true, Ordering::Relaxed);
         }
-    }
-
-    fn add(&self, leak: &Leak) {
-        let mut state = self.lock();
-        let of_pool = state.leaks.entry(leak.pool).or_default();
-        let sum = of_pool.entry((leak.puddle, leak.type_id)).or_default();
-        sum.0 += 1;
-        sum.1 += leak.size;
-    }
-}
-
-impl State {
-    fn told(&self, run: u64, pool: Option<&str>) -> Result<Json, Failure> {
-        let mut told = match &self.outcome {
-            Some(Ok(report)) => report.clone(),
-            Some(Err((DAMAGED, text))) => return Err(Failure::Damaged(text.clone())),
-            Some(Err((REFUSED, text))) => return Err(Failure::Refused(text.clone())),
-            Some(Err((_, text))) => return Err(Failure::Unreadable(text.clone())),
-            None => json!({}),
-        };
-        let of_pool = self.leaks.iter();
-        let mut of_pool =
-            of_pool.filter(|(uuid, _)| pool.is_some_and(|pool| uuid.to_string() == pool));
-        let leaks = of_pool.next().into_iter().flat_map(|(_, leaks)| leaks);
-        let leaks = leaks.map(|((puddle, ty), (objects, bytes))| {
-            json!({ "puddle": hex(*puddle), "type": hex(*ty), "objects": objects, "bytes": bytes })
-        });
-        told["run"] = json!(hex(run));
-        told["ended"] = json!(self.outcome.is_some());
-        told["stage"] = json!(self.stage);
-        told["done"] = json!(self.done);
-        told["total"] = json!(self.total);
-        told["found"] = leaks.collect();
-        Ok(told)
     }
 }
 

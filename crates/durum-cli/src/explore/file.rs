@@ -9,6 +9,7 @@ use durum_service::{CheckOptions, Leak};
 use serde_json::{Value as Json, json};
 use tempfile::NamedTempFile;
 
+use super::leaks::Leaks;
 use super::objects::{self, Damages, ELEMENTS};
 use super::survey::{self, Survey};
 use super::tree::hex;
@@ -47,7 +48,7 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     ensure_outside(survey, path)?;
     let overview = survey.overview()?;
-    let found = Arc::new(Mutex::new(Found::new()));
+    let found = Arc::new(Mutex::new(Leaks::default()));
     let (check, report) = match survey::check(&survey.place, &options_of_check(&found)) {
         Ok((json, report)) => (json, Some(report)),
         Err(failure) => (told(failure), None),
@@ -67,12 +68,14 @@ pub(super) fn write(
         });
         pools.insert(*id, answer.unwrap_or_else(told));
     }
+    let leaks = ids.iter().map(|id| (*id, found.of_pool(id).to_json()));
+    let leaks: BTreeMap<&str, Json> = leaks.collect();
     let answers = json!({
         "overview": overview,
         "pools": pools,
         "logs": survey.logs().unwrap_or_else(told),
         "check": check,
-        "leaks": leaks_in(found, &pools),
+        "leaks": leaks,
         "objects": taken.objects,
         "all_objects": taken.all,
     });
@@ -104,46 +107,18 @@ pub(super) fn write(
     }
 }
 
-/// Objects and bytes of leaks, by pool, then by puddle and type.
-type Found = BTreeMap<String, BTreeMap<(String, String), (u64, u64)>>;
-
 /// How the store is checked: on a terminal with a bar, as that may take a while.
-fn options_of_check(found: &Arc<Mutex<Found>>) -> CheckOptions {
+fn options_of_check(found: &Arc<Mutex<Leaks>>) -> CheckOptions {
     let found = found.clone();
     let add = move |leak: &Leak| {
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_pool = found.entry(leak.pool.to_string()).or_default();
-        let at = (hex(leak.puddle), hex(leak.type_id));
-        let sum = of_pool.entry(at).or_default();
-        sum.0 += 1;
-        sum.1 += leak.size;
+        found.add(leak);
     };
     CheckOptions {
         progress: Some(progress::stages()),
         leaks: Some(Arc::new(add)),
         stop: None,
     }
-}
-
-/// What was found, of puddles that are in the file; of all others as one, which has no address.
-fn leaks_in(found: Found, pools: &BTreeMap<&str, Json>) -> Json {
-    let of_pool = found.into_iter().map(|(pool, leaks)| {
-        let listed = pools.get(&*pool).map(|pool| &pool["heap"]["puddles"]);
-        let listed = listed.and_then(Json::as_array).into_iter().flatten();
-        let listed: BTreeSet<&str> = listed.filter_map(|it| it["address"].as_str()).collect();
-        let mut sums = BTreeMap::<(Option<String>, String), (u64, u64)>::new();
-        for ((puddle, ty), (objects, bytes)) in leaks {
-            let puddle = Some(puddle).filter(|puddle| listed.contains(&**puddle));
-            let sum = sums.entry((puddle, ty)).or_default();
-            sum.0 += objects;
-            sum.1 += bytes;
-        }
-        let sums = sums.into_iter().map(|((puddle, ty), (objects, bytes))| {
-            json!({ "puddle": puddle, "type": ty, "objects": objects, "bytes": bytes })
-        });
-        (pool, sums.collect::<Json>())
-    });
-    Json::Object(of_pool.collect())
 }
 
 /// What an answer says that failed.

@@ -2,12 +2,14 @@
 //! the store is written.
 //!
 //! [`survey`] answers what the page asks, out of what `ls`, `stat`, `inspect` and `check` find; [`objects`] answers for
-//! objects, which [`tree`] makes JSON of, and [`types`] for types; [`checking`] checks the store in the background.
+//! objects, which [`tree`] makes JSON of, and [`types`] for types; [`checking`] checks the store in the background, and
+//! [`leaks`] counts what it finds lost.
 //! [`page`] puts the page together, [`file`] with the answers in it, [`server`] over HTTP ([`durum_remote::http`]),
 //! where it asks for each.
 
 mod checking;
 mod file;
+mod leaks;
 mod objects;
 mod page;
 mod server;

@@ -46,7 +46,7 @@ async function* objectsFrom(pool, firsts, at) {
 
 async function fromFile(what, words) {
   if (['overview', 'logs'].includes(what)) return checked(answers[what]);
-  if (what === 'check') return { ...checked(answers.check), ended: true, found: answers.leaks[words.pool] ?? [] };
+  if (what === 'check') return { ...checked(answers.check), ended: true, found: answers.leaks[words.pool] };
   const pool = answers.pools[words.pool];
   if (!pool) throw new Error('there is no such pool in this file');
   const { firsts } = checked(pool);

@@ -71,8 +71,9 @@ async function viewPool(pool) {
     button.remove();
     const check = await followCheck({ pool }, (check) => {
       found.textContent = progressOf(check);
-      if (!check.found.length || check.found.length === leaks?.found.length) return;
-      leaks = leaksOf(check);
+      const now = leaksOf(check);
+      if (now.kinds === (leaks?.kinds ?? 0)) return;
+      leaks = now;
       draw();
     });
     // Somebody has gone on meanwhile.
@@ -129,23 +130,21 @@ function merge(heap, part) {
   heap.next = part.next;
 }
 
-// The leaks that a check has found in a pool: by type, by puddle, and whether there are no others.
+// The leaks that a check has found in a pool: by type, by puddle, those of further ones as `rest`, how many types and
+// puddles there are, and whether there are no others.
 function leaksOf(check) {
-  const sums = { type: {}, puddle: {} };
-  for (const leak of check.found) {
-    for (const by of ['type', 'puddle']) {
-      sums[by][leak[by]] ??= { objects: 0, bytes: 0 };
-      sums[by][leak[by]].objects += leak.objects;
-      sums[by][leak[by]].bytes += leak.bytes;
-    }
-  }
-  return { ...sums, found: check.found, ended: check.ended };
+  const { found, ended } = check;
+  return { ...found, kinds: Object.keys(found.type).length + Object.keys(found.puddle).length, ended };
 }
 
 const leakCell = (leaks, by, key) => {
   const sum = leaks?.[by][key];
-  return sum ? make('span', { class: 'bad' }, `${number(sum.objects)} (${size(sum.bytes)})`) : leaks?.ended ? '0' : '';
+  if (sum) return make('span', { class: 'bad' }, `${number(sum.objects)} (${size(sum.bytes)})`);
+  return leaks?.ended && !leaks.rest[by].objects ? '0' : '';
 };
+
+const leaksInRest = (leaks, by, where) => leaks?.rest[by].objects
+  ? note(`and ${plural(leaks.rest[by].objects, 'leak')} (${size(leaks.rest[by].bytes)}) ${where}`) : '';
 
 const leaksInWords = (pool) => pool.leaks.unjudged ? `not judged: ${pool.leaks.unjudged}`
   : pool.leaks.objects ? `${plural(pool.leaks.objects, 'object')} (${size(pool.leaks.bytes)})` : 'none';
@@ -176,7 +175,9 @@ function heapTables(pool, heap, leaks) {
       type.bytes === null ? '' : `${number(type.bytes)} B`,
       leakCell(leaks, 'type', type.id),
     ])),
+    leaksInRest(leaks, 'type', 'of further types'),
     table('Puddles', ['Address', 'Size#', 'Used', 'Free#', 'Objects#', 'Leaks#', 'Types'], puddles),
+    leaksInRest(leaks, 'puddle', 'in further puddles'),
     heap.puddles_more ? note(`and ${plural(heap.puddles_more, 'puddle')} more, which are not in this file`) : '',
     table('Free blocks', ['Of#', 'Count#', 'Bytes#'], blocks),
     note(`and ${plural(elements.count, 'free element')} of slabs (${size(elements.bytes)})`),
