@@ -124,7 +124,7 @@ pub(super) fn each(
     damages: &mut Damages,
     mut visit: impl FnMut(&Object, &mut Damages) -> bool,
 ) -> Option<u64> {
-    let mut looked_at = 0_u64;
+    let mut clock = Clock { until, done: 0 };
     for view in &pool.puddles {
         let header = view.header();
         if header.end() <= from {
@@ -146,8 +146,8 @@ pub(super) fn each(
             is_new |= begin + extent.granules() * GRANULE > from;
             let meaning = pool.meaning(extent.type_id());
             if type_id.is_some_and(|wanted| wanted != meaning) {
-                looked_at += 1;
-                if begin > from && is_over(until, looked_at) {
+                clock.count(0);
+                if begin > from && clock.is_over() {
                     return Some(begin);
                 }
                 continue;
@@ -163,10 +163,10 @@ pub(super) fn each(
                 if start < from {
                     continue;
                 }
-                looked_at += 1;
-                if start > from && is_over(until, looked_at) {
+                if start > from && clock.is_over() {
                     return Some(start);
                 }
+                clock.count(object.size);
                 if !visit(&object, damages) {
                     return None;
                 }
@@ -200,9 +200,31 @@ impl Damages {
     }
 }
 
-/// Whether time is over, which is looked at now and then.
-fn is_over(until: Option<Instant>, looked_at: u64) -> bool {
-    until.is_some_and(|until| looked_at.is_multiple_of(16) && Instant::now() >= until)
+/// The time for a part of an answer. The clock is looked at now and then: the sooner the more there was to read.
+struct Clock {
+    until: Option<Instant>,
+    /// Work since it was looked at.
+    done: u64,
+}
+
+impl Clock {
+    /// About as much as can be done before somebody notices.
+    const WORK_MAX: u64 = 16;
+    /// Bytes that take about as long to read as an object takes to look at.
+    const BYTES: u64 = 4096;
+
+    /// Counts an object or extent, and what is read of it.
+    fn count(&mut self, bytes: u64) {
+        self.done = self.done.saturating_add(1 + bytes / Self::BYTES);
+    }
+
+    fn is_over(&mut self) -> bool {
+        if self.done < Self::WORK_MAX {
+            return false;
+        }
+        self.done = 0;
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
 }
 
 /// The objects of a type from an address on, as many as are found in the time.

@@ -406,6 +406,12 @@ mod tests {
                 .sum()
         };
         assert_eq!(pointers(&parts(&survey, &question)), 3);
+        // Without any time it is one of these at once, and many small ones: what is large is counted as much.
+        let begun = Instant::now();
+        let part = survey.pool(&id, |pool| {
+            objects::leading_to(pool, thing, 0, false, begun)
+        });
+        assert_eq!(part.unwrap()["count"], 1);
 
         // The first one of those that point there, which is neither the first puddle nor the last one.
         let found = parts(&survey, &question);
