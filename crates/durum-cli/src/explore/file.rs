@@ -12,7 +12,6 @@ use tempfile::NamedTempFile;
 use super::leaks::Leaks;
 use super::objects::{self, Damages, ELEMENTS};
 use super::survey::{self, Survey};
-use super::tree::hex;
 use super::{page, types};
 use crate::args::explore::Explore;
 use crate::failure::Failure;
