@@ -27,6 +27,10 @@ template <class Map> struct declared_map;
 /// A map whose entries lie in the pool of the update that it changes in. An entry has `first`, the
 /// key, and `second`: a persist<V>, or a V that announces by itself, as a durum::string. Keys are
 /// looked up by whatever compares with them.
+///
+/// Keys that are pointers, or hold some, compare by addresses, unless Less looks at what is there:
+/// durum::migration::rebuild builds such a map anew when a pool is, as objects have other addresses
+/// then. So it is with `durum dump` and `durum load`, after which it does not find its keys.
 template <class K, class V, class Less = std::less<>> class map {
   public:
     /// An entry.

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use super::partners::{became, cases, named, sources};
 use super::parts::{Became, Conversion, Part, Tail, Taken, Target, joined};
-use super::rebuilt::{becomes_another, changes_keys, is_rebuilt, keys_change, maps};
+use super::rebuilt::{
+    becomes_another, changes_keys, compares_addresses, is_rebuilt, keys_change,
+    keys_lead_elsewhere, maps,
+};
 use super::values::{default_of, holds_pointers, is_same, is_zero_at_first, place_of, widened};
 use super::{MadeBy, Refusal, Rule, Rules, Source, templates};
 use crate::types::{
@@ -424,6 +427,11 @@ impl<'c> Compiler<'c> {
             || other.is_some_and(|other| changes_keys(self.rules, self.new, &other.ty));
         if !stays || changes {
             self.refuse(&format!("{path}.{}", key.name), keys_change(&was.name));
+        } else if was.name.starts_with(templates::MAP) && compares_addresses(self.old, &key.ty) {
+            self.refuse(
+                &format!("{path}.{}", key.name),
+                keys_lead_elsewhere(&was.name),
+            );
         }
     }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::{Conversion, MapAt};
-use super::templates::MAP;
+use super::templates::{MAP, STRING, VECTOR};
 use super::values::is_same;
 use super::{Rebuilt, Refusal, Rules};
 use crate::types::{Descriptor, Step, Strength, Type, ValueError, compile_by, walk};
@@ -132,8 +132,52 @@ fn another(name: &str) -> String {
     format!("what is built anew is another type of the name {name}")
 }
 
+/// Whether keys of a map of C++ hold pointers, which compare by where they lead. Strings and maps own what they lead to,
+/// and compare by that; of vectors the elements count.
+pub(super) fn compares_addresses(of: &Descriptor, key: &Type<usize>) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut waiting = vec![key];
+    while let Some(ty) = waiting.pop() {
+        match ty {
+            Type::Pointer { .. } => return true,
+            Type::Array { element, .. } => waiting.push(element),
+            Type::Variants(it) => {
+                let fields = it.cases.iter().flat_map(|case| &case.fields);
+                waiting.extend(fields.map(|field| &field.ty));
+            }
+            Type::Struct(it) if it.name == STRING || it.name.starts_with(MAP) => {}
+            Type::Struct(it) => {
+                let is_vector = it.name.starts_with(VECTOR);
+                for field in &it.fields {
+                    match &field.ty {
+                        Type::Pointer { target, .. } if is_vector => {
+                            let line = target.filter(|line| seen.insert(*line));
+                            waiting.extend(line.and_then(|line| of.line(line)));
+                        }
+                        ty => waiting.push(ty),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
 /// What is in the way where nobody builds a map anew.
 pub(super) fn keys_change(part: &str) -> String {
+    format!("the keys of a map change: {}", only_anew(part))
+}
+
+/// The same of keys that hold pointers.
+pub(super) fn keys_lead_elsewhere(part: &str) -> String {
+    format!(
+        "the keys of a map hold pointers, which lead to other addresses then: {}",
+        only_anew(part)
+    )
+}
+
+fn only_anew(part: &str) -> String {
     let cure = match part {
         _ if part.starts_with("PHashMap<") || part.starts_with("PBTreeMap<") => {
             "only the program builds it anew, by its `Hash` or `Ord`: `P::migrate`, with `Migration::rebuild`"
@@ -143,7 +187,7 @@ pub(super) fn keys_change(part: &str) -> String {
         }
         _ => "the program has to take its entries out before",
     };
-    format!("the keys of a map change: it finds them no more; {cure}")
+    format!("it finds them no more; {cure}")
 }
 
 /// Whether an old type is a map that is built anew, or a row of parts of one.

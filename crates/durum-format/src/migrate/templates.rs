@@ -9,13 +9,17 @@ use crate::types::{Descriptor, Type};
 
 /// How the names of maps begin, and of what is in them.
 pub(super) const MAP: &str = "N5durum3mapI";
+/// How those of vectors begin.
+pub(super) const VECTOR: &str = "N5durum6vectorI";
+/// What strings are called.
+pub(super) const STRING: &str = "N5durum6stringE";
 
 /// Begins and ends of names, with the arguments between them.
 const TEMPLATES: [(&str, &str); 5] = [
     (MAP, "E4nodeE"),
     (MAP, "E10value_typeE"),
     (MAP, "EE"),
-    ("N5durum6vectorI", "EE"),
+    (VECTOR, "EE"),
     ("N5durum6detail4cellI", "EE"),
 ];
 

@@ -85,6 +85,38 @@ fn another_type_of_the_name_is_not_built() {
     );
 }
 
+/// Objects get other addresses, in another order.
+#[test]
+fn a_map_whose_keys_are_pointers_is_what_is_built_anew() {
+    let task = r#"struct "task"(8,8){0:"n":u64;}"#.to_owned();
+    let row = |element: &str| {
+        format!(r#"struct "N5durum6detail4cellI{element}EE"(8,8){{0:"value":{element};}}"#)
+    };
+    let vector = r#"struct "N5durum6vectorI4taskEE"(8,8){0:"first_":*2;}"#;
+    let string = r#"struct "N5durum6stringE"(8,8){0:"first_":*2;}"#;
+    for (key, third, is_refused) in [
+        ("*2", task.clone(), true),
+        ("~2", task.clone(), true),
+        ("[*2;1]", task.clone(), true),
+        (r#"struct "key"(8,8){0:"of":*2;}"#, task.clone(), true),
+        (vector, row("*2"), true),
+        (vector, row("u64"), false),
+        (string, row("u64"), false),
+        ("u64", task, false),
+    ] {
+        let [root, node] = map("yy", key);
+        let ty = match key {
+            "u64" => of(&[root, node]),
+            _ => of(&[root, node, third]),
+        };
+        let told = refusals(&pairs(&ty, &ty, &Rules::default()));
+        assert_eq!(told.len(), usize::from(is_refused), "{key}: {told:?}");
+        let is_told = |it: &String| it.contains("keys of a map hold pointers");
+        assert!(told.iter().all(is_told), "{key}: {told:?}");
+        assert_eq!(refusals(&pairs(&ty, &ty, &builds("yy", &ty))), [""; 0]);
+    }
+}
+
 /// Vectors follow what is in them, and a vector does not become another template.
 #[test]
 fn rows_are_what_their_elements_become() {
