@@ -372,7 +372,15 @@ unsafe fn add(by: &mut ByProgram<'_>, said: &MigratedType) -> Result<()> {
         .types
         .entry(was.name().unwrap_or_default().to_owned())
         .or_default();
-    rule.now = now.name().map(str::to_owned);
+    let becomes = now.name().map(str::to_owned);
+    let is_made_twice = rule.made_by.is_some() && said.make.is_some();
+    if is_made_twice || (rule.now.is_some() && rule.now != becomes) {
+        return Err(Failure::argument(format!(
+            "it is said twice what becomes of {}",
+            was.called()
+        )));
+    }
+    rule.now = becomes;
     by.types.others.push(now.clone());
     let Some(make) = said.make else {
         return Ok(());

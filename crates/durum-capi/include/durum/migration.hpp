@@ -89,7 +89,7 @@ class migration {
     ///
     /// It is asked twice for each object and gives the same both times, looks at whatever the old
     /// one leads to, and carries over what owns something (durum::carry). An exception refuses the
-    /// migration. It makes no other objects.
+    /// migration. It makes no other objects. Of an Old it is said once.
     template <class Old, class New, class F> migration &object(F make) {
         static_assert(std::is_invocable_v<F &, const Old &, New &>,
                       "durum::migration::object: the function takes a const Old & and a New &");

@@ -191,16 +191,22 @@ static void new_day(const before::day &old, after::day &made) {
     made.day_of_year = static_cast<std::uint16_t>(old.number % 100);
 }
 
-/// All that is to be said.
-static durum::migration &said(durum::migration &how) {
-    return how.object<before::task, after::task>(new_task)
-        .object<before::day, after::day>(new_day)
+/// All that is to be said, but for functions.
+static durum::migration &said_but_functions(durum::migration &how) {
+    return how
         .rebuild<durum::map<after::day, after::task>>()
         .rebuild<durum::map<durum::string, std::uint64_t, after::backwards>>()
         .rebuild<durum::map<std::uint32_t, bool, std::greater<>>>()
         .default_of("calendar", "version", std::uint32_t{2})
         .untyped_hold_no_pointers()
         .type<after::calendar>();
+}
+
+/// All that is to be said.
+static durum::migration &said(durum::migration &how) {
+    return said_but_functions(how)
+        .object<before::task, after::task>(new_task)
+        .object<before::day, after::day>(new_day);
 }
 
 static void expect_task(const after::task &found, std::uint32_t number) {
@@ -368,7 +374,8 @@ TEST_F(MigrationOfFiles, RefusesKeysThatHaveBecomeTheSame) {
 
 TEST_F(MigrationOfFiles, RefusesWhatThrows) {
     durum::migration how;
-    said(how).object<before::day, after::day>([](const before::day &old, after::day &made) {
+    said_but_functions(how).object<before::task, after::task>(new_task);
+    how.object<before::day, after::day>([](const before::day &old, after::day &made) {
         if (old.number == 600) {
             throw std::runtime_error("day 600 is no day");
         }
@@ -376,7 +383,8 @@ TEST_F(MigrationOfFiles, RefusesWhatThrows) {
     });
     expect_refused(*there, how, "thrown: day 600 is no day");
     durum::migration odd;
-    said(odd).object<before::day, after::day>([](const before::day &, after::day &) { throw 600; });
+    said_but_functions(odd).object<before::task, after::task>(new_task);
+    odd.object<before::day, after::day>([](const before::day &, after::day &) { throw 600; });
     expect_refused(*there, odd, "thrown: something that is no std::exception");
     durum::migration unordered;
     said(unordered);
@@ -388,18 +396,36 @@ TEST_F(MigrationOfFiles, RefusesWhatThrows) {
 
 TEST_F(MigrationOfFiles, RefusesWhatAFunctionForgetsOrDoubles) {
     durum::migration how;
-    said(how).object<before::task, after::task>([](const before::task &old, after::task &made) {
+    said_but_functions(how).object<before::day, after::day>(new_day);
+    how.object<before::task, after::task>([](const before::task &old, after::task &made) {
         new_task(old, made);
         *made.next.unannounced() = nullptr;
     });
     expect_refused(*there, how, "forgets a pointer");
     durum::migration twice;
-    said(twice).object<before::task, after::task>([](const before::task &old, after::task &made) {
+    said_but_functions(twice).object<before::day, after::day>(new_day);
+    twice.object<before::task, after::task>([](const before::task &old, after::task &made) {
         new_task(old, made);
         *made.next.unannounced() =
             reinterpret_cast<after::task *>(const_cast<char *>(old.name.data()));
     });
     expect_refused(*there, twice, "task: its function");
+}
+
+/// The last one does not win without a word.
+TEST_F(MigrationOfFiles, RefusesTwoFunctionsForOneType) {
+    durum::migration how;
+    said(how).object<before::day, after::day>(new_day);
+    try {
+        how.plan(there->directory());
+        ADD_FAILURE() << "not refused";
+    } catch (const durum::error &failure) {
+        EXPECT_EQ(failure.code(), DURUM_E_ARGUMENT);
+        EXPECT_NE(std::string(failure.what()).find("said twice what becomes of day"),
+                  std::string::npos)
+            << failure.what();
+    }
+    expect_old(*there);
 }
 
 /// Whatever a map says, nobody reads where there is nothing, or goes round in it for ever.
