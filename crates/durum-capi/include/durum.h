@@ -615,7 +615,7 @@ typedef struct durum_migrated_map {
     struct durum_type *map;
     // Its nodes.
     struct durum_type *node;
-    // The entries in these.
+    // The entries in these, whose field `first` is the key.
     struct durum_type *entry;
     // Where the map has the address of its first node.
     uint64_t root;

@@ -74,7 +74,7 @@ pub struct MigratedMap {
     pub map: *mut TypeDeclaration,
     /// Its nodes.
     pub node: *mut TypeDeclaration,
-    /// The entries in these.
+    /// The entries in these, whose field `first` is the key.
     pub entry: *mut TypeDeclaration,
     /// Where the map has the address of its first node.
     pub root: u64,
@@ -447,7 +447,7 @@ unsafe fn map_of(rules: &mut Rules, said: &MigratedMap, function: usize) -> Resu
         ]
     };
     let name = |of: &durum_format::types::Descriptor| of.name().unwrap_or_default().to_owned();
-    let tree = Tree::of(said, &map, &node)?;
+    let tree = Tree::of(said, &map, &node, &entry)?;
     let now = MapNow {
         function,
         parts: [name(&node), name(&entry)],

@@ -16,6 +16,8 @@ use crate::guard::{Failure, Result};
 type IsLess = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void) -> c_int;
 type Outcome = StoreResult<std::result::Result<(), String>>;
 
+/// The field of an entry that is its key.
+const KEY: &str = "first";
 /// Elements of a key that are told.
 const TOLD_MAX: usize = 16;
 /// Words for each node: where it is, and the numbers, from 1, of those before, behind and above it.
@@ -31,6 +33,7 @@ pub(super) struct Tree {
     up: u64,
     weight: u64,
     node: Descriptor,
+    entry: Descriptor,
     is_less: IsLess,
     argument: usize,
 }
@@ -39,8 +42,13 @@ impl Tree {
     /// The tree that a program declares.
     ///
     /// # Errors
-    /// `Argument` for what lies in no map or no node.
-    pub(super) fn of(said: &MigratedMap, map: &Descriptor, node: &Descriptor) -> Result<Self> {
+    /// `Argument` for what lies in no map or no node, or in no entry.
+    pub(super) fn of(
+        said: &MigratedMap,
+        map: &Descriptor,
+        node: &Descriptor,
+        entry: &Descriptor,
+    ) -> Result<Self> {
         let is_in = |of: &Descriptor, at: &[u64]| {
             let size = of.layout().size;
             at.iter()
@@ -49,7 +57,8 @@ impl Tree {
         let words = [said.left, said.right, said.up, said.weight];
         let is_laid_out = is_in(map, &[said.root, said.size])
             && is_in(node, &words)
-            && said.key < node.layout().size;
+            && said.key < node.layout().size
+            && entry.is_value_of(KEY, &[]).is_some();
         match said.is_less {
             Some(is_less) if is_laid_out => Ok(Self {
                 root: said.root,
@@ -60,11 +69,12 @@ impl Tree {
                 up: said.up,
                 weight: said.weight,
                 node: node.clone(),
+                entry: entry.clone(),
                 is_less,
                 argument: said.argument.expose_provenance(),
             }),
             Some(_) => Err(Failure::argument(
-                "a map has its words elsewhere than in it",
+                "a map has its words elsewhere than in it, or its entries have no key",
             )),
             None => Err(Failure::argument(
                 "a map has no function that compares keys",
@@ -114,11 +124,14 @@ impl Tree {
         if !self.find(root, nodes, new)? {
             return Ok(Err(DAMAGED.to_owned()));
         }
-        if !self.node.takes_any_bytes() {
+        if !self.entry.takes_any_bytes() {
+            // What else is in an entry is compared by nobody.
             let is_value = |at: &u64| {
+                let from = self.key.min(size);
+                let rest = (size - from) as usize;
                 // SAFETY: an object of so many bytes is there; nobody writes the map meanwhile.
-                let bytes = unsafe { std::slice::from_raw_parts(place(*at), size as usize) };
-                self.node.is_value(bytes)
+                let bytes = unsafe { std::slice::from_raw_parts(place(at + from), rest) };
+                self.entry.is_value_of(KEY, bytes) == Some(true)
             };
             if !nodes.iter().all(is_value) {
                 return Ok(Err(NO_KEY.to_owned()));

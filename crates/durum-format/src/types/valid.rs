@@ -15,6 +15,15 @@ impl Descriptor {
     pub fn is_value(&self, bytes: &[u8]) -> bool {
         is_value(self.root(), bytes, 0)
     }
+
+    /// The same of one field of a struct, of which these are the bytes: `None` where it has no such field.
+    pub fn is_value_of(&self, field: &str, bytes: &[u8]) -> Option<bool> {
+        let Type::Struct(it) = self.root() else {
+            return None;
+        };
+        let field = it.fields.iter().find(|it| it.name == field)?;
+        Some(is_value(&field.ty, bytes, 0))
+    }
 }
 
 /// Whether bytes are a value of a type without a tail, as far as its description tells.
