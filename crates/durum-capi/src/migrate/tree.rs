@@ -211,12 +211,14 @@ impl Tree {
             let mut pairs = nodes.windows(2);
             pairs
                 .find(|pair| compared(&pair[0], &pair[1]) != Ordering::Less)
-                .map(|pair| pair[0])
+                .map(|pair| (pair[0], pair[1]))
         }));
         match (failed.get(), sorted) {
             (Some(gave), _) => Err(format!("the comparison of its keys gave {gave}")),
             (None, Err(_)) => Err("its keys have no order".to_owned()),
-            (None, Ok(Some(same))) => Err(self.doubled(same)),
+            // One node that is there twice has one key.
+            (None, Ok(Some((one, other)))) if one == other => Err(DAMAGED.to_owned()),
+            (None, Ok(Some((same, _)))) => Err(self.doubled(same)),
             (None, Ok(None)) => Ok(()),
         }
     }

@@ -434,10 +434,20 @@ TEST_F(MigrationOfFiles, RefusesTwoFunctionsForOneType) {
     expect_old(*there);
 }
 
+/// So many nodes are there, from this one on.
+static std::uint64_t below(std::uint64_t node, std::size_t left, std::size_t right) {
+    if (node == 0) {
+        return 0;
+    }
+    const auto *words = reinterpret_cast<const std::uint64_t *>(node);
+    return 1 + below(words[left], left, right) + below(words[right], left, right);
+}
+
 /// Whatever a map says, nobody reads where there is nothing, or goes round in it for ever.
 TEST_F(MigrationOfFiles, RefusesMapsThatAreDamaged) {
-    // Words of a map: its first node, and how many there are; in a node, where its left one is.
-    constexpr std::size_t root = 0, size = 1, left = 4;
+    // Words of a map: its first node, and how many there are; in a node, where its left one is, and its
+    // right one.
+    constexpr std::size_t root = 0, size = 1, left = 4, right = 5;
     using damage = void (*)(std::uint64_t * map, std::uint64_t * node, durum::pool & pool);
     const damage all[] = {
         [](std::uint64_t *map, std::uint64_t *, durum::pool &) { map[size] += 1; },
@@ -445,6 +455,11 @@ TEST_F(MigrationOfFiles, RefusesMapsThatAreDamaged) {
         [](std::uint64_t *map, std::uint64_t *, durum::pool &) { map[size] = 0; },
         [](std::uint64_t *map, std::uint64_t *, durum::pool &) { map[size] = UINT64_MAX / 8; },
         [](std::uint64_t *map, std::uint64_t *node, durum::pool &) { node[left] = map[root]; },
+        // A part is there twice.
+        [](std::uint64_t *map, std::uint64_t *node, durum::pool &) {
+            map[size] = 1 + 2 * below(node[right], left, right);
+            node[left] = node[right];
+        },
         // Another object, which is smaller than a node, and is all that there is.
         [](std::uint64_t *map, std::uint64_t *, durum::pool &pool) {
             map[size] = 1;
