@@ -50,9 +50,9 @@ impl Tree {
         entry: &Descriptor,
     ) -> Result<Self> {
         let is_in = |of: &Descriptor, at: &[u64]| {
-            let size = of.layout().size;
-            at.iter()
-                .all(|at| at % 8 == 0 && *at < size && size - at >= 8)
+            let layout = of.layout();
+            let has = |at: &u64| at % 8 == 0 && *at < layout.size && layout.size - at >= 8;
+            layout.align >= 8 && at.iter().all(has)
         };
         let words = [said.left, said.right, said.up, said.weight];
         let is_laid_out = is_in(map, &[said.root, said.size])
