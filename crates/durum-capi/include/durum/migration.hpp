@@ -104,7 +104,9 @@ class migration {
     /// Whatever map is to be a Map, a durum::map, is built anew, as its keys have changed, or how
     /// they compare. That comes last, before the pool is the new one. A map whose keys hold
     /// pointers is refused without it, as objects have other addresses then. Keys that are equal
-    /// now refuse the migration, and so does an exception.
+    /// now refuse the migration, and so does an exception. Nodes are looked at before anybody
+    /// follows them. What keys own is not: a durum::string whose length is damaged is read as far
+    /// as it says.
     template <class Map> migration &rebuild() {
         maps_.push_back(detail::declared_map<Map>::declared(&compared<Map>, this));
         return *this;

@@ -443,7 +443,8 @@ static std::uint64_t below(std::uint64_t node, std::size_t left, std::size_t rig
     return 1 + below(words[left], left, right) + below(words[right], left, right);
 }
 
-/// Whatever a map says, nobody reads where there is nothing, or goes round in it for ever.
+/// Whatever a map says of its nodes, nobody reads where there is nothing, or goes round in it for
+/// ever. What keys lead to is the affair of what compares them.
 TEST_F(MigrationOfFiles, RefusesMapsThatAreDamaged) {
     // Words of a map: its first node, and how many there are; in a node, where its left one is, and its
     // right one.
