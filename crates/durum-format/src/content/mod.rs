@@ -75,7 +75,7 @@ pub struct Object {
 }
 
 /// How names of types of elements begin that `durum.hpp` keeps in rows.
-const CELL: &str = "N5durum6detail4cellI";
+pub(crate) const CELL: &str = "N5durum6detail4cellI";
 
 impl Object {
     /// The bytes that it has by its type. An element of a slab is rounded up to 8 bytes, or to whole lines: without

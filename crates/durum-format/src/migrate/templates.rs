@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use super::Rules;
+use crate::content::CELL;
 use crate::types::{Descriptor, Type};
 
 /// How the names of maps begin, and of what is in them.
@@ -20,7 +21,7 @@ const TEMPLATES: [(&str, &str); 5] = [
     (MAP, "E10value_typeE"),
     (MAP, "EE"),
     (VECTOR, "EE"),
-    ("N5durum6detail4cellI", "EE"),
+    (CELL, "EE"),
 ];
 
 /// Which template a type is of, if it is of one.
