@@ -112,7 +112,8 @@ DURUM_DESCRIBE_AS(before::calendar, "calendar", tasks, names, flags, sides, firs
 DURUM_DESCRIBE_AS(after::day, "day", year, day_of_year)
 DURUM_DESCRIBE_AS(after::task, "task", steps, is_urgent, name, next, number)
 DURUM_DESCRIBE_AS(after::small, "small", value)
-DURUM_DESCRIBE_AS(after::calendar, "calendar", version, four, flags, sides, rest, names, tasks, first)
+DURUM_DESCRIBE_AS(after::calendar, "calendar", version, four, flags, sides, rest, names, tasks,
+                  first)
 
 namespace test {
 
@@ -197,8 +198,7 @@ static void new_day(const before::day &old, after::day &made) {
 
 /// All that is to be said, but for functions.
 static durum::migration &said_but_functions(durum::migration &how) {
-    return how
-        .rebuild<durum::map<after::day, after::task>>()
+    return how.rebuild<durum::map<after::day, after::task>>()
         .rebuild<durum::map<durum::string, std::uint64_t, after::backwards>>()
         .rebuild<durum::map<std::uint32_t, bool, std::greater<>>>()
         .rebuild<durum::map<bool, std::uint32_t>>()
@@ -446,8 +446,8 @@ static std::uint64_t below(std::uint64_t node, std::size_t left, std::size_t rig
 /// Whatever a map says of its nodes, nobody reads where there is nothing, or goes round in it for
 /// ever. What keys lead to is the affair of what compares them.
 TEST_F(MigrationOfFiles, RefusesMapsThatAreDamaged) {
-    // Words of a map: its first node, and how many there are; in a node, where its left one is, and its
-    // right one.
+    // Words of a map: its first node, and how many there are; in a node, where its left one is, and
+    // its right one.
     constexpr std::size_t root = 0, size = 1, left = 4, right = 5;
     using damage = void (*)(std::uint64_t * map, std::uint64_t * node, durum::pool & pool);
     const damage all[] = {

@@ -132,8 +132,8 @@ fn another(name: &str) -> String {
     format!("what is built anew is another type of the name {name}")
 }
 
-/// Whether keys of a map of C++ hold pointers, which compare by where they lead. Strings and maps own what they lead to,
-/// and compare by that; of vectors the elements count.
+/// Whether keys of a map of C++ hold pointers, which compare by where they lead. Strings and maps own what they lead
+/// to, and compare by that; of vectors the elements count.
 pub(super) fn compares_addresses(of: &Descriptor, key: &Type<usize>) -> bool {
     let mut seen = BTreeSet::new();
     let mut waiting = vec![key];
