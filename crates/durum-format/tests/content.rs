@@ -152,4 +152,10 @@ fn rows_of_cells_are_rows_however_short() {
     let small = Descriptor::parse("struct \"small\"(1,1){0:\"value\":i8;}\n").unwrap();
     assert_eq!(element(8, small.id()).size_by(&small), 1);
     assert_eq!(element(16, small.id()).size_by(&small), 16);
+    assert_eq!(element(8, small.id()).row_by(&small), 8);
+    let state = "variants \"state\"(1,1,tag 0,1){1:\"On\"{}}\n";
+    let state = Descriptor::parse(state).unwrap();
+    assert_eq!(element(8, state.id()).row_by(&state), 1);
+    let five = Descriptor::parse("struct \"five\"(5,1){0:\"value\":[u8;5];}\n").unwrap();
+    assert_eq!(element(8, five.id()).row_by(&five), 5);
 }

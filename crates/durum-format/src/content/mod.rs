@@ -24,7 +24,7 @@ mod text;
 use std::collections::HashMap;
 
 use crate::extent;
-use crate::types::{Descriptor, Strength};
+use crate::types::{Descriptor, Strength, Type};
 
 pub use find::at_path;
 pub use path::{Path, PathError, Step};
@@ -76,6 +76,8 @@ pub struct Object {
 
 /// How names of types of elements begin that `durum.hpp` keeps in rows.
 pub(crate) const CELL: &str = "N5durum6detail4cellI";
+/// Objects of so many bytes at most have the room of two.
+const SMALL: u64 = 4;
 
 impl Object {
     /// The bytes that it has by its type. An element of a slab is rounded up to 8 bytes, or to whole lines: without
@@ -93,6 +95,24 @@ impl Object {
             true => layout.size.min(self.size),
             false => self.size,
         }
+    }
+
+    /// The same, where nothing is to be lost: what is so small that several have its room may be as many, and nothing
+    /// says how many there are. One with an enum in it is one: what follows it would have to be a case.
+    pub fn row_by(&self, descriptor: &Descriptor) -> u64 {
+        match descriptor.layout().size <= SMALL && !has_variants(descriptor.root()) {
+            true => self.size,
+            false => self.size_by(descriptor),
+        }
+    }
+}
+
+fn has_variants(ty: &Type<usize>) -> bool {
+    match ty {
+        Type::Variants(_) => true,
+        Type::Struct(it) => it.fields.iter().any(|field| has_variants(&field.ty)),
+        Type::Array { element, .. } => has_variants(element),
+        _ => false,
     }
 }
 

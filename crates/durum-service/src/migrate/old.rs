@@ -17,9 +17,6 @@ use crate::recovery::ensure_not_interrupted;
 use crate::registry::contents::PoolRecord;
 use crate::roles::Role;
 
-/// Objects of so many bytes at most have the room of two.
-const SMALL: u64 = 4;
-
 /// The pool, and those that are made anew with it.
 pub(super) struct Old<'o> {
     pub(super) reader: &'o ReadOnlyStore,
@@ -241,9 +238,7 @@ impl<'o> Old<'o> {
             type_id: object.type_id,
             is_element: object.element.is_some(),
         };
-        // What is so small may be several, and none of them is to be lost.
-        let is_small = |of: &&Descriptor| of.layout().size <= SMALL;
-        let descriptor = ty.descriptor.as_ref().filter(|of| !is_small(of));
-        descriptor.map_or(object.size, |descriptor| by_type.size_by(descriptor))
+        let descriptor = ty.descriptor.as_ref();
+        descriptor.map_or(object.size, |descriptor| by_type.row_by(descriptor))
     }
 }
