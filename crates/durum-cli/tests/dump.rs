@@ -435,3 +435,31 @@ fn a_load_that_is_killed_leaves_no_pool() {
     assert_eq!(run.code, 0, "{}", run.err);
     succeeds(&["check", text(&copy)]);
 }
+
+/// Several small ones have the room of one, and nothing says how many there are.
+#[test]
+fn rows_of_what_is_small_come_back() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    make_store(&store);
+    let (head, _) = lines_of(&store, "things");
+    let (head, _) = head.split_once("\"objects\":").unwrap();
+    let lines = [
+        r#"{"type":1,"text":"struct \"small\"(2,2){0:\"value\":u16;}\n"}"#,
+        r#"{"type":2,"text":"[u16;2]\n"}"#,
+        r#"{"object":1,"type":1,"value":[{"value":1},{"value":2},{"value":3},{"value":4}]}"#,
+        r#"{"object":2,"type":1,"value":{"value":5}}"#,
+        r#"{"object":3,"type":1,"value":[{"value":0},{"value":0},{"value":0},{"value":6}]}"#,
+        r#"{"object":4,"type":2,"value":[7,8]}"#,
+        r#"{"end":4}"#,
+    ];
+    let lines = lines.map(|line| format!("{line}\n")).concat();
+    let all = format!("{head}\"objects\":4,\"root\":false}}\n{lines}");
+    let rows = directory.path().join("rows");
+    succeeds(&["init", text(&rows)]);
+    let run = load(&[text(&rows), "small"], all.as_bytes());
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    let (_, again) = lines_of(&rows, "small");
+    assert!(again == lines, "{}", first_difference(&lines, &again));
+    comes_back(&rows, "small", &[]);
+}

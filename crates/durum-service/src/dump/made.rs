@@ -13,7 +13,7 @@ use durum_format::export::{ExportedPool, ExportedPuddle, FILE_NAME, Manifest, su
 use durum_format::extent::UNTYPED;
 use durum_format::puddle::{IMMUTABLE_SIZE, PuddleHeader};
 use durum_format::store::StoreHeader;
-use durum_format::types::Descriptor;
+use durum_format::types::{Descriptor, Type};
 use durum_format::{EngineKind, UNIT, Uuid};
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
@@ -164,7 +164,17 @@ impl<'m> Making<'m> {
                 && !is_root
                 && durum_format::dump::line::is_in_slab(head.size),
         };
-        let size = known.map_or(head.size, |known| by_type.size_by(&known.descriptor));
+        // One that is no array may be a row of several all the same, and its line says so.
+        let says_row = line
+            .get(value..)
+            .is_some_and(|it| it.trim_ascii_start().starts_with(b"["));
+        let size = known.map_or(head.size, |known| {
+            let descriptor = &known.descriptor;
+            match says_row && !matches!(descriptor.root(), Type::Array { .. }) {
+                true => by_type.row_by(descriptor),
+                false => by_type.size_by(descriptor),
+            }
+        });
         let range = offset as usize..(offset + size) as usize;
         let Some(bytes) = image.bytes.get_mut(range) else {
             return Ok(Err("it lies beyond its puddle".to_owned()));

@@ -20,7 +20,7 @@ use durum_format::content::Object;
 use durum_format::dump::line::{is_in_slab, usual_align, write_end, write_type};
 use durum_format::dump::{Head, ObjectHead, Plan};
 use durum_format::extent::{self, Extent, ExtentKind, UNTYPED};
-use durum_format::types::{Descriptor, Meanings, Registry};
+use durum_format::types::{Descriptor, Meanings, Registry, Type};
 
 use crate::error::{Error, Result};
 use crate::inspect::{PuddleView, ReadOnlyStore};
@@ -250,7 +250,7 @@ impl Dump<'_> {
                     type_id: object.type_id,
                     is_element: object.element.is_some(),
                 };
-                let size = by_type.size_by(descriptor) as usize;
+                let size = said(&by_type, descriptor, bytes);
                 let bytes = bytes.get(..size).unwrap_or(bytes);
                 plan.write(bytes, &mut self.lines, &mut to)
             }
@@ -269,6 +269,22 @@ impl Dump<'_> {
             cure: CURE.into(),
         })
     }
+}
+
+/// The bytes of an object of which its line tells. What may be a row is one where not all is zero that follows the
+/// first element; an array would be taken for one, and is none.
+fn said(object: &Object, descriptor: &Descriptor, bytes: &[u8]) -> usize {
+    let one = object.size_by(descriptor) as usize;
+    let row = object.row_by(descriptor) as usize;
+    let row = row
+        - row
+            .checked_rem(descriptor.layout().size as usize)
+            .unwrap_or(0);
+    let is_row = !matches!(descriptor.root(), Type::Array { .. })
+        && bytes
+            .get(one..row)
+            .is_some_and(|rest| rest.iter().any(|byte| *byte != 0));
+    if is_row { row } else { one }
 }
 
 /// How an object is aligned that has an extent of its own, if its size does not tell.
