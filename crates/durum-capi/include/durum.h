@@ -574,8 +574,8 @@ typedef struct durum_pool_options {
 
 // What becomes of a type in durum_pool_migrate and durum_pools_migrate.
 typedef struct durum_migrated_type {
-    // The type as the pool has it: DURUM_TYPE_OF of a struct that is declared as the earlier version declared it. NULL:
-    // the types of the name that `now` has or had.
+    // The type as the pool has it: DURUM_TYPE_OF of a struct that is declared as the earlier version declared it.
+    // NULL: the types of the name that `now` has or had.
     struct durum_type *was;
     // What it becomes.
     struct durum_type *now;
