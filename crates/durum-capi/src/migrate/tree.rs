@@ -51,7 +51,7 @@ impl Tree {
     ) -> Result<Self> {
         let is_in = |of: &Descriptor, at: &[u64]| {
             let layout = of.layout();
-            let has = |at: &u64| at % 8 == 0 && *at < layout.size && layout.size - at >= 8;
+            let has = |at: &u64| at.is_multiple_of(8) && *at < layout.size && layout.size - at >= 8;
             layout.align >= 8 && at.iter().all(has)
         };
         let words = [said.left, said.right, said.up, said.weight];
