@@ -178,7 +178,8 @@ static void fields_have_defaults_and_are_forgotten(void) {
     fields[0].value = &wide;
     CHECK_CODE(durum_migrate(path, &how, &report), DURUM_E_MIGRATION);
     CHECK(strstr(durum_errormsg(), "list.version: its default is a u64") != NULL);
-    fields[0] = (durum_migrated_field){"list", "version", DURUM_KIND_U32, &version};
+    fields[0].kind = DURUM_KIND_U32;
+    fields[0].value = &version;
     how.flags = DURUM_MIGRATE_PLAN;
     CHECK_CODE(durum_migrate(path, &how, &report), DURUM_OK);
     CHECK(report.objects == 2 && report.puddles == 1 && report.rebuilt_maps == 0);
