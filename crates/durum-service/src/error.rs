@@ -9,28 +9,21 @@ mod making;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use durum_format::error::FormatError;
 use durum_format::section::Code;
 
 use crate::model::{InterruptionDetails, quoted};
 use crate::wording::{all_reasons, shown, some_of, user_of_range, with_attempt, with_others};
-use crate::wording::{at, begins_at, cure_of_conflict, holder, interruption, of_pool};
+use crate::wording::{
+    at, begins_at, cure_of_conflict, cure_of_missing, holder, interruption, of_pool,
+};
 
 pub use kind::ErrorKind;
 
 /// The result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-fn cure_of_missing(path: &Path, can_be_made: bool) -> String {
-    match can_be_made {
-        true => format!("make one with `durum init {}`", path.display()),
-        false => {
-            "name the directory of a store; a new one needs a path where nothing is yet".into()
-        }
-    }
-}
 
 /// An error of a store operation.
 ///

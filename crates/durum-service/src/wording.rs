@@ -23,6 +23,16 @@ pub(crate) fn holder(pid: Option<u32>) -> String {
     }
 }
 
+/// No store is there.
+pub(crate) fn cure_of_missing(path: &Path, can_be_made: bool) -> String {
+    match can_be_made {
+        true => format!("make one with `durum init {}`", path.display()),
+        false => {
+            "name the directory of a store; a new one needs a path where nothing is yet".into()
+        }
+    }
+}
+
 /// What lies there and is no open store stays: a mapping of the program's own, or the addresses of a store of another
 /// size, which are reserved until the process ends.
 pub(crate) fn cure_of_conflict(store: &Path, other: Option<&Path>) -> String {
