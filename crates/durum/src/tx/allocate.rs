@@ -169,7 +169,6 @@ impl Tx {
         room: usize,
         align: usize,
     ) -> Option<*mut u8> {
-        recorder::api("tx.alloc");
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         let is_first = |first: &PoolRef| first.key == pool.key;
@@ -181,6 +180,7 @@ impl Tx {
         let cache = caches.iter_mut().find(|cache| cache.pool_key == pool.key)?;
         let announced = &mut state.announced;
         let address = (state.allocation).reserve_at_hand(pool, cache, announced, class, size)?;
+        recorder::api("tx.alloc");
         self.touched.set(true);
         Some(ptr::with_exposed_provenance_mut(address))
     }
@@ -194,6 +194,7 @@ impl Tx {
         room: usize,
         align: usize,
     ) -> Result<*mut u8> {
+        recorder::api("tx.alloc");
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         self.enter_pool(state, pool)?;
@@ -254,7 +255,6 @@ impl Tx {
     /// The short way: an element of a slab in the pool that the transaction touched first. Whether it was possible.
     #[inline(always)]
     fn free_element(&self, address: usize) -> bool {
-        recorder::api("tx.free");
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         let (Some(puddle), Some(pool)) = (puddle_near_at(address), state.pools.first()) else {
@@ -267,6 +267,7 @@ impl Tx {
         let key = unsafe { puddle.as_ref() }.pool_key;
         let is_freed = key == pool.key && state.allocation.free_at_hand(&**pool, puddle, address);
         if is_freed {
+            recorder::api("tx.free");
             self.touched.set(true);
         }
         is_freed
@@ -274,6 +275,7 @@ impl Tx {
 
     #[inline(never)]
     fn free_anything(&self, address: usize) -> Result<()> {
+        recorder::api("tx.free");
         if forked() {
             return Err(Error::Forked);
         }
