@@ -134,3 +134,22 @@ fn where_nobody_may_own_it_nobody_does() {
     }
     assert_eq!(lock.owner_word(), 0);
 }
+
+/// As a comparator would that reads the database which is being changed.
+#[test]
+fn who_writes_as_the_owner_does_not_read() {
+    let lock = ReadersWriter::new((0, 0), true);
+    for _ in 0..3 * TURNS_MIN {
+        change(&lock);
+    }
+    if lock.owner_word() == 0 {
+        return;
+    }
+    let turn = lock.try_turn().unwrap();
+    // SAFETY: the first of this turn.
+    let value = unsafe { turn.write() };
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lock.read().0));
+    assert!(read.is_err());
+    drop(value);
+    assert_eq!(lock.read().0, lock.read().1);
+}

@@ -152,20 +152,39 @@ pub fn thread_number() -> usize {
     })
 }
 
-/// Numbers that no living thread has, the lowest first, and the lowest that none ever had.
-static LEASES: Mutex<(BinaryHeap<Reverse<usize>>, usize)> = Mutex::new((BinaryHeap::new(), 0));
+/// Numbers that are leased to threads.
+static LEASES: Mutex<Numbers> = Mutex::new(Numbers {
+    given_back: BinaryHeap::new(),
+    next: 0,
+});
+
+struct Numbers {
+    given_back: BinaryHeap<Reverse<usize>>,
+    /// The lowest that nobody ever had.
+    next: usize,
+}
+
+impl Numbers {
+    /// The lowest that nobody has.
+    fn take(&mut self) -> usize {
+        let given_back = self.given_back.pop().map(|Reverse(number)| number);
+        given_back.unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+
+    fn give_back(&mut self, number: usize) {
+        self.given_back.push(Reverse(number));
+    }
+}
 
 /// A thread's number, given back when it ends.
 struct Lease(usize);
 
 impl Lease {
     fn new() -> Self {
-        let mut numbers = locked(&LEASES);
-        let given_back = numbers.0.pop().map(|Reverse(number)| number);
-        Self(given_back.unwrap_or_else(|| {
-            numbers.1 += 1;
-            numbers.1 - 1
-        }))
+        Self(locked(&LEASES).take())
     }
 }
 
@@ -173,7 +192,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         // In a forked child it may be held by a thread that is not there. Then the number is lost.
         if let Ok(mut numbers) = LEASES.try_lock() {
-            numbers.0.push(Reverse(self.0));
+            numbers.give_back(self.0);
         }
     }
 }
@@ -203,6 +222,20 @@ pub fn leased_number() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Who looks at all that have one looks at no more than have lived at once.
+    #[test]
+    fn the_lowest_number_is_given_first() {
+        let mut numbers = Numbers {
+            given_back: BinaryHeap::new(),
+            next: 0,
+        };
+        assert_eq!([(); 4].map(|()| numbers.take()), [0, 1, 2, 3]);
+        for number in [1, 3, 0] {
+            numbers.give_back(number);
+        }
+        assert_eq!([(); 4].map(|()| numbers.take()), [0, 1, 3, 4]);
+    }
 
     #[test]
     fn a_number_goes_to_the_next_thread_when_its_thread_ends() {

@@ -343,6 +343,14 @@ mod tests {
                 bytes.push((at, 1 + random(start + 256 - (start + at)).min(60)));
             }
             let base = memory.as_mut_ptr().cast::<u8>();
+            // Now and then an object of whole words, which has whole lines.
+            let mut object = None;
+            if random(4) == 0 {
+                let at = from + 8 * random(8);
+                let len = 8 * (1 + random((from + 192 - at) / 8));
+                announced.insert_object(start + at, len);
+                object = Some((at, len));
+            }
             for (at, len) in &mut bytes {
                 let address = (start + *at).next_multiple_of(8);
                 if random(3) == 0 && address + 8 <= start + 256 {
@@ -368,7 +376,7 @@ mod tests {
                     unsafe { announced.insert_saving(base.add(at).expose_provenance(), 1) };
                 }
             }
-            for (at, len) in &bytes {
+            for (at, len) in bytes.iter().chain(&object) {
                 if random(3) > 0 {
                     // SAFETY: inside the array.
                     unsafe { base.add(at + random(*len)).write(random(256) as u8) };
