@@ -36,6 +36,8 @@ fn a_browser_shows_the_page_by_keyboard_in_both_schemes_and_runs_nothing_of_the_
         browser.wait("Pool <script>alert('pool')\\u{202e}");
         // Who hears the page is where the new one begins.
         assert_eq!(browser.value("document.activeElement.id"), "content");
+        // The store is small: nobody has to ask.
+        browser.wait_for("Objects that nothing leads to: ");
         browser.picture(&format!("{name}-pool"));
         browser.enter("object at 0x");
         browser.wait(hostile);

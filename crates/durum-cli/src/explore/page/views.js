@@ -1,5 +1,9 @@
 // Views, by the first word behind `#`.
 
+// A store of at most so many bytes in its pools is checked in no time. While one is checked no program can open it for
+// writing, so of a larger one somebody has to ask for it.
+const CHECKED_UNASKED = 64 * 2 ** 20;
+
 async function viewStore() {
   const { overview } = state;
   const { store } = overview;
@@ -65,7 +69,7 @@ async function viewPool(pool) {
     // Who goes on early leaves it half read.
     if (!heap.next) state.heaps[pool] = heap;
   };
-  rest().catch(tell);
+  const read = rest();
   const found = make('p', { class: 'faint', role: 'status' });
   const look = async () => {
     button.remove();
@@ -87,8 +91,10 @@ async function viewPool(pool) {
     draw();
   };
   const button = make('button', { type: 'button', run: ['click', () => look().catch(tell)] }, 'Look for leaks');
-  // In a file they are there.
-  if (answers) look().catch(tell);
+  // In a file they are there, and in a small store they are found before anybody has asked.
+  const bytes = state.overview.pools.reduce((sum, it) => sum + it.bytes, 0);
+  const unasked = answers || bytes <= CHECKED_UNASKED;
+  read.then(() => unasked && mine === state.asked && look()).catch(tell);
   return [
     `Pool ${told.name}`,
     facts([
