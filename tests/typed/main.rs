@@ -10,8 +10,12 @@ mod forgotten;
 mod garbage;
 mod later;
 mod limits;
+mod migration;
+mod option_layout;
+mod options;
 mod processes;
 mod remains;
+mod retyping;
 mod transactions;
 
 use std::path::PathBuf;

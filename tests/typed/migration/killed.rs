@@ -95,7 +95,7 @@ fn process_that_builds_maps_anew() {
 #[ignore = "minutes; make test-long runs it"]
 fn a_thousand_killed_migrations_leave_the_old_pool_or_the_new_one() {
     let killed = Killed {
-        process: "killed::process_that_migrates",
+        process: "migration::killed::process_that_migrates",
         make,
         judge: |path| match one::P::open::<one::Entry>(path, 0) {
             Ok(root) => {
@@ -120,7 +120,7 @@ fn a_thousand_killed_migrations_leave_the_old_pool_or_the_new_one() {
 #[ignore = "minutes; make test-long runs it"]
 fn killed_migrations_leave_old_maps_or_those_that_were_built() {
     let killed = Killed {
-        process: "killed::process_that_builds_maps_anew",
+        process: "migration::killed::process_that_builds_maps_anew",
         make: maps::make,
         judge: maps::is_migrated,
     };
