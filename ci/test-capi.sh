@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The C interface as its users meet it: installed, found by pkg-config and CMake, compiled by every compiler at hand;
 # the tests in C; the examples, killed again and again; what must not compile. ROUNDS_CAPI: kills per program.
+# ALL_COMPILERS=1: the tests run as each of them makes them, and not only as those that differ most.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -60,9 +61,14 @@ while read -r name compiler options; do
     read -ra options <<<"$options"
     check "compile $name" compile "$compiler" "$work/$name" "${options[@]}" $capi/tests/c/*.c
     [ -x "$work/$name" ] || continue
-    say "$name: the tests in C"
-    check "$name" test_in "$name"
-    grep -E '^[0-9]+ passed' "$work/log" || true
+    case ${ALL_COMPILERS:-few}-$name in
+    few-gcc-c99 | few-gxx-c++11 | few-clangxx-*) say "$name: compiles" ;;
+    *)
+        say "$name: the tests in C"
+        check "$name" test_in "$name"
+        grep -E '^[0-9]+ passed' "$work/log" || true
+        ;;
+    esac
     if [ $name = gcc-c11 ]; then
         check "$name, stores of services" served "$name"
         grep -E '^[0-9]+ passed' "$work/log" || true

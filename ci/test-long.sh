@@ -16,6 +16,7 @@ step campaigns ci/campaigns.sh
 step power-cuts ci/judge.sh long
 step engines ci/engines.sh
 step bench-answers ci/test-bench.sh
+step c-compilers env ALL_COMPILERS=1 ci/test-capi.sh
 step c++-compilers env ALL_COMPILERS=1 ci/test-cpp.sh
 step durumcc-levels env LEVELS="-O0 -O1 -O2 -O3" ci/test-compiler.sh
 step random-c env FILTER="random|sections/" SEEDS="${SEEDS:-1000}" ci/test-compiler.sh
