@@ -272,8 +272,8 @@ mod canaries {
         }
     }
 
-    /// What these tests notice: without the fence of its commit, or the write-back of its record, an acknowledged write is
-    /// not there.
+    /// What these tests notice: without the fence of its commit, or the write-back of its record, an acknowledged write
+    /// is not there.
     #[test]
     fn a_forgotten_fence_is_noticed() {
         let is_commit = |site: &durum::Site| site.0.starts_with("shadow.commit: ");
