@@ -61,6 +61,8 @@ front_end = os.path.join(install("front-end", "durumcc-passes.so"), "bin", "duru
 seeds = lit_config.params.get("seeds")
 # Levels of optimization that programs are compiled at, or those of `--param levels=...`: `make test-long` has all.
 levels = lit_config.params.get("levels", "-O2")
+if seeds:
+    config.available_features.add("long")
 # Random programs whose regions are done two times.
 regions = f"--seeds {int(seeds) // 10}" if seeds else "--seeds 1"
 # Sections that are crashed at each event and at all levels, or at some.
