@@ -49,7 +49,9 @@ int descriptor_argument(const CallExpr *call) {
     return llvm::StringSwitch<int>(callee->getName())
         .Case("__nvl_alloc", 3)
         .Case("__nvl_get_root", 1)
+        .Case("__nvl_root_is", 1)
         .Case("__nvl_set_root", 2)
+        .Case("__nvl_type", 0)
         .Default(-1);
 }
 

@@ -113,11 +113,89 @@ void nvl_counters(struct nvl_counters *counters);
 #define nvl_set_root(heap, ptr)                                                                    \
     __nvl_set_root((heap), (ptr), __nvl_type_of_nvl((__typeof__(*(ptr)) *)0))
 
+/* ---- types that change (docs/how-to/change-types.md) ----------------------------------------- */
+
+/* Whether nvl_get_root would give the root as this type, or null as none was set: 1. 0: it would
+ * end the program, as the heap was made for other types than the program has. */
+#define nvl_root_is(heap, type) __nvl_root_is((heap), __nvl_type_of((__typeof__(type) *)0))
+
+/* What nvl_migrate takes for a type. */
+#define nvl_type(type) __nvl_type(__nvl_type_of((__typeof__(type) *)0))
+
+/* What becomes of a type; or one that the program has now and to which its root does not lead, of
+ * which only `now` is said. */
+struct nvl_migrated_type {
+    /* Its name in the heap: `task` of a struct task, `i32` of an int. NULL: that of `was`. */
+    const char *name;
+    /* nvl_type of a struct that is declared as the earlier version declared it, under any name.
+     * NULL where no function needs it. */
+    const char *was;
+    /* nvl_type of what it becomes. */
+    const char *now;
+    /* Makes the new struct, all of which is zero before, of the old one. Pointers are copied as
+     * they are, once each, and follow later. Is asked twice for each struct, and makes the same
+     * both times. A result other than 0 refuses the migration. NULL: fields are those of the same
+     * names, and what is said of them. */
+    int (*make)(const void *was, void *now, void *argument);
+    /* What `make` gets besides. */
+    void *argument;
+};
+
+/* What becomes of a field. One of the last three is said. */
+struct nvl_migrated_field {
+    /* Its struct's name in the heap. */
+    const char *type;
+    /* Its name now; of one that is forgotten, its name before. */
+    const char *name;
+    /* The name that it had. */
+    const char *was;
+    /* It is new, and has this value in each struct: "3", "-0.5", "[1,2,3]" (docs/format/dump.md).
+     */
+    const char *value;
+    /* 1: it goes though it is a pointer, or has some. */
+    int forget;
+};
+
+/* How a heap is made anew. */
+struct nvl_migration {
+    /* nvl_type of its root. */
+    const char *root;
+    const struct nvl_migrated_type *types;
+    size_t type_count;
+    const struct nvl_migrated_field *fields;
+    size_t field_count;
+};
+
+/* What was done, or would be. */
+struct nvl_migration_report {
+    /* Allocations, with what the heap keeps for itself. */
+    unsigned long long objects;
+    /* Bytes of the files before, and of the new ones. */
+    unsigned long long old_bytes;
+    unsigned long long bytes;
+    /* New files. */
+    unsigned long long puddles;
+    /* Bytes that are needed besides while it goes on. */
+    unsigned long long scratch_bytes;
+};
+
+/* Makes the heap at `path` anew, which nobody has open, under the types that the program has now:
+ * all, or nothing. 0, or -1, where nvl_error says everything that stands in the way, with errno as
+ * for nvl_open. `report` may be NULL. It needs room for the heap once more. */
+int nvl_migrate(const char *path, const struct nvl_migration *how,
+                struct nvl_migration_report *report);
+
+/* Tells what nvl_migrate would do, and writes nothing. */
+int nvl_plan_migration(const char *path, const struct nvl_migration *how,
+                       struct nvl_migration_report *report);
+
 /* ---- for the compiler ------------------------------------------------------------------------ */
 
 nvl_heap_t *__nvl_create(const char *path, size_t size, unsigned mode);
 nvl void *__nvl_alloc(nvl_heap_t *heap, size_t count, size_t size, const char *descriptor);
 nvl void *__nvl_get_root(nvl_heap_t *heap, const char *descriptor);
+int __nvl_root_is(nvl_heap_t *heap, const char *descriptor);
+const char *__nvl_type(const char *descriptor);
 void __nvl_set_root(nvl_heap_t *heap, nvl const volatile void *root, const char *descriptor);
 
 /* Never called: the front end puts the descriptor of the type in the place of the call. */

@@ -26,6 +26,7 @@ pub mod level;
 pub mod log;
 pub mod migrate;
 pub mod nvl;
+pub mod nvl_migrate;
 pub mod object;
 pub mod pool;
 pub mod shared;

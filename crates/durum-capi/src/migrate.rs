@@ -263,7 +263,7 @@ impl MigrationBy {
 
 /// # Safety
 /// So many of them, or none.
-unsafe fn all<'a, T>(first: *const T, count: usize, why: &str) -> Result<&'a [T]> {
+pub(crate) unsafe fn all<'a, T>(first: *const T, count: usize, why: &str) -> Result<&'a [T]> {
     match (first.is_null(), count) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Failure::argument(why)),
@@ -322,6 +322,7 @@ unsafe fn migrate(store: *const c_char, said: &MigrationBy) -> Result<MigrateRep
             roots,
             others: now.collect(),
             pointers_are_typed: false,
+            heap: None,
         },
         rules,
         functions: Vec::new(),

@@ -48,6 +48,7 @@ pub mod home;
 pub mod log;
 pub mod log_space;
 pub mod migrate;
+pub mod nvl;
 pub mod puddle;
 pub mod reach;
 pub mod record;

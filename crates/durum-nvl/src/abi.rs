@@ -268,3 +268,22 @@ located! {
     __nvl_check_same, __nvl_check_same_at, (one: *const c_void, other: *const c_void),
     |guard, at| store::check_same(guard, one.expose_provenance(), other.expose_provenance(), at)
 }
+
+/// Whether [`__nvl_get_root`] would give the root, or null as there is none, and not end the program: 1 or 0.
+///
+/// # Safety
+/// An open heap; a descriptor that does not change.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __nvl_root_is(heap: *mut Handle, descriptor: *const c_char) -> c_int {
+    let (guard, at) = (&Guard::enter(), Location::UNKNOWN);
+    let heap = guard.heap(heap, at);
+    // SAFETY: as the caller promises.
+    let ty = unsafe { types::declared(descriptor, at) };
+    alloc::root_is(heap, ty).into()
+}
+
+/// A descriptor that the program keeps.
+#[unsafe(no_mangle)]
+pub extern "C" fn __nvl_type(descriptor: *const c_char) -> *const c_char {
+    descriptor
+}

@@ -1,10 +1,10 @@
 //! Allocations and the root.
 
-use std::ptr;
 use std::sync::atomic::Ordering;
 
 use durum::{Durability, Engine, Result, StoreError, Tx};
 
+use crate::changes;
 use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::Heap;
@@ -199,6 +199,18 @@ impl Wanted<'_> {
     }
 }
 
+/// Whether the root is of this type, or there is none.
+pub(crate) fn root_is(heap: &Heap, ty: &Declared) -> bool {
+    // SAFETY: the root object; the program keeps threads that change the root apart.
+    let (root, checksum) = unsafe {
+        (
+            word(field!(heap.root, HeapRoot, root)),
+            word(field!(heap.root, HeapRoot, checksum)),
+        )
+    };
+    root == 0 || checksum == ty.checksum
+}
+
 /// The root, if it is of this type.
 pub(crate) fn root(heap: &Heap, ty: &Declared, at: Location) -> usize {
     // SAFETY: the root object; the program keeps threads that change the root apart.
@@ -217,29 +229,13 @@ pub(crate) fn root(heap: &Heap, ty: &Declared, at: Location) -> usize {
             .map_or("?", |object| &object.info.name);
         fatal!(
             at,
-            "the root of heap {heap} is of type {found}, checksum {checksum:016x}; the program wants {}, checksum {:016x}: names, widths and signedness have to be those with which it was set{}",
+            "the root of heap {heap} is of type {found}, checksum {checksum:016x}; the program wants {}, checksum {:016x}: names, widths and signedness have to be those with which it was set{}; use the program that made the heap, or have this one make it anew with nvl_migrate (docs/how-to/change-types.md)",
             ty.info.name,
             ty.checksum,
-            changes_of(heap, root, ty)
+            changes::of_heap(heap, root, ty)
         );
     }
     root
-}
-
-/// What has changed in a type since the root was made, as far as that is known. What pointers lead to has a type of its
-/// own.
-fn changes_of(heap: &Heap, root: usize, ty: &Declared) -> String {
-    let root = ptr::with_exposed_provenance(root);
-    // SAFETY: a pointer of the heap keeps it from being freed.
-    let extent = unsafe { heap.pool.object_at(root) };
-    let wanted = heap.pool.ensure_described(&ty.description);
-    let (Ok(Some(extent)), Ok(wanted)) = (extent, wanted) else {
-        return String::new();
-    };
-    match heap.pool.type_changes(extent.type_id, wanted).join("; ") {
-        changes if changes.is_empty() => changes,
-        changes => format!(" (since then: {changes})"),
-    }
 }
 
 /// Makes an allocation the root, or none.

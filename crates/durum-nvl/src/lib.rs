@@ -19,13 +19,16 @@
 //! | `dirty`, `locks`, `tx` | stores that are not durable yet, isolation, and transactions |
 //! | `store_tx`, `weak`, `store`, `plain` | what programs store, in whichever transaction |
 //! | `roots`, `free`, `collect` | what is freed, and when |
+//! | `changes` | what differs between a program's types and those of a heap |
 //! | `alloc`, `open` | allocations and the root; heaps opened, made, closed |
+//! | [`migrate`] | heaps whose types have changed |
 //! | [`abi`] | the functions that compiled code calls |
 
 #![warn(clippy::unwrap_used)]
 
 pub mod abi;
 mod alloc;
+mod changes;
 mod collect;
 mod dirty;
 mod fatal;
@@ -35,6 +38,7 @@ mod heap;
 mod in_use;
 mod layout;
 mod locks;
+pub mod migrate;
 mod object;
 mod open;
 pub mod open_error;

@@ -59,7 +59,7 @@ type Stores = BTreeMap<PathBuf, (Store, usize)>;
 static STORES: Mutex<Stores> = Mutex::new(Stores::new());
 
 /// Which store and which pool a path names: a store directory itself, a name in one, or a pool of a service's store.
-fn resolve(path: &Path) -> (PathBuf, String) {
+pub(crate) fn resolve(path: &Path) -> (PathBuf, String) {
     if let Some((store, pool)) = Address::split_pool(path) {
         return (store, pool.unwrap_or_else(|| POOL.to_owned()));
     }

@@ -71,6 +71,24 @@ pub(crate) struct Declared {
     text: String,
 }
 
+impl Declared {
+    /// The types of allocations that it leads to, itself the first, by the names of their elements. What cannot be
+    /// allocated is none.
+    pub(crate) fn reached(&self) -> Vec<(String, Description)> {
+        let Ok(Head { element, align, .. }) = Head::of(&self.text) else {
+            return Vec::new();
+        };
+        let lines = (0..element.lines()).filter_map(|line| element.target(line).ok());
+        let found = lines.enumerate().filter_map(|(line, element)| {
+            let layout = convert(element.root()).ok()?.layout().ok()?;
+            let align = if line == 0 { align } else { layout.align };
+            let whole = allocation(&element, layout.size, align).ok()?;
+            Some((short_name(&element), Description::from_descriptor(&whole)))
+        });
+        found.collect()
+    }
+}
+
 impl TypeInfo {
     /// Whether an element holds pointers.
     #[inline]
@@ -198,7 +216,7 @@ fn own_type(descriptor: Result<Descriptor, TypeError>) -> Description {
 }
 
 /// Declarations with that of a proxy.
-fn proxy() -> Result<Declarations, TypeError> {
+pub(crate) fn proxy() -> Result<Declarations, TypeError> {
     let fields = vec![
         Field::new("target", 0, weak_to_any()),
         word("count", 8),
@@ -256,21 +274,46 @@ pub(crate) unsafe fn declared(descriptor: *const c_char, at: Location) -> &'stat
     found
 }
 
-/// Reads `nvl1 SIZE ALIGN CHECKSUM`, a line feed, and the element's text.
+/// What a descriptor in compiled code says.
+pub(crate) struct Head {
+    pub(crate) size: u64,
+    pub(crate) align: u64,
+    pub(crate) checksum: u64,
+    pub(crate) element: Descriptor,
+}
+
+impl Head {
+    /// Reads `nvl1 SIZE ALIGN CHECKSUM`, a line feed, and the element's text.
+    pub(crate) fn of(text: &str) -> Result<Self, String> {
+        let (head, element) = text.split_once('\n').ok_or("it has one line")?;
+        let mut words = head.split(' ');
+        if words.next() != Some("nvl1") {
+            return Err("it does not begin with \"nvl1\"".into());
+        }
+        let mut word = || words.next().ok_or("its first line is too short");
+        let number = |text: &str| text.parse::<u64>().map_err(|error| error.to_string());
+        let (size, align) = (number(word()?)?, number(word()?)?);
+        let checksum = u64::from_str_radix(word()?, 16).map_err(|error| error.to_string())?;
+        let element = Descriptor::parse(element).map_err(|error| error.to_string())?;
+        if !align.is_power_of_two() || align > ALIGN_MAX {
+            return Err(format!("an alignment of {align}"));
+        }
+        Ok(Self {
+            size,
+            align,
+            checksum,
+            element,
+        })
+    }
+}
+
 fn declare(text: &str) -> Result<Declared, String> {
-    let (head, element) = text.split_once('\n').ok_or("it has one line")?;
-    let mut words = head.split(' ');
-    if words.next() != Some("nvl1") {
-        return Err("it does not begin with \"nvl1\"".into());
-    }
-    let mut word = || words.next().ok_or("its first line is too short");
-    let number = |text: &str| text.parse::<u64>().map_err(|error| error.to_string());
-    let (size, align) = (number(word()?)?, number(word()?)?);
-    let checksum = u64::from_str_radix(word()?, 16).map_err(|error| error.to_string())?;
-    let element = Descriptor::parse(element).map_err(|error| error.to_string())?;
-    if !align.is_power_of_two() || align > ALIGN_MAX {
-        return Err(format!("an alignment of {align}"));
-    }
+    let Head {
+        size,
+        align,
+        checksum,
+        element,
+    } = Head::of(text)?;
     let whole = allocation(&element, size, align)?;
     let info = TypeInfo::of(&whole).ok_or("it is no type that can be allocated")?;
     Ok(Declared {
@@ -283,7 +326,11 @@ fn declare(text: &str) -> Result<Declared, String> {
 }
 
 /// The descriptor of allocations whose elements have this one.
-fn allocation(element: &Descriptor, size: u64, align: u64) -> Result<Descriptor, String> {
+pub(crate) fn allocation(
+    element: &Descriptor,
+    size: u64,
+    align: u64,
+) -> Result<Descriptor, String> {
     let text = |error: TypeError| error.to_string();
     let converted = convert(element.root())?;
     let layout = converted.layout().map_err(text)?;
@@ -314,7 +361,7 @@ fn allocation(element: &Descriptor, size: u64, align: u64) -> Result<Descriptor,
 }
 
 /// What names the type in messages and in the store. Names are at most 255 bytes without quotes.
-fn short_name(element: &Descriptor) -> String {
+pub(crate) fn short_name(element: &Descriptor) -> String {
     if let Some(name) = element.name()
         && name.len() <= 200
     {
@@ -332,7 +379,7 @@ fn short_name(element: &Descriptor) -> String {
 }
 
 /// An element's type as part of an allocation: without names in pointers, and without arrays whose end is open.
-fn convert(ty: &Type<usize>) -> Result<Type<String>, String> {
+pub(crate) fn convert(ty: &Type<usize>) -> Result<Type<String>, String> {
     Ok(match ty {
         Type::Primitive(primitive) => Type::Primitive(*primitive),
         Type::Pointer {

@@ -85,8 +85,8 @@ pub use import::{Export, ExportedFile, ImportOptions, ImportReport};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use liveness::{Life, Liveness, Watched};
 pub use migrate::{
-    Functions, MigrateOptions, MigrateReport, MigratedType, Migration, NewPuddles, NewTypes,
-    OldPuddle, RefusalCount, Room, plan_migration,
+    Functions, MigrateOptions, MigrateReport, MigratedType, Migration, NewHeap, NewPuddles,
+    NewTypes, OldPuddle, RefusalCount, Room, plan_migration,
 };
 pub use model::{
     AddressRange, EngineKind, InterruptedClient, InterruptionDetails, PoolGrant, PoolSpec,

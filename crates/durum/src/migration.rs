@@ -10,7 +10,7 @@ use durum_service::{
     Embedded, Functions, Migration, OldPuddle, OpenOptions, ReadOnlyStore, Service,
 };
 pub use durum_service::{
-    MigrateOptions, MigrateReport, NewPuddles, NewTypes, Result as StoreResult, Room,
+    MigrateOptions, MigrateReport, NewHeap, NewPuddles, NewTypes, Result as StoreResult, Room,
 };
 
 use crate::error::{Error, Result};

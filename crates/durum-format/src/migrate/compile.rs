@@ -9,7 +9,7 @@ use super::rebuilt::{
     keys_lead_elsewhere, maps,
 };
 use super::values::{default_of, holds_pointers, is_same, is_zero_at_first, place_of, widened};
-use super::{MadeBy, Refusal, Rule, Rules, Source, templates};
+use super::{MadeBy, Refusal, Rule, Rules, Source, heaps, templates};
 use crate::types::{
     BYTES, Count, Descriptor, Field, PointerAt, Primitive, Renames, Repeats, Step, Struct, Type,
     Variants, all_are_values, compile, value_in_bytes, was_bytes,
@@ -214,8 +214,11 @@ impl<'c> Compiler<'c> {
             return None;
         }
         let is_said = rule.is_some_and(|rule| rule.now.as_deref() == Some(is));
-        let is_known =
-            || self.renames.can_be(was, is, formers) || templates::can_be(self.rules, was, is);
+        let is_known = || {
+            self.renames.can_be(was, is, formers)
+                || templates::can_be(self.rules, was, is)
+                || heaps::is_of_array(was, is)
+        };
         if !is_said && !is_known() {
             let why = match templates::is_map(was, is) {
                 true => keys_change(was),

@@ -10,6 +10,7 @@
 mod compile;
 mod convert;
 mod follow;
+mod heaps;
 pub mod map;
 mod pairs;
 mod partners;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::compile::conversion;
+use super::heaps;
 use super::parts::Conversion;
 use super::{Refusal, Rules};
 use crate::types::{Descriptor, Renames, Type};
@@ -72,7 +73,12 @@ impl Pairs {
                     names.is_some_and(|(is, was)| renames.can_be(was, is, formers))
                 };
                 let said = others.iter().find(is_it);
+                let said = said.or_else(|| heaps::partner(old, others, rules));
                 if said.is_some() == is_said {
+                    if !is_said {
+                        let changed = heaps::changed(old, others, rules);
+                        finding.pairs.refusals.extend(changed);
+                    }
                     let title = old.called();
                     finding.pair(old, said.unwrap_or(old), &title, false);
                     finding.follow(&renames);

@@ -13,6 +13,7 @@ mod graphs;
 mod handles;
 mod isolation;
 mod kills;
+mod migrating;
 mod objects;
 #[path = "../../../durum/tests/support/mod.rs"]
 mod processes;

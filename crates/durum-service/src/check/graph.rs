@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use durum_format::extent::UNTYPED;
+use durum_format::nvl::Kind;
 use durum_format::types::{Descriptor, PointerAt, Registry, Strength};
 
 use super::structure::{LiveObject, Objects};
@@ -165,7 +166,7 @@ impl<'a> Graph<'a> {
                 self.leads_nowhere(object, &pointer, address, report);
                 continue;
             }
-            let target = self.all.at(address);
+            let target = self.meant(object, address);
             if holds_limbo
                 && let Some(first) = target
                 && self.is_lost(&self.all.objects[first])
@@ -191,6 +192,27 @@ impl<'a> Graph<'a> {
         }
         self.edges.ends.push(self.edges.all.len());
         Ok(())
+    }
+
+    /// The object that a pointer leads to. In a heap of NVL-C none leads to the beginning of an allocation, where its
+    /// header is: it leads right behind the data of the one before, and keeps that.
+    fn meant(&self, object: &LiveObject, address: u64) -> Option<usize> {
+        let found = self.all.at(address);
+        let begins =
+            |index: usize| (self.all.objects.get(index)).is_some_and(|it| it.address == address);
+        if found.is_some_and(|index| !begins(index)) {
+            return found;
+        }
+        let kind = |of: &LiveObject| self.types.by_id(of.type_id).and_then(Kind::of);
+        let is_allocation = |index: usize| {
+            let it = self.all.objects.get(index);
+            matches!(it.and_then(kind), Some(Kind::Allocation(_)))
+        };
+        if found.is_some_and(|index| !is_allocation(index)) || kind(object).is_none() {
+            return found;
+        }
+        let before = self.all.at(address.wrapping_sub(1));
+        before.filter(|index| is_allocation(*index)).or(found)
     }
 
     fn is_inside(&self, address: u64) -> bool {

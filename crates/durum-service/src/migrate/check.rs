@@ -1,41 +1,28 @@
 //! Goes over all objects before anything is written: what stands in the way, where each object goes, and how many
 //! pointers lead to it.
 
-use std::cell::Cell;
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
 use durum_format::UNIT;
-use durum_format::extent::{self, element_size};
-use durum_format::migrate::{Conversion, Gone, Program, Refusal, Wrong};
+use durum_format::migrate::{Conversion, Program, Refusal, Wrong};
 use durum_format::types::{Descriptor, PointerAt, Strength, ValueError};
 
+use super::heap::{self, Led};
+use super::leads::{Lead, Leads};
 use super::old::{Old, OldType};
 use super::others::of_others;
 use super::program::{Asking, begin};
 use super::rebuild::Room;
 use super::table::{Place, Table};
+use super::visit::{Visit, go_over};
 use super::{MigrateOptions, MigrateReport, MigratedType, Migration, Refusals};
-use crate::dump::align_of;
 use crate::dump::heap::{Image, Wanted, next_size};
-use crate::dump::window::Window;
 use crate::error::{Error, Result};
-use crate::inspect::PuddleView;
-use crate::model::{Progress, Stage};
-use crate::roles::{Role, Tally};
+use crate::roles::Role;
 
-/// Objects between two words of progress.
-const TELL_EACH: u64 = 1 << 16;
-/// How types are aligned at most that may lie among others of their size.
-const SLAB_ALIGN_MAX: u64 = 64;
 /// How the heap of a puddle is aligned, where the root object begins.
 const ROOT_ALIGN_MAX: u64 = 4096;
-
-/// How names of types begin that NVL-C has made.
-const NVL_PREFIX: &str = "nvl ";
-
-const CURE: &str = "`durum check` looks at everything";
 
 /// What was found.
 pub(super) struct Checked {
@@ -68,118 +55,6 @@ impl Seen {
 
     pub(super) fn is_same(&self, other: &Seen) -> bool {
         self.0.finish() == other.0.finish()
-    }
-}
-
-/// An object as it is.
-pub(super) struct Visit<'v> {
-    /// Which of the pools it is in.
-    pub(super) pool: usize,
-    pub(super) view: &'v PuddleView,
-    /// Its number, from 0.
-    pub(super) index: u64,
-    pub(super) ty: &'v OldType,
-    pub(super) conversion: Option<&'v Conversion>,
-    /// What the new one is, beyond what its fields say.
-    pub(super) new_role: Role,
-    pub(super) object: &'v extent::Object,
-    /// Its bytes by its type.
-    pub(super) bytes: &'v [u8],
-    pub(super) wanted: Wanted,
-    /// The bytes of the new one by its type.
-    pub(super) new_size: u64,
-}
-
-impl Visit<'_> {
-    /// Whether the value of a counted object is gone.
-    pub(super) fn is_husk(&self) -> bool {
-        self.ty.role == Role::Counted && Tally::read(self.bytes).is_some_and(|it| it.is_husk())
-    }
-
-    pub(super) fn damaged(&self, wrong: &Wrong) -> Error {
-        Error::Damaged {
-            file: self.view.path().to_owned(),
-            structure: "object",
-            offset: self.object.offset + wrong.at,
-            problem: format!("it does not fit its type: {}", wrong.what),
-            cure: CURE.into(),
-        }
-    }
-}
-
-/// Gives each object to `visit`, in the order in which they get places.
-pub(super) fn go_over(
-    old: &Old<'_>,
-    options: &MigrateOptions,
-    before: u64,
-    mut visit: impl FnMut(&Visit<'_>) -> Result<()>,
-) -> Result<()> {
-    let mut index = 0;
-    let total = 2 * old.numbers.objects();
-    let views = old.pools.iter().enumerate();
-    let views = views.flat_map(|(at, pool)| pool.views.iter().map(move |view| (at, pool, view)));
-    for (at, pool, view) in views {
-        let mut window = Window::of(view);
-        for extent in extent::extents(view, view.header()) {
-            let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
-            let (ty, conversion) = old.of_extent(pool, &extent);
-            let aligned = |of: Option<&Descriptor>| of.map_or(1, |it| it.layout().align);
-            let new_role = conversion.map_or(Role::Plain, |it| Role::of(it.new_type()));
-            let align = align_of(&extent, aligned(ty.descriptor.as_ref()));
-            let is_root = view.header().is_root && extent.granule() == 0;
-            for object in extent.objects() {
-                let size = Old::size(ty, &object);
-                let bytes = window.bytes(object.offset, object.size)?;
-                let bytes = bytes.get(..size as usize).unwrap_or(bytes);
-                let new_size = conversion.map_or(object.size, |conversion| conversion.size(size));
-                let new_type = conversion.map(Conversion::new_type);
-                let wanted = wanted(ty, new_type, (&object, new_size), align, is_root);
-                visit(&Visit {
-                    pool: at,
-                    view,
-                    index,
-                    ty,
-                    conversion,
-                    new_role,
-                    object: &object,
-                    bytes,
-                    wanted,
-                    new_size,
-                })?;
-                index += 1;
-                if index.is_multiple_of(TELL_EACH) {
-                    Progress::tell(&options.progress, Stage::Migrate, before + index, total);
-                }
-            }
-        }
-    }
-    Progress::tell(&options.progress, Stage::Migrate, before + index, total);
-    Ok(())
-}
-
-/// The place that a new object needs.
-fn wanted(
-    ty: &OldType,
-    new: Option<&Descriptor>,
-    (object, new_size): (&extent::Object, u64),
-    align: Option<u64>,
-    is_root: bool,
-) -> Wanted {
-    let type_align = new.map_or(1, |new| new.layout().align);
-    let is_same = new.is_none_or(|new| new.id() == ty.id);
-    let own = (type_align > SLAB_ALIGN_MAX).then_some(type_align);
-    let align = align.max(own).map(|align| align.max(type_align));
-    let size = match (is_same, align, is_root) {
-        (true, ..) => object.size,
-        (false, None, false) => element_size(new_size).unwrap_or(new_size),
-        _ => new_size,
-    };
-    Wanted {
-        type_id: new.map_or(ty.id, Descriptor::id),
-        size: size.max(1),
-        type_align,
-        align,
-        is_root,
     }
 }
 
@@ -268,120 +143,6 @@ impl Places {
     }
 }
 
-/// Where pointers lead to that are known.
-#[derive(Default)]
-pub(super) struct Leads {
-    /// By the type whose pointer it is, the type that it is to lead to, and that of the object there.
-    starts: HashMap<Start, std::result::Result<u64, Gone>>,
-    /// Those that led somewhere, which most pointers do as others before them.
-    recent: Vec<Option<(Start, u64)>>,
-}
-
-type Start = (u64, Option<usize>, u32);
-
-/// So many are found at once.
-const RECENT: usize = 64;
-
-/// What a pointer in a new object, which is the old one yet, leads to.
-pub(super) enum Lead {
-    /// So far into the new object of this number.
-    Object { index: u64, offset: u64, tag: u32 },
-    /// Nothing of the pool: it stays as it is.
-    Elsewhere,
-    /// What stands in the way.
-    Refused(Refusal),
-}
-
-impl Leads {
-    pub(super) fn of(
-        &mut self,
-        old: &Old<'_>,
-        new: &Descriptor,
-        pointer: &PointerAt,
-        address: u64,
-    ) -> Lead {
-        let Some(found) = old.numbers.object(address) else {
-            return match old.has(address) {
-                true => Lead::Refused(Refusal::new(
-                    new.called(),
-                    "a pointer of it leads to no object of the pool",
-                )),
-                false => Lead::Elsewhere,
-            };
-        };
-        let tag = found.tag;
-        let start: Start = (new.id(), pointer.target, tag);
-        let slot = (start.0 as usize ^ start.1.unwrap_or(RECENT) ^ tag as usize) % RECENT;
-        if found.offset == 0
-            && let Some(Some((known, offset))) = self.recent.get(slot)
-            && *known == start
-        {
-            let (index, offset) = (found.index, *offset);
-            return Lead::Object { index, offset, tag };
-        }
-        let Some(ty) = old.types.get(tag as usize) else {
-            return Lead::Elsewhere;
-        };
-        let Some(conversion) = old.pairs.of(ty.id) else {
-            // What nobody knows stays as it is.
-            let (index, offset) = (found.index, found.offset);
-            return Lead::Object { index, offset, tag };
-        };
-        let wanted = pointer.target.map(|line| (new, line));
-        let asks = Cell::new(false);
-        let follow = || {
-            let mut bytes = || {
-                asks.set(true);
-                object_at(old, address - found.offset).unwrap_or_default()
-            };
-            let followed = conversion.follow(found.offset, wanted, &mut bytes)?;
-            let leads_to = wanted.and_then(|(new, line)| new.target(line).ok());
-            let is_another = |is: Descriptor| is.id() != conversion.new_type().id();
-            // What a function has made of a pointer is its own affair where types do not tell.
-            match old.pointers_are_typed && leads_to.is_some_and(is_another) {
-                true => Err(Gone {
-                    path: conversion.new_type().called(),
-                    why: "a pointer leads to it whose type says something else",
-                }),
-                false => Ok(followed),
-            }
-        };
-        let followed = match self.starts.get(&start).filter(|_| found.offset == 0) {
-            Some(known) => known.clone(),
-            None => follow(),
-        };
-        // What depends on the object is another one's affair no more.
-        let is_the_types = found.offset == 0 && !asks.get();
-        if is_the_types && !self.starts.contains_key(&start) {
-            self.starts.insert(start, followed.clone());
-        }
-        match followed {
-            Ok(offset) => {
-                if is_the_types {
-                    self.recent.resize(RECENT, None);
-                    self.recent[slot] = Some((start, offset));
-                }
-                let index = found.index;
-                Lead::Object { index, offset, tag }
-            }
-            Err(gone) => {
-                let why = format!("{} (that of a {})", gone.why, new.called());
-                Lead::Refused(Refusal::new(gone.path, why))
-            }
-        }
-    }
-}
-
-/// The bytes of the object that begins at an address.
-fn object_at(old: &Old<'_>, address: u64) -> Option<Vec<u8>> {
-    let view = old.view_at(address)?;
-    let located = extent::locate(view, view.header(), address).ok()??;
-    let extent::Place::Object { object, .. } = located.place else {
-        return None;
-    };
-    view.bytes(object.offset, object.size).ok()
-}
-
 /// Goes over all objects. `table` gets to know where each goes; without it nothing but the report is wanted.
 ///
 /// # Errors
@@ -432,7 +193,7 @@ pub(super) fn check(
         conversion
             .convert(visit.bytes, &mut new, &mut asking)
             .map_err(|wrong| visit.damaged(&wrong))?;
-        pointers(conversion.new_type(), &new, visit, &mut found)?;
+        pointers(old, visit, &new, &mut found)?;
         let counted = conversion.visit_rebuilt(&new, |offset, function| {
             rebuilt_maps += 1;
             let map = new.get(offset as usize..).unwrap_or_default();
@@ -440,19 +201,25 @@ pub(super) fn check(
         });
         counted.map_err(|error| not_new(visit, &error))?;
         seen.see(visit.index, &found);
+        if let Some(kind) = visit.new_kind {
+            heap::of_object(visit, kind).map(|refusal| asking.refuse(refusal));
+            if let Some(table) = &mut table
+                && heap::may_be_listed(visit, kind)
+            {
+                table.may_be_listed(visit.index);
+            }
+        }
         for (pointer, address) in &found {
-            match leads.of(old, conversion.new_type(), pointer, *address) {
-                Lead::Object {
-                    index,
-                    offset: 0,
-                    tag,
-                } if old.types[tag as usize].role == Role::Counted => {
-                    if let Some(table) = &mut table {
-                        table.count(index, pointer.strength == Strength::Weak);
-                    }
-                }
-                Lead::Refused(refusal) => asking.refuse(refusal),
-                Lead::Object { .. } | Lead::Elsewhere => {}
+            let Led { lead, counted } = led(old, &mut leads, visit, conversion, pointer, *address);
+            if let Lead::Refused(refusal) = lead {
+                asking.refuse(refusal);
+            } else if let (Some((index, is_weak)), Some(table)) = (counted, &mut table) {
+                table.count(index, is_weak);
+            }
+            if let (Some((_, true)), Some(_)) = (counted, visit.new_kind)
+                && let Some(refusal) = heap::of_weak(old, conversion.new_type(), pointer, *address)?
+            {
+                asking.refuse(refusal);
             }
         }
         Ok(())
@@ -475,19 +242,49 @@ pub(super) fn check(
     })
 }
 
+/// Where a pointer of a new object, which is the old one yet, leads to, and what it counts there.
+pub(super) fn led(
+    old: &Old<'_>,
+    leads: &mut Leads,
+    visit: &Visit<'_>,
+    conversion: &Conversion,
+    pointer: &PointerAt,
+    address: u64,
+) -> Led {
+    let new = conversion.new_type();
+    if let Some(kind) = visit.new_kind {
+        return heap::follow(old, (new, kind), pointer, address);
+    }
+    let lead = leads.of(old, new, pointer, address);
+    let counted = match lead {
+        Lead::Object {
+            index,
+            offset: 0,
+            tag,
+        } if old.types[tag as usize].role == Role::Counted => {
+            Some((index, pointer.strength == Strength::Weak))
+        }
+        _ => None,
+    };
+    Led { lead, counted }
+}
+
 /// The pointers of a new object that are not null.
 pub(super) fn pointers(
-    new: &Descriptor,
-    bytes: &[u8],
+    old: &Old<'_>,
     visit: &Visit<'_>,
+    bytes: &[u8],
     found: &mut Vec<(PointerAt, u64)>,
 ) -> Result<()> {
     found.clear();
+    let Some(new) = visit.conversion.map(Conversion::new_type) else {
+        return Ok(());
+    };
     if !new.has_pointers() {
         return Ok(());
     }
     let role = visit.new_role;
-    let walked = new.visit_pointers(bytes, |pointer| {
+    let mut see = |pointer: PointerAt| {
         let at = pointer.offset as usize;
         let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
         let address = word.map_or(0, |word| u64::from_le_bytes(*word));
@@ -501,7 +298,11 @@ pub(super) fn pointers(
                 address,
             ));
         }
-    });
+    };
+    let walked = match visit.new_kind {
+        Some(kind) => heap::visit_pointers(new, kind, old.typed(new.id()), bytes, &mut see),
+        None => new.visit_pointers(bytes, see),
+    };
     walked.map_err(|error| not_new(visit, &error))
 }
 
@@ -529,9 +330,8 @@ fn of_types(old: &Old<'_>, options: &MigrateOptions, refusals: &mut Refusals) {
     let pairs = old.pairs.refusals.iter();
     pairs.for_each(|refusal| refusals.of_types(refusal.clone()));
     for ty in old.types.iter().filter(|ty| ty.objects > 0) {
-        if title(ty).starts_with(NVL_PREFIX) {
-            let why =
-                "heaps of NVL-C, whose objects say more than their types do, are not migrated";
+        if ty.kinds.is_some() && old.heap.is_none() {
+            let why = "heaps of NVL-C are made anew by the program, by nvl_migrate, which knows the new root's checksum";
             refusals.of_types(Refusal::new(title(ty), why));
         }
         match (&ty.descriptor, old.pairs.of(ty.id)) {

@@ -6,11 +6,14 @@ use durum_format::types::PointerAt;
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
 
-use super::check::{Lead, Leads, Places, Seen, Visit, go_over, pointers};
+use super::check::{Places, Seen, led, pointers};
+use super::heap::{Led, Links, put};
+use super::leads::{Lead, Leads};
 use super::objects::renew_ids;
 use super::old::Old;
 use super::program::{Asking, begin};
 use super::table::Table;
+use super::visit::{Visit, go_over};
 use super::{MigrateOptions, Migration};
 use crate::copying;
 use crate::dump::heap::Image;
@@ -49,6 +52,7 @@ impl Making<'_> {
         let mut asking = Asking::of(migration, None);
         let (mut places, mut leads) = (Places::default(), Leads::default());
         let (mut found, mut seen) = (Vec::new(), Seen::default());
+        let mut links = Links::default();
         let mut write = |puddle: usize, image: Image| self.write(puddle, &image, &mut written);
         let changed = || Error::MigrationRefused {
             store: self.store.to_owned(),
@@ -71,7 +75,7 @@ impl Making<'_> {
                 old,
                 visit,
                 new,
-                (&mut asking, &mut leads, &mut found),
+                (&mut asking, &mut leads, &mut links, &mut found),
                 table,
             )?;
             seen.see(visit.index, &found);
@@ -93,7 +97,12 @@ impl Making<'_> {
         old: &Old<'_>,
         visit: &Visit<'_>,
         new: &mut [u8],
-        (asking, leads, found): (&mut Asking<'_, '_>, &mut Leads, &mut Vec<(PointerAt, u64)>),
+        (asking, leads, links, found): (
+            &mut Asking<'_, '_>,
+            &mut Leads,
+            &mut Links,
+            &mut Vec<(PointerAt, u64)>,
+        ),
         table: &mut Table,
     ) -> Result<()> {
         found.clear();
@@ -110,14 +119,11 @@ impl Making<'_> {
             if let Some(pool) = old.pools.get(visit.pool) {
                 renew_ids(old, pool, conversion, new);
             }
-            pointers(conversion.new_type(), new, visit, found)?;
+            pointers(old, visit, new, found)?;
             for (pointer, address) in found.iter() {
-                let to = match leads.of(old, conversion.new_type(), pointer, *address) {
-                    Lead::Object { index, offset, .. } => {
-                        let place = table.place(index);
-                        let header = self.headers.get(place.puddle as usize);
-                        header.map_or(0, |header| header.address + place.offset + offset)
-                    }
+                let Led { lead, .. } = led(old, leads, visit, conversion, pointer, *address);
+                let to = match lead {
+                    Lead::Object { index, offset, .. } => self.begin(table, index) + offset,
                     Lead::Elsewhere => *address,
                     Lead::Refused(refusal) => {
                         asking.failed = Some(refusal);
@@ -134,7 +140,18 @@ impl Making<'_> {
             put(new, 0, strong);
             put(new, 8, weak);
         }
+        if let (Some(kind), Some(heap)) = (visit.new_kind, &old.heap) {
+            let to = |table: &mut Table, index| self.begin(table, index);
+            links.put(visit, (kind, heap), new, table, to);
+        }
         Ok(())
+    }
+
+    /// Where a new object begins.
+    fn begin(&self, table: &mut Table, index: u64) -> u64 {
+        let place = table.place(index);
+        let header = self.headers.get(place.puddle as usize);
+        header.map_or(0, |header| header.address + place.offset)
     }
 
     fn write(
@@ -152,12 +169,5 @@ impl Making<'_> {
         // ORDER: contents are durable before the registry names the puddle, and forgets the one that they come from.
         file.sync(MADE)
             .map_err(|error| grown("writing a puddle", file.path(), header.file_size(), error))
-    }
-}
-
-fn put(bytes: &mut [u8], at: u64, word: u64) {
-    let rest = bytes.get_mut(at as usize..);
-    if let Some(place) = rest.and_then(|rest| rest.first_chunk_mut::<8>()) {
-        *place = word.to_le_bytes();
     }
 }

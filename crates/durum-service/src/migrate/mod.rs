@@ -5,6 +5,8 @@
 //! fills new puddles. The pool is the old one until one commit of the registry says otherwise (`host/migrating.rs`).
 
 mod check;
+mod heap;
+mod leads;
 mod make;
 mod objects;
 mod old;
@@ -13,6 +15,7 @@ mod program;
 mod rebuild;
 mod table;
 mod trial;
+mod visit;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,6 +72,19 @@ pub struct NewTypes {
     pub others: Vec<Descriptor>,
     /// Pointers lead to nothing but what their types say.
     pub pointers_are_typed: bool,
+    /// The pool is a heap of NVL-C, the only one that is made anew.
+    pub heap: Option<Arc<NewHeap>>,
+}
+
+/// What a program in NVL-C says of its heap.
+#[derive(Clone, Debug)]
+pub struct NewHeap {
+    /// The type of the root's allocation.
+    pub root: Descriptor,
+    /// The checksum of the root's type.
+    pub checksum: u64,
+    /// Elements of allocations, by the ids of these: their pointers say what they lead to.
+    pub elements: BTreeMap<u64, Descriptor>,
 }
 
 /// A puddle of the pool as it is, or as it is going to be.

@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::content::Object;
 use durum_format::extent::{self, Extent, UNTYPED};
 use durum_format::migrate::{Conversion, Pairs};
+use durum_format::nvl::{HeapRoot, Kind};
 use durum_format::types::{Descriptor, Meanings, Registry};
 
-use super::Migration;
+use super::{Migration, NewHeap};
 use crate::dump::numbers::Numbers;
 use crate::error::{Error, Result};
 use crate::inspect::{PuddleView, ReadOnlyStore};
 use crate::recovery::ensure_not_interrupted;
 use crate::registry::contents::PoolRecord;
-use crate::roles::Role;
+use crate::roles::{Role, word_at};
 
 /// The pool, and those that are made anew with it.
 pub(super) struct Old<'o> {
@@ -30,6 +32,8 @@ pub(super) struct Old<'o> {
     pub(super) pairs: Pairs,
     /// Pointers of new objects lead to nothing but what their types say.
     pub(super) pointers_are_typed: bool,
+    /// It is a heap of NVL-C.
+    pub(super) heap: Option<Arc<NewHeap>>,
 }
 
 /// A pool.
@@ -73,6 +77,24 @@ pub(super) struct OldType {
     /// Absent where it is not known.
     pub(super) descriptor: Option<Descriptor>,
     pub(super) role: Role,
+    /// What its objects are in a heap of NVL-C.
+    pub(super) kinds: Option<Kinds>,
+}
+
+/// What heaps have objects of, before and now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kinds {
+    pub(super) was: Kind,
+    pub(super) is: Kind,
+}
+
+impl Kinds {
+    pub(super) fn of(old: &Descriptor, conversion: Option<&Conversion>) -> Option<Self> {
+        let was = Kind::of(old)?;
+        let is = conversion.map_or(Some(was), |it| Kind::of(it.new_type()))?;
+        let is_same = std::mem::discriminant(&was) == std::mem::discriminant(&is);
+        is_same.then_some(Self { was, is })
+    }
 }
 
 impl<'o> Old<'o> {
@@ -89,6 +111,10 @@ impl<'o> Old<'o> {
     ) -> Result<Self> {
         if let Some(twice) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
             let reason = format!("pool \"{}\" is named twice", names[twice]);
+            return Err(Error::Options { reason });
+        }
+        if migration.types.as_ref().is_some_and(|it| it.heap.is_some()) && names.len() > 1 {
+            let reason = "heaps of NVL-C are made anew one by one".to_owned();
             return Err(Error::Options { reason });
         }
         if let Some(types) = &migration.types
@@ -109,6 +135,7 @@ impl<'o> Old<'o> {
             objects: 0,
             descriptor: None,
             role: Role::Plain,
+            kinds: None,
         };
         let mut old = Old {
             reader,
@@ -124,6 +151,7 @@ impl<'o> Old<'o> {
                 .types
                 .as_ref()
                 .is_some_and(|it| it.pointers_are_typed),
+            heap: migration.types.as_ref().and_then(|it| it.heap.clone()),
         };
         let mut roots = vec![None; pools.len()];
         for (at, pool) in pools.iter().enumerate() {
@@ -155,11 +183,17 @@ impl<'o> Old<'o> {
             .collect();
         old.pairs = match &migration.types {
             Some(types) => {
-                let roots: Vec<_> = roots.into_iter().zip(&types.roots).collect();
+                let of_heap = old.root_of_heap(roots.first().copied().flatten())?;
+                let mut roots: Vec<_> = roots.into_iter().zip(&types.roots).collect();
+                roots.extend(types.heap.as_ref().map(|heap| (of_heap, &heap.root)));
                 Pairs::of_program(&known, &roots, &types.others, &migration.rules)
             }
             None => Pairs::of_rules(&known, &migration.rules),
         };
+        for ty in &mut old.types {
+            let descriptor = ty.descriptor.as_ref();
+            ty.kinds = descriptor.and_then(|it| Kinds::of(it, old.pairs.of(ty.id)));
+        }
         Ok(old)
     }
 
@@ -180,6 +214,7 @@ impl<'o> Old<'o> {
             id,
             objects: 0,
             role: descriptor.as_ref().map_or(Role::Plain, Role::of),
+            kinds: None,
             descriptor,
         });
         Ok(tag)
@@ -196,6 +231,55 @@ impl<'o> Old<'o> {
         // The first one is always there.
         let ty = self.types.get(ty).unwrap_or(&self.types[0]);
         (ty, self.pairs.of(id))
+    }
+
+    /// The type of what the root of a heap of NVL-C leads to, where the pool's root, of this type, is one.
+    ///
+    /// # Errors
+    /// `Damaged`, `Io`.
+    fn root_of_heap(&self, root: Option<u64>) -> Result<Option<u64>> {
+        let is_it = |ty: &&OldType| Some(ty.id) == root;
+        let ty = self.types.iter().find(is_it);
+        let descriptor = ty.and_then(|ty| ty.descriptor.as_ref());
+        let is_heap = descriptor.is_some_and(|it| Kind::of(it) == Some(Kind::Heap));
+        let Some(view) = self.views().next().filter(|_| is_heap) else {
+            return Ok(None);
+        };
+        for extent in extent::extents(view, view.header()) {
+            let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
+            let object = extent.objects().next().filter(|_| extent.granule() == 0);
+            let Some(object) = object else {
+                continue;
+            };
+            let bytes = view.bytes(object.offset, object.size)?;
+            let root = word_at(&bytes, std::mem::offset_of!(HeapRoot, root) as u64)
+                .filter(|root| *root != 0);
+            let found = root.and_then(|root| {
+                let found = self.numbers.object(root)?;
+                let ty = self.types.get(found.tag as usize)?;
+                let Kind::Allocation(elements) = Kind::of(ty.descriptor.as_ref()?)? else {
+                    return None;
+                };
+                (found.offset >= elements.data).then_some(ty.id)
+            });
+            return Ok(found);
+        }
+        Ok(None)
+    }
+
+    /// What objects of the type at this place are in a heap of NVL-C.
+    pub(super) fn kinds(&self, tag: u32) -> Option<Kinds> {
+        self.types.get(tag as usize)?.kinds
+    }
+
+    /// What becomes of them.
+    pub(super) fn conversion(&self, tag: u32) -> Option<&Conversion> {
+        self.pairs.of(self.types.get(tag as usize)?.id)
+    }
+
+    /// What the elements of such allocations are, with what their pointers lead to.
+    pub(super) fn typed(&self, allocation: u64) -> Option<&Descriptor> {
+        self.heap.as_ref()?.elements.get(&allocation)
     }
 
     /// How many objects there are.

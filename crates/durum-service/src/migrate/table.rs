@@ -82,7 +82,26 @@ impl Table {
         let counts = self.entry(index).map_or(0, |[_, counts]| *counts);
         (counts & u64::from(u32::MAX), counts >> 32)
     }
+
+    /// An allocation of a heap goes to the zero list where no strong pointer leads to it. Weak ones never do.
+    pub(super) fn may_be_listed(&mut self, index: u64) {
+        if let Some([_, counts]) = self.entry(index) {
+            *counts |= LISTABLE;
+        }
+    }
+
+    /// The first object from this one on that the zero list has.
+    pub(super) fn next_listed(&mut self, index: u64) -> Option<u64> {
+        let rest = index.checked_mul(Self::EACH)?;
+        let rest = self.words.get(usize::try_from(rest).ok()?..)?;
+        let entries = <[[u64; 2]]>::ref_from_bytes(rest).ok()?;
+        let found = entries.iter().position(|[_, counts]| *counts == LISTABLE)?;
+        Some(index + found as u64)
+    }
 }
+
+/// Beside the count of strong pointers: the object may be on the zero list.
+const LISTABLE: u64 = 1 << 63;
 
 const PUDDLE_SHIFT: u32 = 40;
 

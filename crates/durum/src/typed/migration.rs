@@ -257,6 +257,7 @@ impl<P: PoolType> Migration<P> {
                 roots: [root].into_iter().chain(self.roots.clone()).collect(),
                 others: Vec::new(),
                 pointers_are_typed: true,
+                heap: None,
             },
             functions: functions
                 .map(|make| -> migration::Make<'_> { Box::new(make) })

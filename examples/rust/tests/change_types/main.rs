@@ -168,17 +168,28 @@ fn the_page_shows_code_of_the_versions() {
     }
 }
 
-#[test]
-fn the_page_shows_code_of_the_diary() {
+/// Its section shows so many pieces of a program.
+fn section_shows(section: &str, language: &str, program: &str, pieces: usize) {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(top.join("../../docs/how-to/change-types.md")).unwrap();
-    let program = fs::read_to_string(top.join("../cpp/diary.cpp")).unwrap();
-    let (_, section) = page.split_once("\n### In C++\n").unwrap();
+    let program = fs::read_to_string(top.join("..").join(program)).unwrap();
+    let (_, section) = page.split_once(&format!("\n### {section}\n")).unwrap();
     let section = section.split("\n### ").next().unwrap();
-    let blocks: Vec<_> = section.split("```cpp\n").skip(1).collect();
-    assert_eq!(blocks.len(), 5);
+    let blocks: Vec<_> = section.split(&format!("```{language}\n")).skip(1).collect();
+    assert_eq!(blocks.len(), pieces);
     for block in blocks {
         let code = block.split("```").next().unwrap();
         assert!(program.contains(code), "{code}");
     }
+}
+
+#[test]
+fn the_page_shows_code_of_the_diary() {
+    section_shows("In C++", "cpp", "cpp/diary.cpp", 5);
+}
+
+/// compiler/tests/run/versions.test compiles it and runs it.
+#[test]
+fn the_page_shows_code_of_the_agenda() {
+    section_shows("In NVL-C", "c", "nvl/agenda.nvl.c", 5);
 }
