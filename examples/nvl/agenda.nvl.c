@@ -52,12 +52,7 @@ struct agenda {
 #endif
 };
 
-#if VERSION == 1
-static int migrate(const char *path) {
-    (void)path;
-    return -1;
-}
-#elif VERSION == 2
+#if VERSION == 2
 static int migrate(const char *path) {
     struct nvl_migrated_field fields[] = {
         {.type = "task", .name = "id", .was = "number"},
@@ -71,7 +66,7 @@ static int migrate(const char *path) {
     };
     return nvl_migrate(path, &how, NULL);
 }
-#else
+#elif VERSION == 3
 struct second_person {
     char name[16];
     long tasks;
@@ -108,6 +103,12 @@ static int migrate(const char *path) {
 }
 #endif
 
+#if VERSION == 1
+static nvl_heap_t *opened(const char *path) {
+    nvl_heap_t *heap = nvl_open(path);
+    return !heap && errno == ENOENT ? nvl_create(path) : heap;
+}
+#else
 static nvl_heap_t *opened(const char *path) {
     nvl_heap_t *heap = nvl_open(path);
     if (!heap && errno == ENOENT)
@@ -118,6 +119,7 @@ static nvl_heap_t *opened(const char *path) {
     }
     return heap;
 }
+#endif
 
 static nvl struct agenda *agenda_of(nvl_heap_t *heap) {
     nvl struct agenda *agenda = nvl_get_root(heap, struct agenda);

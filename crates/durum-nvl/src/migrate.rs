@@ -104,10 +104,15 @@ pub fn align_of(descriptor: &str) -> Result<u64, String> {
 fn in_words(mut error: StoreError) -> StoreError {
     if let StoreError::MigrationRefused { reasons, .. } = &mut error {
         for reason in reasons {
-            *reason = match reason.strip_prefix(PREFIX) {
-                Some(element) => element.replacen(".data[]", "", 1),
-                None => std::mem::take(reason),
+            let Some(element) = reason.strip_prefix(PREFIX) else {
+                continue;
             };
+            let element = match element.contains(".data[]") {
+                true => element.replacen(".data[]", "", 1),
+                // A pointer into one of them.
+                false => element.replacen(".data.", ".", 1),
+            };
+            *reason = element.replace(" of a nvl ", " of a ");
         }
     }
     error
