@@ -34,6 +34,7 @@ use crate::host::Embedded;
 use crate::inspect::ReadOnlyStore;
 use crate::liveness;
 use crate::model::ProgressFn;
+use crate::names::ensure_descriptors;
 
 use check::{Checked, check};
 use make::Making;
@@ -371,6 +372,9 @@ impl Embedded {
             .collect();
         let mut coming = self.list_coming(&pools)?;
         let headers = coming.headers();
+        if report.rebuilt_maps > 0 {
+            ensure_descriptors(store, headers.len())?;
+        }
         let create = |header: &PuddleHeader| {
             files::create_at(&files::puddle_path(store, header.uuid), header)
         };

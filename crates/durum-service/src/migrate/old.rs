@@ -15,6 +15,7 @@ use super::{Migration, NewHeap};
 use crate::dump::numbers::Numbers;
 use crate::error::{Error, Result};
 use crate::inspect::{PuddleView, ReadOnlyStore};
+use crate::names::ensure_descriptors;
 use crate::recovery::ensure_not_interrupted;
 use crate::registry::contents::PoolRecord;
 use crate::roles::{Role, word_at};
@@ -128,6 +129,8 @@ impl<'o> Old<'o> {
             return Err(Error::Options { reason });
         }
         reader.contents().ensure_rewritten(reader.name())?;
+        // All stay open, with those of other pools where functions look at them.
+        ensure_descriptors(reader.path(), reader.contents().puddles.len())?;
         let pools = names.iter().map(|name| OldPool::of(reader, name));
         let pools = pools.collect::<Result<Vec<OldPool>>>()?;
         let nothing = OldType {

@@ -33,6 +33,7 @@ pub(super) fn try_out(
         seen: &checked.seen,
         create: &|header| files::create_nameless(store, header),
     };
+    names::ensure_descriptors(store, headers.len())?;
     let mut files = Vec::new();
     making.make(old, migration, options, table, |_, file| files.push(file))?;
     rebuild::rebuild(old, (&headers, files), migration, &mut checked.report)

@@ -1,10 +1,12 @@
 //! A store with many puddles opens quickly.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use durum_format::UNIT;
 use durum_service::{
-    Export, ExportOptions, ImportOptions, PuddleKind, PuddleOwner, Service, export,
+    Export, ExportOptions, ImportOptions, MigrateOptions, Migration, PuddleKind, PuddleOwner,
+    Service, export,
 };
 
 use crate::support::{cpu_time, create, open, room, scratch, spec};
@@ -97,6 +99,25 @@ fn process_that_imports_with_a_low_limit() {
     assert_eq!(store.import(&export, &options).unwrap().puddles, 60);
 }
 
+/// As above: migrates a pool all of whose puddles are open meanwhile.
+#[test]
+fn process_that_migrates_with_a_low_limit() {
+    let Some(path) = std::env::var_os(STORE) else {
+        return;
+    };
+    let store = open(std::path::Path::new(&path));
+    let is_open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    limit_open_files(is_open + 10, 1000);
+    let mut migration = Migration {
+        rules: Arc::default(),
+        types: None,
+        functions: None,
+    };
+    store
+        .migrate_pool("many", &mut migration, &MigrateOptions::default())
+        .unwrap();
+}
+
 #[test]
 fn a_soft_limit_of_open_files_is_raised_and_a_hard_one_is_named() {
     let directory = scratch();
@@ -115,6 +136,7 @@ fn a_soft_limit_of_open_files_is_raised_and_a_hard_one_is_named() {
     for process in [
         "process_with_a_low_limit",
         "process_that_imports_with_a_low_limit",
+        "process_that_migrates_with_a_low_limit",
     ] {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &format!("scale::{process}")])
