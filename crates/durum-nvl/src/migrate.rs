@@ -84,9 +84,13 @@ pub fn migrate(
 ) -> Result<MigrateReport, OpenError> {
     let (store, pool) = resolve(path);
     let by = by_program(how).map_err(|reason| OpenError::Refused(libc::EINVAL, reason))?;
-    let report = by
-        .run(&store, &pool, is_plan)
-        .map_err(|error| OpenError::of_open(path, error))?;
+    let report = by.run(&store, &pool, is_plan).map_err(|error| {
+        let error = match error {
+            durum::Error::Store(error) => durum::Error::Store(in_words(error)),
+            other => other,
+        };
+        OpenError::of_open(path, error)
+    })?;
     let possible = report.ensure_possible(&store);
     possible.map_err(|error| durum::Error::Store(in_words(error)))?;
     Ok(report)
