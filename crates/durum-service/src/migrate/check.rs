@@ -202,7 +202,9 @@ pub(super) fn check(
         counted.map_err(|error| not_new(visit, &error))?;
         seen.see(visit.index, &found);
         if let Some(kind) = visit.new_kind {
-            heap::of_object(visit, kind).map(|refusal| asking.refuse(refusal));
+            if let Some(refusal) = heap::of_object(visit, kind) {
+                asking.refuse(refusal);
+            }
             if let Some(table) = &mut table
                 && heap::may_be_listed(visit, kind)
             {
