@@ -381,6 +381,9 @@
 // program waits for them.
 #define DURUM_STORE_OBSERVE 128
 
+// No thread of the store's makes pages ahead of a pool of the Shadow engine that grows: commits wait for them.
+#define DURUM_STORE_NO_PAGES_AHEAD 256
+
 // The engine that new pools get by default: Shadow.
 #define DURUM_ENGINE_DEFAULT 0
 

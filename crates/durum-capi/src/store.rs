@@ -59,6 +59,8 @@ pub const DURUM_STORE_NO_CODE: u32 = 64;
 /// store's answers them at a socket in $XDG_RUNTIME_DIR/durum, /run/user/UID/durum or /tmp/durum-UID. Nothing of the
 /// program waits for them.
 pub const DURUM_STORE_OBSERVE: u32 = 128;
+/// No thread of the store's makes pages ahead of a pool of the Shadow engine that grows: commits wait for them.
+pub const DURUM_STORE_NO_PAGES_AHEAD: u32 = 256;
 
 const FOLLOWS: u32 =
     DURUM_STORE_FOLLOW_NEVER | DURUM_STORE_FOLLOW_READING | DURUM_STORE_FOLLOW_WRITING;
@@ -115,6 +117,7 @@ impl StoreOptions {
             | DURUM_STORE_UNTYPED_HOLD_NO_POINTERS
             | DURUM_STORE_NO_CODE
             | DURUM_STORE_OBSERVE
+            | DURUM_STORE_NO_PAGES_AHEAD
             | FOLLOWS;
         let is_known = options.flags & !flags == 0;
         if options.struct_size != size_of::<Self>() as u64 || !is_known {
@@ -165,6 +168,7 @@ impl StoreOptions {
             other => return Err(Failure::argument(format!("{other} is no DURUM_MAPPING_*"))),
         };
         let read = read.checkpoint_thread(options.flags & DURUM_STORE_NO_CHECKPOINT_THREAD == 0);
+        let read = read.pages_ahead(options.flags & DURUM_STORE_NO_PAGES_AHEAD == 0);
         let read = read.run_code(options.flags & DURUM_STORE_NO_CODE == 0);
         let read = read.observe(options.flags & DURUM_STORE_OBSERVE != 0);
         let read = read

@@ -42,6 +42,11 @@ pub(crate) trait Kept: Any + Send + Sync + std::fmt::Debug {
         0
     }
 
+    /// Pages of home of a fresh puddle are to be made: how many bytes of them at once. The rest is made by others.
+    fn leave_home_pages(&self, range: Range<usize>) -> usize {
+        range.len()
+    }
+
     /// The page at this offset has private contents.
     fn note_private_page(&self, _offset: usize) {}
 
@@ -341,8 +346,14 @@ impl Mapping {
         if !self.private {
             let media = self.address + self.home_offset();
             let back = self.back.map(|back| self.address + back);
+            let at_once = match (&self.kept, self.home) {
+                (Some(kept), Some(_)) => {
+                    kept.leave_home_pages(self.address..self.address + self.size)
+                }
+                _ => self.size,
+            };
             for start in [Some(media), back].into_iter().flatten() {
-                make_pages(start, self.size);
+                make_pages(start, at_once);
             }
         }
         if (self.private || has_large_pages && self.home.is_some())
@@ -364,6 +375,7 @@ impl Mapping {
         }
         for start in (self.address..self.address + self.size).step_by(LARGE_PAGE) {
             self.while_mapped(|| {
+                make_pages(start + self.home_offset(), LARGE_PAGE);
                 make_pages(start, LARGE_PAGE);
                 (start..start + LARGE_PAGE)
                     .step_by(PAGE)
@@ -382,12 +394,15 @@ impl Mapping {
         unsafe {
             let kept = std::slice::from_raw_parts(self.address as *const u8, header).to_vec();
             rustix::mm::mmap_anonymous(self.address as *mut _, self.size, protection, flags)?;
+            rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxDontFork)?;
+            // Before the first store there, which would take a small page, and then the 2 MiB around it small ones.
+            let advised =
+                rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxHugepage);
             std::ptr::copy_nonoverlapping(kept.as_ptr(), self.address as *mut u8, header);
             if let Some(kept) = &self.kept {
                 kept.note_large_pages();
             }
-            rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxDontFork)?;
-            rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxHugepage)
+            advised
         }
     }
 

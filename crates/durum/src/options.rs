@@ -75,6 +75,11 @@ pub struct StoreOptions {
     /// the process cannot reserve all of the space. Default: 0: pools grow until the limit is met, and an allocation
     /// fails with `AddressSpace`.
     pub growth: u64,
+    /// On mapped memory, whether a thread of the store's makes pages ahead of a Shadow pool that grows (default), so
+    /// that commits meet fewer page faults: home of new puddles, and the next two large private pages, as long as no
+    /// more than half of [`StoreOptions::private_max`] is filled. It starts when a pool first grows by more than 4 MiB
+    /// or fills a large page, and ends when a pool is closed; the next commits start another one.
+    pub pages_ahead: bool,
     /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged
     /// (default), so that no commit waits for it. Without, commits do it. It starts with the first commits that need
     /// it, and ends when a pool is closed; the next commits start another one.
@@ -113,6 +118,7 @@ impl Default for StoreOptions {
             log_max: 64 << 20,
             buffered_window: Duration::from_millis(10),
             private_max: memory::quarter(),
+            pages_ahead: true,
             checkpoint_thread: true,
             untyped_hold_no_pointers: false,
             run_code: true,
@@ -136,6 +142,7 @@ setters! {
     log_max(bytes: u64);
     buffered_window(window: Duration);
     private_max(bytes: u64);
+    pages_ahead(wanted: bool);
     checkpoint_thread(wanted: bool);
     untyped_hold_no_pointers(said: bool);
     run_code(wanted: bool);

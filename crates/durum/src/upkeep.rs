@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
 
+/// In the level: a thread is wanted whatever the level is.
+const ASKED: usize = 1 << (usize::BITS - 1);
+
 /// A level that rises, and where it calls for work.
 #[derive(Debug)]
 pub(crate) struct Upkeep(CachePadded<Levels>);
@@ -28,12 +31,28 @@ impl Upkeep {
     /// Whether a thread that has no transaction open should work.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
+        // Who is asked for comes, too: no level is as high.
+        self.0.now.load(Ordering::Relaxed) >= self.0.due.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is the level that calls for one.
+    pub(crate) fn is_level_due(&self) -> bool {
         self.level() >= self.0.due.load(Ordering::Relaxed)
     }
 
     #[inline]
     pub(crate) fn level(&self) -> usize {
-        self.0.now.load(Ordering::Relaxed)
+        self.0.now.load(Ordering::Relaxed) & !ASKED
+    }
+
+    /// Has a thread come, at whatever level.
+    pub(crate) fn ask(&self) {
+        self.0.now.fetch_or(ASKED, Ordering::Release);
+    }
+
+    /// A thread has come: whether one was asked for since the last time.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.0.now.fetch_and(!ASKED, Ordering::Acquire) & ASKED != 0
     }
 
     pub(crate) fn raise(&self, by: usize) {
@@ -47,5 +66,24 @@ impl Upkeep {
     /// From this level on.
     pub(crate) fn set_due(&self, level: usize) {
         self.0.due.store(level, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_asked_for_comes_once_and_the_level_stays() {
+        let upkeep = Upkeep::default();
+        upkeep.set_due(10);
+        upkeep.raise(3);
+        assert!(!upkeep.is_due() && !upkeep.was_asked());
+        upkeep.ask();
+        upkeep.lower(2);
+        assert_eq!(upkeep.level(), 1);
+        assert!(upkeep.is_due() && !upkeep.is_level_due());
+        assert!(upkeep.was_asked() && !upkeep.was_asked());
+        assert!(!upkeep.is_due());
     }
 }

@@ -310,8 +310,13 @@ impl Engine for Shadow {
 }
 
 impl OfStore for Shared {
-    fn upkeep(&self, store: &StoreInner) {
-        give_pages_back(self, store);
+    fn upkeep(&self, store: &Arc<StoreInner>) {
+        if self.budget.was_asked() && self.budget.has_work() {
+            self.make_pages_ahead(store);
+        }
+        if self.budget.is_due() {
+            give_pages_back(self, store);
+        }
     }
 
     fn give_log_back(&self, store: &StoreInner) -> Result<()> {

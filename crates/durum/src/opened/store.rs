@@ -371,7 +371,7 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
 /// What an engine keeps of a store, also between the openings of its pools.
 pub(crate) trait OfStore: Any + Send + Sync {
     /// A thread that has no transaction open was asked to do something for the store ([`Upkeep`](crate::upkeep)).
-    fn upkeep(&self, _store: &StoreInner) {}
+    fn upkeep(&self, _store: &Arc<StoreInner>) {}
 
     /// A pool finds no room: logs give back what they can do without.
     ///
@@ -424,7 +424,7 @@ impl ByStore {
         all.clone()
     }
 
-    pub(crate) fn upkeep(&self, store: &StoreInner) {
+    pub(crate) fn upkeep(&self, store: &Arc<StoreInner>) {
         self.all().iter().for_each(|kept| kept.upkeep(store));
     }
 

@@ -9,6 +9,7 @@
     reason = "tests use pools as programs do: their objects are live, and theirs alone"
 )]
 
+mod ahead;
 mod limits;
 mod measures;
 mod pages;

@@ -12,6 +12,7 @@ use crate::alloc::Puddle;
 use crate::error::Result;
 use crate::media::Barrier;
 use crate::opened::StoreInner;
+use crate::populate::{PAGE, make_pages};
 use crate::reach;
 
 pub(crate) const RECORD_WRITE: Site = Site("shadow.commit: write back the record");
@@ -34,6 +35,8 @@ pub(crate) struct Segment {
     pub(crate) limit: usize,
     /// Up to here the reach is known to be durable.
     durable: usize,
+    /// Its pages were made.
+    has_pages: bool,
 }
 
 impl Segment {
@@ -116,6 +119,12 @@ impl Segments {
         let Some(mut segment) = self.free.pop() else {
             return Ok(None);
         };
+        if !segment.has_pages {
+            // In one go instead of one by one, each in a commit.
+            let start = segment.start & !(PAGE - 1);
+            make_pages(start, segment.end - start);
+            segment.has_pages = true;
+        }
         let start = segment.start;
         let raised = self.raise(&mut segment, start, bytes);
         if let Err(error) = raised {
@@ -212,6 +221,7 @@ impl Segments {
                     end,
                     limit: start,
                     durable: if puddle.private { end } else { start },
+                    has_pages: puddle.private,
                 }
             })
             .collect();

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
+use super::ahead::{Ahead, LARGE_AHEAD};
 use crate::alloc::Puddle;
 use crate::mapping::{LARGE_PAGE, PAGE};
 use crate::primitive::locked;
@@ -47,11 +48,13 @@ pub(crate) struct Budget {
     upkeep: Arc<Upkeep>,
     given_back: AtomicU64,
     puddles: Mutex<Vec<Weak<Puddle>>>,
+    ahead: Ahead,
     pub(super) progress: Mutex<Progress>,
 }
 
 impl Budget {
-    pub(crate) fn new(bytes: u64, upkeep: Arc<Upkeep>) -> Arc<Self> {
+    /// `makes_ahead`: a thread makes pages before they are needed.
+    pub(crate) fn new(bytes: u64, makes_ahead: bool, upkeep: Arc<Upkeep>) -> Arc<Self> {
         let max = usize::try_from(bytes / PAGE as u64).unwrap_or(usize::MAX);
         upkeep.set_due(due(max));
         Arc::new(Self {
@@ -59,6 +62,7 @@ impl Budget {
             upkeep,
             given_back: AtomicU64::new(0),
             puddles: Mutex::default(),
+            ahead: Ahead::new(makes_ahead),
             progress: Mutex::default(),
         })
     }
@@ -71,6 +75,39 @@ impl Budget {
     /// Pages that may come before some are given back, with half of the limit left for others.
     pub(crate) fn room(&self) -> usize {
         (self.max / 2).saturating_sub(self.pages())
+    }
+
+    /// Whether there are more than may be kept, or are to be while some are given back.
+    pub(crate) fn is_due(&self) -> bool {
+        self.upkeep.is_level_due()
+    }
+
+    /// Whether a thread was asked to make pages ahead. It has come.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.upkeep.was_asked()
+    }
+
+    /// Whether a thread of the store's has something to make.
+    pub(crate) fn has_work(&self) -> bool {
+        self.ahead.has_work()
+    }
+
+    /// Home of a fresh puddle is to be made: how many bytes of it by the caller.
+    pub(super) fn leave_home_pages(&self, range: Range<usize>) -> usize {
+        let (len, at_once) = (range.len(), self.ahead.want_home(range));
+        if at_once < len {
+            self.upkeep.ask();
+        }
+        at_once
+    }
+
+    /// For the thread: makes a piece of what is wanted. `is_large` tells whether an address lies in a large page.
+    pub(crate) fn make_piece(&self, is_large: impl FnOnce(&Puddle, usize) -> bool) {
+        let find = |range: &Range<usize>| {
+            let mut puddles = self.puddles().into_iter();
+            puddles.find(|puddle| puddle.contains(range.start, range.len()))
+        };
+        self.ahead.make_piece(find, is_large);
     }
 
     pub(crate) fn max(&self) -> usize {
@@ -118,6 +155,8 @@ fn due(max: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct PrivatePages {
     budget: Arc<Budget>,
+    /// Of the puddle.
+    address: usize,
     /// A bit for each page. All of a large page have the same.
     pages: Box<[AtomicU64]>,
     /// A bit for each 2 MiB: these are memory of their own, from which no page can be taken, and not pages copied from
@@ -126,10 +165,11 @@ pub(crate) struct PrivatePages {
 }
 
 impl PrivatePages {
-    pub(crate) fn new(budget: Arc<Budget>, size: usize) -> Self {
+    pub(crate) fn new(budget: Arc<Budget>, address: usize, size: usize) -> Self {
         let table = |bits: usize| (0..bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Self {
             budget,
+            address,
             pages: table(size / PAGE),
             large: table(size / LARGE_PAGE),
         }
@@ -152,15 +192,30 @@ impl PrivatePages {
     fn note_new(&self, page: usize) {
         let (word, bit) = (page / WORD_PAGES, 1 << (page % WORD_PAGES));
         let unit = page / (LARGE_PAGE / PAGE);
-        let (words, bits) = match self.is_large(unit) {
+        let is_large = self.is_large(unit);
+        let (words, bits) = match is_large {
             true => (unit * LARGE_WORDS..(unit + 1) * LARGE_WORDS, u64::MAX),
             false => (word..word + 1, bit),
         };
-        for word in &self.pages[words] {
-            let before = word.fetch_or(bits, Ordering::Relaxed);
-            let new = (bits & !before).count_ones() as usize;
-            self.budget.upkeep.raise(new);
+        let new: usize = words.map(|word| self.count(word, bits)).sum();
+        if new == 0 {
+            return;
         }
+        // A pool that is being filled comes to the next ones soon.
+        let end = self.address + self.pages.len() * WORD_PAGES * PAGE;
+        let next = self.address + (unit + 1) * LARGE_PAGE;
+        let range = next..end.min(next + LARGE_AHEAD * LARGE_PAGE);
+        if is_large && self.budget.ahead.want_large(range, self.budget.room()) {
+            self.budget.upkeep.ask();
+        }
+    }
+
+    /// These pages count from now on: how many did not.
+    fn count(&self, word: usize, bits: u64) -> usize {
+        let before = self.pages[word].fetch_or(bits, Ordering::Relaxed);
+        let new = (bits & !before).count_ones() as usize;
+        self.budget.upkeep.raise(new);
+        new
     }
 
     /// These pages count no more.
@@ -211,9 +266,9 @@ mod tests {
     #[test]
     fn each_page_counts_once_and_a_large_one_as_a_whole() {
         let upkeep = Arc::new(Upkeep::default());
-        let budget = Budget::new(1 << 20, upkeep.clone());
+        let budget = Budget::new(1 << 20, false, upkeep.clone());
         assert!(!upkeep.is_due());
-        let copies = PrivatePages::new(budget.clone(), 3 * LARGE_PAGE);
+        let copies = PrivatePages::new(budget.clone(), 0, 3 * LARGE_PAGE);
         copies.note(5000);
         copies.note(4096);
         copies.note(LARGE_PAGE - 1);

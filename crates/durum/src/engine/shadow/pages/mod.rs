@@ -1,5 +1,6 @@
 //! The private pages in which the program works: which there are, and how they are given back.
 
+mod ahead;
 pub(super) mod budget;
 pub(super) mod freed;
 pub(super) mod puddle;

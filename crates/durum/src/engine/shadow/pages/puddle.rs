@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::budget::{Budget, PrivatePages};
 use super::freed::FreedAt;
-use crate::alloc::puddle_at;
-use crate::mapping::{Kept, Mapping, PAGE};
+use crate::alloc::{Puddle, puddle_at};
+use crate::mapping::{Kept, LARGE_PAGE, Mapping, PAGE};
 
 /// Who gives stamps, and knows the last one.
 pub(crate) trait LastStamp: Debug + Send + Sync {
@@ -35,7 +35,7 @@ impl OfPuddle {
     ) -> Self {
         Self {
             freed_at: FreedAt::new(address, size),
-            private: PrivatePages::new(budget, size),
+            private: PrivatePages::new(budget, address, size),
             stamps,
         }
     }
@@ -68,6 +68,10 @@ impl Kept for OfPuddle {
         self.private.all_are_large();
     }
 
+    fn leave_home_pages(&self, range: Range<usize>) -> usize {
+        self.budget().leave_home_pages(range)
+    }
+
     fn private_pages_max(&self) -> usize {
         self.budget().room()
     }
@@ -79,6 +83,12 @@ impl Kept for OfPuddle {
     fn note_unmapped(&self) {
         self.private.forget_all();
     }
+}
+
+/// Whether this address of a puddle lies in a large page.
+pub(crate) fn is_large(puddle: &Puddle, address: usize) -> bool {
+    let unit = (address - puddle.address) / LARGE_PAGE;
+    OfPuddle::of(puddle).is_some_and(|kept| kept.private.is_large(unit))
 }
 
 /// The pages of this range of a program have private contents.

@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use durum_persist::count;
 use durum_persist::signals::Blocked;
 
 use crate::opened::StoreInner;
+use crate::primitive::locked;
 
 /// What a step of the work asks for.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +66,37 @@ impl Background {
         self.wake();
         // A panic in it has poisoned the store, if anything was at stake.
         let _ = ManuallyDrop::into_inner(self.thread).join();
+    }
+}
+
+/// A thread that is started when it is first woken, and makes a step each time.
+#[derive(Debug, Default)]
+pub(super) struct Sleeper(Mutex<Option<Background>>);
+
+impl Sleeper {
+    /// False if the system gives no thread.
+    pub(super) fn wake(
+        &self,
+        name: &'static str,
+        store: &Arc<StoreInner>,
+        step: fn(&StoreInner) -> Next,
+    ) -> bool {
+        let mut thread = locked(&self.0);
+        if thread.is_none() {
+            *thread = Background::start(name, store, Next::WhenWoken, step);
+        }
+        if let Some(thread) = &*thread {
+            thread.wake();
+        }
+        thread.is_some()
+    }
+
+    /// Ends the thread, if there is one; the next who wakes it starts another.
+    pub(super) fn stop(&self) {
+        let thread = locked(&self.0).take();
+        if let Some(thread) = thread {
+            thread.stop();
+        }
     }
 }
 

@@ -3,12 +3,11 @@
 //! There a batch costs a sync of each file that it changes, milliseconds; on mapped memory commits do it themselves, a
 //! little each.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-use super::background::{Background, Next};
+use super::background::{Next, Sleeper};
 use crate::opened::StoreInner;
-use crate::primitive::locked;
 
 /// Bytes of records that make a batch: it costs a sync of each file that it changes.
 pub(super) const FILE_BATCH_BYTES: usize = 2 << 20;
@@ -20,7 +19,7 @@ pub(crate) struct Checkpointer {
     wanted: bool,
     /// Bytes that were logged since the thread has last begun.
     behind: AtomicUsize,
-    thread: Mutex<Option<Background>>,
+    thread: Sleeper,
 }
 
 impl Checkpointer {
@@ -28,7 +27,7 @@ impl Checkpointer {
         Self {
             wanted,
             behind: AtomicUsize::new(0),
-            thread: Mutex::default(),
+            thread: Sleeper::default(),
         }
     }
 
@@ -44,22 +43,11 @@ impl Checkpointer {
         }
         let before = self.behind.fetch_add(bytes, Ordering::Relaxed);
         let is_due = before < FILE_BATCH_BYTES && before + bytes >= FILE_BATCH_BYTES;
-        let is_left = is_due && !self.wake(store, step);
+        let is_left = is_due && !self.thread.wake("durum-checkpointer", store, step);
         if is_left {
             self.begins();
         }
         is_left
-    }
-
-    fn wake(&self, store: &Arc<StoreInner>, step: fn(&StoreInner) -> Next) -> bool {
-        let mut thread = locked(&self.thread);
-        if thread.is_none() {
-            *thread = Background::start("durum-checkpointer", store, Next::WhenWoken, step);
-        }
-        if let Some(thread) = &*thread {
-            thread.wake();
-        }
-        thread.is_some()
     }
 
     /// Somebody is about to bring home what was logged.
@@ -74,10 +62,7 @@ impl Checkpointer {
 
     /// Ends the thread; the next batch starts another one.
     pub(crate) fn stop(&self) {
-        let thread = locked(&self.thread).take();
-        if let Some(thread) = thread {
-            thread.stop();
-        }
+        self.thread.stop();
         // It may have ended without the step that it was woken for. Whoever logs next wakes another one when that is
         // due.
         self.begins();

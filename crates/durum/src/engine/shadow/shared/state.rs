@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use durum_format::record::{RingSalt, watermark_offset, watermark_words};
 use durum_persist::{Site, line};
@@ -18,8 +19,8 @@ use super::super::log::segments::{Segment, Segments};
 use super::super::log::stamps::Stamps;
 use super::super::log::writer::{Log, Writer};
 use super::super::pages::budget::Budget;
-use super::super::pages::puddle::LastStamp;
-use super::background::Next;
+use super::super::pages::puddle::{LastStamp, is_large};
+use super::background::{Next, Sleeper};
 use super::checkpointer::{Checkpointer, FILE_BATCH_BYTES};
 use super::group::Group;
 use super::lanes::Lanes;
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     /// Transactions that have committed and are not durable yet.
     pub(crate) queue: Queue,
     checkpointer: Checkpointer,
+    /// Makes pages ahead.
+    page_maker: Sleeper,
     /// The private pages of the store.
     pub(crate) budget: Arc<Budget>,
     /// On the `file` domain: commits that share a sync.
@@ -123,7 +126,12 @@ impl Shared {
             log_max,
             queue: Queue::new(options.buffered_window),
             checkpointer: Checkpointer::new(options.checkpoint_thread),
-            budget: Budget::new(options.private_max, store.upkeep.clone()),
+            budget: Budget::new(
+                options.private_max,
+                options.pages_ahead && home_offset.is_some(),
+                store.upkeep.clone(),
+            ),
+            page_maker: Sleeper::default(),
             group: home_offset.is_none().then(Group::default),
         }
     }
@@ -387,6 +395,20 @@ impl Shared {
     pub(crate) fn stop_threads(&self) {
         self.queue.stop_flusher();
         self.checkpointer.stop();
+        self.page_maker.stop();
+    }
+
+    /// Has a thread make the pages that are wanted ahead. Without one they are made when they are needed.
+    pub(crate) fn make_pages_ahead(&self, store: &Arc<StoreInner>) {
+        self.page_maker.wake("durum-pages", store, |store| {
+            let shared = Self::of(store);
+            shared.budget.make_piece(is_large);
+            match shared.budget.has_work() {
+                // In between it may be stopped.
+                true => Next::After(Duration::ZERO),
+                false => Next::WhenWoken,
+            }
+        });
     }
 
     /// A commit has logged so many bytes. On the `file` domain: with each batch somebody brings it home.
