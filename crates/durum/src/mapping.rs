@@ -394,10 +394,10 @@ impl Mapping {
         unsafe {
             let kept = std::slice::from_raw_parts(self.address as *const u8, header).to_vec();
             rustix::mm::mmap_anonymous(self.address as *mut _, self.size, protection, flags)?;
-            rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxDontFork)?;
+            let advise = |advice| rustix::mm::madvise(self.address as *mut _, self.size, advice);
             // Before the first store there, which would take a small page, and then the 2 MiB around it small ones.
-            let advised =
-                rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxHugepage);
+            // Where the system refuses one, the pages are this memory all the same: what they hold has to be right.
+            let advised = advise(Advice::LinuxDontFork).and(advise(Advice::LinuxHugepage));
             std::ptr::copy_nonoverlapping(kept.as_ptr(), self.address as *mut u8, header);
             if let Some(kept) = &self.kept {
                 kept.note_large_pages();

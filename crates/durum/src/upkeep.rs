@@ -52,7 +52,9 @@ impl Upkeep {
 
     /// A thread has come: whether one was asked for since the last time.
     pub(crate) fn was_asked(&self) -> bool {
-        self.0.now.fetch_and(!ASKED, Ordering::Acquire) & ASKED != 0
+        // Mostly it is the level that has brought it, again and again: then nothing is stored that others read.
+        self.0.now.load(Ordering::Relaxed) & ASKED != 0
+            && self.0.now.fetch_and(!ASKED, Ordering::Acquire) & ASKED != 0
     }
 
     pub(crate) fn raise(&self, by: usize) {

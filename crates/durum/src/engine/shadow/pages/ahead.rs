@@ -72,6 +72,11 @@ impl Ahead {
         !locked(&self.work).is_empty()
     }
 
+    /// Nobody makes what is wanted.
+    pub(super) fn forget(&self) {
+        locked(&self.work).clear();
+    }
+
     /// Makes one piece of what is wanted. `find` finds the puddle of a range, if it is still there, and whether a page
     /// of it is large: it may have become small ones.
     pub(super) fn make_piece<P: AsRef<Puddle>>(
@@ -90,13 +95,14 @@ impl Ahead {
         let end = range.end.min(range.start + piece);
         let len = end - range.start;
         // Whoever gives pages back does that, too.
-        puddle.while_mapped(|| match is_private {
+        let is_mapped = puddle.while_mapped(|| match is_private {
             false => make_pages(range.start + puddle.home_offset(), len),
             // It counts when something of it changes: then those behind it are made.
             true if is_large(puddle, range.start) => make_pages(range.start, len),
+            // A small one would be a copy of home, and hide what is written there past the program.
             true => {}
         });
-        if end < range.end {
+        if is_mapped.is_some() && end < range.end {
             let range = end..range.end;
             locked(&self.work).push_front(Work { range, is_private });
         }

@@ -92,6 +92,11 @@ impl Budget {
         self.ahead.has_work()
     }
 
+    /// The system gives no thread.
+    pub(crate) fn make_nothing_ahead(&self) {
+        self.ahead.forget();
+    }
+
     /// Home of a fresh puddle is to be made: how many bytes of it by the caller.
     pub(super) fn leave_home_pages(&self, range: Range<usize>) -> usize {
         let (len, at_once) = (range.len(), self.ahead.want_home(range));

@@ -2,13 +2,14 @@
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use durum_persist::count;
 use durum_persist::signals::Blocked;
 
+use crate::fault::forked;
 use crate::opened::StoreInner;
 use crate::primitive::locked;
 
@@ -67,6 +68,13 @@ impl Background {
         // A panic in it has poisoned the store, if anything was at stake.
         let _ = ManuallyDrop::into_inner(self.thread).join();
     }
+
+    /// Has the thread end, some time.
+    fn let_go(self) {
+        self.stopped.store(true, Ordering::Release);
+        self.wake();
+        drop(ManuallyDrop::into_inner(self.thread));
+    }
 }
 
 /// A thread that is started when it is first woken, and makes a step each time.
@@ -96,6 +104,19 @@ impl Sleeper {
         let thread = locked(&self.0).take();
         if let Some(thread) = thread {
             thread.stop();
+        }
+    }
+}
+
+/// A thread that was woken behind the last pool's close, by a commit to a pool of another engine, finds that the store
+/// is gone. Nobody waits for it: it may be the one that had the store last.
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let thread = (self.0.get_mut()).unwrap_or_else(PoisonError::into_inner);
+        if !forked()
+            && let Some(thread) = thread.take()
+        {
+            thread.let_go();
         }
     }
 }

@@ -400,7 +400,7 @@ impl Shared {
 
     /// Has a thread make the pages that are wanted ahead. Without one they are made when they are needed.
     pub(crate) fn make_pages_ahead(&self, store: &Arc<StoreInner>) {
-        self.page_maker.wake("durum-pages", store, |store| {
+        let is_awake = self.page_maker.wake("durum-pages", store, |store| {
             let shared = Self::of(store);
             shared.budget.make_piece(is_large);
             match shared.budget.has_work() {
@@ -409,6 +409,9 @@ impl Shared {
                 false => Next::WhenWoken,
             }
         });
+        if !is_awake {
+            self.budget.make_nothing_ahead();
+        }
     }
 
     /// A commit has logged so many bytes. On the `file` domain: with each batch somebody brings it home.
