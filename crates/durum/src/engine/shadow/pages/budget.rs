@@ -203,16 +203,25 @@ impl PrivatePages {
             false => (word..word + 1, bit),
         };
         let new: usize = words.map(|word| self.count(word, bits)).sum();
-        if new == 0 {
+        // A pool that is being filled comes to the next ones soon. One that touches a unit here and there does not: what
+        // is made ahead does not count, and never is more than what does.
+        let is_filled = unit > 0 && self.has_private(unit - 1);
+        if new == 0 || !is_large || !is_filled {
             return;
         }
-        // A pool that is being filled comes to the next ones soon.
         let end = self.address + self.pages.len() * WORD_PAGES * PAGE;
         let next = self.address + (unit + 1) * LARGE_PAGE;
         let range = next..end.min(next + LARGE_AHEAD * LARGE_PAGE);
-        if is_large && self.budget.ahead.want_large(range, self.budget.room()) {
+        if self.budget.ahead.want_large(range, self.budget.room()) {
             self.budget.upkeep.ask();
         }
+    }
+
+    /// Whether pages of these 2 MiB count.
+    fn has_private(&self, unit: usize) -> bool {
+        let words = unit * LARGE_WORDS..(unit + 1) * LARGE_WORDS;
+        let mut words = self.pages[words].iter();
+        words.any(|word| word.load(Ordering::Relaxed) != 0)
     }
 
     /// These pages count from now on: how many did not.
@@ -267,6 +276,19 @@ impl PrivatePages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_are_made_ahead_behind_two_that_follow_each_other() {
+        let budget = Budget::new(1 << 30, true, Arc::default());
+        let copies = PrivatePages::new(budget.clone(), 0, 8 * LARGE_PAGE);
+        copies.all_are_large();
+        for unit in [1, 3, 5] {
+            copies.note(unit * LARGE_PAGE);
+            assert!(!budget.has_work() && !budget.was_asked());
+        }
+        copies.note(2 * LARGE_PAGE);
+        assert!(budget.has_work() && budget.was_asked());
+    }
 
     #[test]
     fn each_page_counts_once_and_a_large_one_as_a_whole() {
