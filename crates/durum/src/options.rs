@@ -77,8 +77,8 @@ pub struct StoreOptions {
     pub growth: u64,
     /// On mapped memory, whether a thread of the store's makes pages ahead of a Shadow pool that grows (default), so
     /// that commits meet fewer page faults: home of new puddles, and the two large private pages behind two that are
-    /// filled, as long as no more than half of [`StoreOptions::private_max`] is. It starts when a pool first grows by more than 4 MiB
-    /// or fills two large pages, and ends when a pool is closed; the next commits start another one.
+    /// filled, as long as no more than half of [`StoreOptions::private_max`] is. It starts when a pool first grows by
+    /// more than 4 MiB or fills two large pages, and ends when a pool is closed; the next commits start another one.
     pub pages_ahead: bool,
     /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged
     /// (default), so that no commit waits for it. Without, commits do it. It starts with the first commits that need
