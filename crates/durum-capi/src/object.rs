@@ -20,13 +20,16 @@ unsafe fn allocate(
     zeroed: bool,
 ) -> Result<*mut c_void> {
     // SAFETY: a live handle, and a type made by DURUM_TYPE, as the conventions say.
-    let (pool, id, align) = unsafe {
+    let (pool, id, align, is_lone) = unsafe {
         let pool = &handle(pool, "the pool")?.0;
         let (id, align) = types::ensure(pool, declaration, size)?;
-        (pool, id, align)
+        (pool, id, align, types::is_lone(declaration, size))
     };
     let allocate = |tx: &Tx| {
-        let object = tx.alloc_bytes(pool, id, size, align)?;
+        let object = match is_lone {
+            true => tx.alloc_lone(pool, id, size, align)?,
+            false => tx.alloc_bytes(pool, id, size, align)?,
+        };
         if zeroed {
             // SAFETY: just allocated, so nobody else touches its bytes.
             unsafe { durum_persist::line::zero(object, size) };
@@ -50,7 +53,9 @@ unsafe fn allocate_at_hand(
     // SAFETY: as the caller promises.
     match unsafe { (pool.as_ref(), types::known(declaration, size)) } {
         (Some(pool), Some((description, align))) => {
-            Tx::alloc_at_hand(&pool.0, description, size, align).cast()
+            // SAFETY: as the caller promises.
+            let is_lone = unsafe { types::is_lone(declaration, size) };
+            Tx::alloc_at_hand(&pool.0, description, size, align, is_lone).cast()
         }
         _ => ptr::null_mut(),
     }

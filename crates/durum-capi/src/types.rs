@@ -207,6 +207,16 @@ pub(crate) unsafe fn known(
     (size as u64 >= declaration.size).then_some((Some(description), declaration.align as usize))
 }
 
+/// Whether `size` is that of one object of the type. What has no type may be a row of several.
+///
+/// # Safety
+/// As for [`ensure`].
+#[inline(always)]
+pub(crate) unsafe fn is_lone(declaration: *mut TypeDeclaration, size: usize) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { declaration.as_ref() }.is_some_and(|known| known.size == size as u64)
+}
+
 /// The id of a type: a hash of its canonical text (docs/format/types.md), the same in every language. 0 on failure:
 /// DURUM_E_TYPE a declaration that contradicts itself, or two of one name; DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]

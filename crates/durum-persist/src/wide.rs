@@ -10,11 +10,11 @@ use std::arch::x86_64::{
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Whether the functions here, and others for AVX-512 F and BW and POPCNT, may be called.
+/// Whether the functions here, and others for AVX-512 F and BW, BMI 1 and 2, and POPCNT, may be called.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub fn is_there() -> bool {
-    // 0: nobody has looked yet. The three questions in one word, because this is asked for each line.
+    // 0: nobody has looked yet. All questions in one word, because this is asked for each line.
     match KNOWN.load(Ordering::Relaxed) {
         0 => look(),
         known => known == THERE,
@@ -33,6 +33,8 @@ const MISSING: u8 = 2;
 fn look() -> bool {
     let is_there = std::arch::is_x86_feature_detected!("avx512f")
         && std::arch::is_x86_feature_detected!("avx512bw")
+        && std::arch::is_x86_feature_detected!("bmi1")
+        && std::arch::is_x86_feature_detected!("bmi2")
         && std::arch::is_x86_feature_detected!("popcnt");
     let known = if is_there { THERE } else { MISSING };
     KNOWN.store(known, Ordering::Relaxed);

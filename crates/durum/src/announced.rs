@@ -40,6 +40,8 @@ pub(crate) struct Announced {
     /// Small fresh ranges, as long as there are few: nothing is kept of them, and whatever they hold is logged. Not in
     /// `lines`.
     objects: Vec<Range<usize>>,
+    /// Bit n: that one has lines of its own, which no record is about.
+    in_fresh_lines: SomeObjects,
     /// Fresh ranges that may be worth a way of their own, sorted; they lie in `large` too.
     fresh: Ranges,
     /// Ranges whose old contents nobody needs, as far as nothing is kept of them; they lie in `large` too.
@@ -49,6 +51,22 @@ pub(crate) struct Announced {
     recent: Range<usize>,
     /// The ranges as they were inserted, while they are few and small.
     few: Vec<(usize, usize)>,
+}
+
+/// Some of the small fresh ranges that are kept apart from lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SomeObjects(u8);
+
+impl SomeObjects {
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, at: usize) {
+        self.0 |= 1 << at;
+    }
+
+    #[inline(always)]
+    fn has(self, at: usize) -> bool {
+        self.0 >> at & 1 == 1
+    }
 }
 
 /// `few` is kept up to this many bytes and ranges.
@@ -67,6 +85,7 @@ impl Default for Announced {
             lines: Lines::default(),
             large: Ranges::default(),
             objects: Vec::with_capacity(OBJECTS_MAX),
+            in_fresh_lines: SomeObjects::default(),
             fresh: Ranges::default(),
             torn: Ranges::default(),
             recent: 0..0,
@@ -207,14 +226,18 @@ impl Announced {
         self.lines.insert(start, len);
     }
 
-    /// Adds a small range that was just allocated, for engines that look at [`Announced::objects`].
-    #[inline]
-    pub(crate) fn insert_object(&mut self, start: usize, len: usize) {
+    /// Adds a small range that was just allocated, for engines that look at [`Announced::objects`]. `in_fresh_lines`:
+    /// it has lines of its own, which no record is about.
+    #[inline(always)]
+    pub(crate) fn insert_object(&mut self, start: usize, len: usize, in_fresh_lines: bool) {
         if len >= LARGE || self.objects.len() == OBJECTS_MAX {
             return self.insert(start, len);
         }
         steps::add(1);
         self.bytes += len;
+        if in_fresh_lines && len.is_multiple_of(8) {
+            self.in_fresh_lines.insert(self.objects.len());
+        }
         self.objects.push(start..start + len);
     }
 
@@ -246,14 +269,37 @@ impl Announced {
 
     /// The lines of small ranges that were allocated and are not among [`Announced::lines`], and which bytes of them
     /// they take.
-    pub(crate) fn object_lines(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.objects.iter().flat_map(lines_of_object)
+    pub(crate) fn object_lines(&self, but: SomeObjects) -> impl Iterator<Item = (usize, u64)> {
+        self.objects(but).flat_map(lines_of_object)
     }
 
-    /// Those ranges.
+    /// Those ranges, but for some.
     #[inline(always)]
-    pub(crate) fn objects(&self) -> &[Range<usize>] {
-        &self.objects
+    pub(crate) fn objects(&self, but: SomeObjects) -> impl Iterator<Item = &Range<usize>> {
+        let objects = self.objects.iter().enumerate();
+        objects.filter_map(move |(at, object)| (!but.has(at)).then_some(object))
+    }
+
+    /// Of those the ones that have lines of their own, which no record is about, as far as nothing was announced there:
+    /// which it is, and the range.
+    #[inline(always)]
+    pub(crate) fn objects_in_fresh_lines(&self) -> impl Iterator<Item = (usize, &Range<usize>)> {
+        let objects = self.objects.iter().enumerate();
+        objects.filter(|(at, object)| self.in_fresh_lines.has(*at) && !self.is_announced_in(object))
+    }
+
+    /// Whether there may be any.
+    #[inline(always)]
+    pub(crate) fn has_objects_in_fresh_lines(&self) -> bool {
+        self.in_fresh_lines != SomeObjects::default()
+    }
+
+    /// Whether the lines of an object are among those of small ranges, or may be among large ones.
+    #[inline(always)]
+    fn is_announced_in(&self, object: &Range<usize>) -> bool {
+        let mut lines = lines_of(object.start, object.end);
+        !self.large.is_empty()
+            || !self.lines.is_empty() && lines.any(|number| self.lines.mask(number) != 0)
     }
 
     /// Whether there are any, or any of [`Announced::lines`].
@@ -476,6 +522,7 @@ impl Announced {
         if self.bytes > 0 {
             self.bytes = 0;
             self.objects.clear();
+            self.in_fresh_lines = SomeObjects::default();
             self.few.clear();
             if !self.large.is_empty() {
                 self.clear_large();

@@ -222,10 +222,35 @@ pub fn push_fresh(out: &mut Vec<u64>, target: u64, data: &[u8]) {
 }
 
 /// Appends an entry that says that home holds `len` bytes with this CRC-32C at `target`; at most [`COPY_MAX`].
+#[inline]
 pub fn push_fresh_sum(out: &mut Vec<u64>, target: u64, len: usize, sum: u32) {
     debug_assert!(len <= COPY_MAX);
-    out.extend_from_slice(&range_head(KIND_FRESH, target, len));
-    out.push(u64::from(sum).to_le());
+    let [first, second] = range_head(KIND_FRESH, target, len);
+    out.extend_from_slice(&[first, second, u64::from(sum).to_le()]);
+}
+
+/// An entry about words of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words<'a> {
+    /// What happens to them.
+    pub operation: Operation,
+    /// The line's address, a multiple of 64.
+    pub line: u64,
+    /// Bit n: word n of the line is changed. Not 0.
+    pub mask: u8,
+    /// One word for each bit, the lowest first; as on the media, little-endian. What follows them in the body is there,
+    /// too.
+    pub behind: &'a [u64],
+}
+
+impl Words<'_> {
+    /// If it is one: which of the line, and the entry's word for it.
+    #[inline(always)]
+    pub fn one(&self) -> Option<(usize, u64)> {
+        let word = *self.behind.first()?;
+        let is_one = self.mask & self.mask.wrapping_sub(1) == 0;
+        is_one.then(|| (self.mask.trailing_zeros() as usize, u64::from_le(word)))
+    }
 }
 
 /// The entries of a record's body.
@@ -255,21 +280,6 @@ impl<'a> Entries<'a> {
         self.len - self.rest.len()
     }
 
-    /// The next entry, if it stores words: the line, which of its words, and the body from the first of the new ones
-    /// on. Otherwise nothing moves, and [`Entries::next`] tells what it is.
-    #[inline(always)]
-    pub fn next_store(&mut self) -> Option<(u64, u8, &'a [u64])> {
-        let (first, words) = self.rest.split_first()?;
-        let first = u64::from_le(*first);
-        let (line, mask) = (first & ADDRESS_MASK, (first >> MASK_SHIFT) as u8);
-        let count = mask.count_ones() as usize;
-        if first & KIND_MASK != KIND_STORE || mask == 0 {
-            return None;
-        }
-        self.rest = words.get(count..)?;
-        Some((line, mask, words))
-    }
-
     /// The next entry, if it stores one word: its address, and the word. Otherwise nothing moves.
     #[inline(always)]
     pub fn next_word(&mut self) -> Option<(u64, u64)> {
@@ -282,6 +292,45 @@ impl<'a> Entries<'a> {
         self.rest = rest;
         let target = (first & ADDRESS_MASK) + 8 * u64::from(mask.trailing_zeros());
         Some((target, u64::from_le(*word)))
+    }
+
+    /// The next entry, if it is about words of a line. Otherwise nothing moves, and [`Entries::next`] tells what it is.
+    #[inline(always)]
+    pub fn next_words(&mut self) -> Option<Words<'a>> {
+        let (first, behind) = self.rest.split_first()?;
+        let first = u64::from_le(*first);
+        let (line, mask) = (first & ADDRESS_MASK, (first >> MASK_SHIFT) as u8);
+        let operation = match first & KIND_MASK {
+            KIND_STORE => Operation::Store,
+            KIND_SET => Operation::SetBits,
+            KIND_CLEAR => Operation::ClearBits,
+            _ => return None,
+        };
+        // Mostly one word: to count bits takes a while where there is no instruction for it.
+        let count = match mask & mask.wrapping_sub(1) {
+            _ if mask == 0 => return None,
+            0 => 1,
+            _ => mask.count_ones() as usize,
+        };
+        self.rest = behind.get(count..)?;
+        Some(Words {
+            operation,
+            line,
+            mask,
+            behind,
+        })
+    }
+
+    /// Goes on behind the next entry, if that says what is home already. Whether it does.
+    #[inline(always)]
+    pub fn skip_fresh(&mut self) -> bool {
+        match self.rest {
+            [first, _, _, rest @ ..] if u64::from_le(*first) & KIND_MASK == KIND_FRESH => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The next entry, if it copies fewer than 8 bytes of one line: where they go, and the bytes. Otherwise nothing
@@ -297,26 +346,6 @@ impl<'a> Entries<'a> {
         }
         self.rest = &self.rest[PART_WORDS..];
         Some(((first & ADDRESS_MASK) + offset, &bytes.as_bytes()[..len]))
-    }
-
-    /// The next entry, if it sets or clears bits of one word: the operation, the word's address, and the bits.
-    /// Otherwise nothing moves, and [`Entries::next`] tells what it is.
-    #[inline(always)]
-    pub fn next_bits(&mut self) -> Option<(Operation, u64, u64)> {
-        let [first, bits] = self.rest.first_chunk()?;
-        let first = u64::from_le(*first);
-        let (line, mask) = (first & ADDRESS_MASK, (first >> MASK_SHIFT) as u8);
-        let operation = match first & KIND_MASK {
-            KIND_SET => Operation::SetBits,
-            KIND_CLEAR => Operation::ClearBits,
-            _ => return None,
-        };
-        if !mask.is_power_of_two() {
-            return None;
-        }
-        self.rest = &self.rest[2..];
-        let address = line + 8 * u64::from(mask.trailing_zeros());
-        Some((operation, address, u64::from_le(*bits)))
     }
 
     #[inline]
@@ -394,6 +423,23 @@ mod tests {
     const LINE_AT: u64 = 0x2000_0012_3440;
 
     #[test]
+    fn what_is_home_already_is_skipped() {
+        let mut out = Vec::new();
+        push_fresh(&mut out, LINE_AT + 5, &[1; 30]);
+        push_word(&mut out, Operation::Store, LINE_AT + 8, 7);
+        let mut entries = Entries::new(&out);
+        assert_eq!(entries.next_words(), None);
+        assert!(entries.skip_fresh());
+        assert!(!entries.skip_fresh());
+        assert_eq!(
+            entries.next_words().and_then(|words| words.one()),
+            Some((1, 7))
+        );
+        assert!(entries.is_at_end());
+        assert!(!entries.skip_fresh());
+    }
+
+    #[test]
     fn every_mask_comes_back_as_it_went() {
         let words = [10, 11, 12, 13, 14, 15, 16, u64::MAX];
         for mask in 1..=255u8 {
@@ -406,6 +452,15 @@ mod tests {
                     .map(|bit| words[bit])
                     .collect();
                 let mut entries = Entries::new(&out[1..]);
+                let same = entries.clone().next_words().expect("is about words");
+                assert_eq!(
+                    (same.operation, same.line, same.mask),
+                    (operation, LINE_AT, mask)
+                );
+                assert_eq!(same.behind[..expected.len()], expected);
+                let one =
+                    (expected.len() == 1).then(|| (mask.trailing_zeros() as usize, expected[0]));
+                assert_eq!(same.one(), one);
                 assert_eq!(
                     entries.next(),
                     Some(Ok(Change::Words {

@@ -14,9 +14,9 @@ pub mod ring;
 
 pub use damage::{Damage, ReplayError};
 pub use entry::{
-    COPY_MAX, Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, PART_WORDS, copy_head,
-    part_head, push_bytes, push_copy, push_fresh, push_fresh_sum, push_part, push_word, push_words,
-    store_head, words_before, words_head,
+    COPY_MAX, Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, PART_WORDS, Words,
+    copy_head, part_head, push_bytes, push_copy, push_fresh, push_fresh_sum, push_part, push_word,
+    push_words, store_head, words_before, words_head,
 };
 pub use fresh::{FreshRange, fresh_at_home};
 pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt, Seal};

@@ -2,10 +2,9 @@
 
 use std::arch::asm;
 use std::arch::x86_64::{
-    __cpuid, __cpuid_count, __m128i, _mm_loadu_si128, _mm_stream_si64, _mm_stream_si128,
-    _mm512_loadu_si512, _mm512_stream_si512,
+    __cpuid, __cpuid_count, __m128i, _mm_loadu_si128, _mm_stream_si128, _mm512_loadu_si512,
+    _mm512_stream_si512,
 };
-use std::slice;
 
 use super::{Instruction, LINE};
 use crate::wide;
@@ -112,36 +111,59 @@ pub(super) unsafe fn stream_words(
             // What is in the cache is durable.
             return super::copy_words_and_write_back(instruction, target, source, len);
         }
-        let (words, mut next) = (slice::from_raw_parts(source, len), target);
-        let (lines, rest) = words.as_chunks::<{ LINE / 8 }>();
+        let lines = len / (LINE / 8);
+        let (mut target, mut source, rest) = (target, source, len % (LINE / 8));
+        let end = source.add(len - rest);
         if len >= WORDS_AT_ONCE_MIN {
-            stream_lines(instruction, target.cast(), source.cast(), lines.len());
-            next = target.add(lines.len() * LINE / 8);
-        } else {
-            // Unrolled, unlike words in a row of any length.
-            for line in lines {
-                next = stream_each(next, line);
-            }
+            stream_lines(instruction, target.cast(), source.cast(), lines);
+            (target, source) = (target.add(len - rest), end);
         }
-        if !rest.is_empty() {
-            next = stream_each(next, rest);
-            stream_each(next, &[0; LINE / 8][rest.len()..]);
+        while source < end {
+            stream_line(target, source, LINE / 8);
+            (target, source) = (target.add(LINE / 8), source.add(LINE / 8));
+        }
+        if rest > 0 {
+            stream_line(target, source, rest);
         }
     }
 }
 
-/// Gives the place behind them.
+/// Streams a line word by word: the first `len` words, at least one, from `source`, zeros behind them.
 ///
 /// # Safety
-/// As for [`stream_words`]; no more than a line.
+/// As for [`stream_words`].
 #[inline(always)]
-unsafe fn stream_each(target: *mut u64, words: &[u64]) -> *mut u64 {
-    for (at, word) in words.iter().enumerate() {
-        // SAFETY: inside the range of the contract.
-        unsafe { _mm_stream_si64(target.add(at).cast(), *word as i64) };
+unsafe fn stream_line(target: *mut u64, source: *const u64, len: usize) {
+    /// The words at these places, each by an instruction of its own, without any of a loop.
+    macro_rules! line {
+        ($($word:literal)*; $($zero:literal)*) => {{
+            $(asm!(
+                concat!("movnti qword ptr [{} + 8 * ", $word, "], {}"),
+                in(reg) target,
+                in(reg) source.add($word).read(),
+                options(nostack, preserves_flags)
+            );)*
+            $(asm!(
+                concat!("movnti qword ptr [{} + 8 * ", $zero, "], {}"),
+                in(reg) target,
+                in(reg) 0_u64,
+                options(nostack, preserves_flags)
+            );)*
+        }};
     }
-    // SAFETY: as before, or its end.
-    unsafe { target.add(words.len()) }
+    // SAFETY: a line of the range of the contract; as many words as are read.
+    unsafe {
+        match len {
+            1 => line!(0; 1 2 3 4 5 6 7),
+            2 => line!(0 1; 2 3 4 5 6 7),
+            3 => line!(0 1 2; 3 4 5 6 7),
+            4 => line!(0 1 2 3; 4 5 6 7),
+            5 => line!(0 1 2 3 4; 5 6 7),
+            6 => line!(0 1 2 3 4 5; 6 7),
+            7 => line!(0 1 2 3 4 5 6; 7),
+            _ => line!(0 1 2 3 4 5 6 7;),
+        }
+    }
 }
 
 /// # Safety

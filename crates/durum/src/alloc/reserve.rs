@@ -163,7 +163,7 @@ impl Allocation {
                 _ if announced.has_many_lines() => {
                     announced.insert_beside(address, slab.class.element_size as usize);
                 }
-                true => announced.insert_object(address, size.max(1)),
+                true => announced.insert_object(address, size.max(1), slab.has_fresh_lines()),
                 false => announced.insert(address, size.max(1)),
             }
             return Ok(address);
@@ -198,10 +198,11 @@ impl Allocation {
         }
         let element = pool.element_at_hand(cache, class)?;
         // SAFETY: an element of it is reserved, so the slab stays.
-        let address = unsafe { element.slab.as_ref() }.element_address(element.index);
+        let slab = unsafe { element.slab.as_ref() };
+        let address = slab.element_address(element.index);
         self.note_element(&element, address, class);
         match pool.keeps_objects() {
-            true => announced.insert_object(address, size.max(1)),
+            true => announced.insert_object(address, size.max(1), slab.has_fresh_lines()),
             false => announced.insert(address, size.max(1)),
         }
         Some(address)

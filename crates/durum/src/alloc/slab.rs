@@ -16,9 +16,14 @@ use std::sync::{Arc, Weak};
 use durum_format::SLAB_OBJECT_MAX;
 use durum_format::extent::SlabGeometry;
 use durum_format::extent::slab::SLAB_BITMAP_OFFSET;
-use durum_persist::line::prefetch_to_write;
+use durum_persist::line::{LINE, prefetch_to_write};
+use durum_persist::{Site, record as recorder};
 
 use crate::primitive::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, order};
+
+/// A step that a crash test leaves out.
+const WORN: Site =
+    Site("slab: small objects go home with their commit where nobody had one before");
 
 /// What the elements of a slab have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,6 +62,8 @@ pub(crate) struct Slab {
     /// A record that was committed may be about its elements, although it is not published: they were allocated and
     /// freed in one transaction.
     pub(super) has_records: AtomicBool,
+    /// An element of it was given back: records may be about any of those that are free.
+    is_worn: AtomicBool,
     /// Some thread reserves in it.
     pub(super) owned: AtomicBool,
     /// It waits in the pool's list of slabs with room.
@@ -113,6 +120,7 @@ impl Slab {
             geometry,
             published: AtomicBool::new(published),
             has_records: AtomicBool::new(published),
+            is_worn: AtomicBool::new(false),
             owned: AtomicBool::new(false),
             listed: AtomicBool::new(false),
             entry: AtomicUsize::new(0),
@@ -173,6 +181,14 @@ impl Slab {
 
     pub(super) fn has_room(&self) -> bool {
         self.free.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether the element that was just reserved has lines of its own, and no record is about them: nobody has had it
+    /// while its pool was open. What lay there when the slab was something else, its puddle knows.
+    #[inline(always)]
+    pub(super) fn has_fresh_lines(&self) -> bool {
+        (self.class.element_size as usize).is_multiple_of(LINE)
+            && (!self.is_worn.load(Ordering::Relaxed) || recorder::leaves_out(WORN))
     }
 
     /// No element is allocated, reserved or waiting for its free to become durable.
@@ -244,6 +260,9 @@ impl Slab {
         let Word { busy, freeing } = &self.words[word];
         if freeing.load(Ordering::Relaxed) & mask != 0 {
             clear(freeing, mask, is_alone, Ordering::Relaxed);
+        }
+        if !self.is_worn.load(Ordering::Relaxed) {
+            self.is_worn.store(true, Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `reserve`.
         clear(busy, mask, is_alone, Ordering::Release);

@@ -36,7 +36,7 @@ fn behaves_like_a_set_of_bytes() {
             wanted.fill(true);
             match has_objects && random(4) == 0 {
                 true if random(3) == 0 => announced.insert_neighbour(base + start, len),
-                true => announced.insert_object(base + start, len),
+                true => announced.insert_object(base + start, len, false),
                 false => announced.insert(base + start, len),
             }
             assert!(
@@ -45,7 +45,7 @@ fn behaves_like_a_set_of_bytes() {
             );
         }
         let mut bytes = vec![false; model.len()];
-        for (address, mask) in announced.object_lines() {
+        for (address, mask) in announced.object_lines(SomeObjects::default()) {
             for (first, ones) in runs(mask) {
                 bytes[address + first - base..][..ones].fill(true);
             }

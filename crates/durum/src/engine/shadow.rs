@@ -37,6 +37,7 @@ use durum_persist::{Site, record as recorder};
 
 use super::{check_failed, put_back};
 use crate::alloc::Puddle;
+use crate::announced::SomeObjects;
 use crate::error::{Error, Result, Step};
 use crate::fault::guarded;
 use crate::gate::Closed;
@@ -134,7 +135,7 @@ impl Engine for Shadow {
     fn abort(&self, tx: &mut TxState) {
         // Fresh objects among them, which nothing puts back.
         tx.announced.large().iter().cloned().for_each(note_range);
-        for (address, _) in tx.announced.object_lines() {
+        for (address, _) in tx.announced.object_lines(SomeObjects::default()) {
             note(address);
         }
         guarded(|| {

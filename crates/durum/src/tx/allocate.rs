@@ -68,8 +68,8 @@ impl Tx {
     }
 
     /// The short way of [`Tx::alloc_bytes`] in the transaction that runs on this thread: a place for a small object in
-    /// a slab that the thread has; of this type, or of none. NULL where there is more to do; nothing was done then. For
-    /// interfaces that have no closure.
+    /// a slab that the thread has; of this type, or of none; with `is_lone` for one object of the type. NULL where
+    /// there is more to do; nothing was done then. For interfaces that have no closure.
     #[doc(hidden)]
     #[inline(always)]
     pub fn alloc_at_hand(
@@ -77,12 +77,14 @@ impl Tx {
         description: Option<&Description>,
         size: usize,
         align: usize,
+        is_lone: bool,
     ) -> *mut u8 {
         let store_key = pool.inner.store.key;
+        let room = if is_lone { lone_room(size) } else { size };
         let object = Self::if_running(|tx| match description {
-            None => tx.reserve_at_hand(&pool.inner, 0, size, size, align),
+            None => tx.reserve_at_hand(&pool.inner, 0, size, room, align),
             Some(known) if known.is_registered_with(store_key) => {
-                tx.reserve_at_hand(&pool.inner, known.id, size, size, align)
+                tx.reserve_at_hand(&pool.inner, known.id, size, room, align)
             }
             Some(_) => None,
         });
@@ -132,8 +134,12 @@ impl Tx {
 
     /// Allocates one object of a type that takes `size` bytes. As [`Tx::alloc_bytes`], whose objects may be rows of
     /// several.
+    ///
+    /// # Errors
+    /// As for [`Tx::alloc`].
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn alloc_lone(
+    pub fn alloc_lone(
         &self,
         pool: &Pool,
         type_id: u64,

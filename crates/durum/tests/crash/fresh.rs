@@ -12,6 +12,8 @@ use crate::wrap::little_log;
 
 const WRITE_BACK: Site = Site("shadow.fresh: write back large fresh objects at home");
 const FREED: Site = Site("shadow.fresh: wait for records about what was there before");
+const WORN: Site =
+    Site("slab: small objects go home with their commit where nobody had one before");
 const ANY_PLACE: Site = Site("shadow.fresh: wait for records that may be about any place");
 
 /// Records by another thread, until those before are home and will never be replayed.
@@ -195,6 +197,55 @@ fn large_objects_of_two_threads_are_whole() {
     TWO_THREADS.survives_on_lines();
 }
 
+/// Small objects with lines of their own. They go home with their commit, too, where nobody has had one before; into
+/// the log where there may be records about one that was freed.
+pub const SMALL: Workload = Workload {
+    name: "small objects with lines of their own",
+    needs: |campaign| little_log(campaign).plan(|plan| plan.points_max = Some(200)),
+    run: |world| {
+        let helper = Helper::new();
+        for (round, size) in [64, 192, 128].into_iter().enumerate() {
+            let tag = 100 * round as u64;
+            world.lane().commits(|tx| {
+                tx.alloc(0, size, tag + 1, How::Add)?;
+                tx.alloc(1, size, tag + 2, How::Add)?;
+                tx.change(0, 100, tag)
+            });
+            world
+                .lane()
+                .commits(|tx| tx.alloc(2, size, tag + 3, How::Add));
+            helper.run(world, move |lane| {
+                lane.commits(|tx| tx.refill(1, tag + 4));
+            });
+            world.lane().commits(|tx| tx.refill(0, tag + 5));
+            world
+                .lane()
+                .aborts(|tx| tx.alloc(3, size, tag + 6, How::Add));
+            // In the place of one about which there are records; then again, when there are none.
+            for value in [7, 8] {
+                world.lane().commits(|tx| tx.free(0, How::Add));
+                world
+                    .lane()
+                    .commits(|tx| tx.alloc(0, size, tag + value, How::Add));
+                others_come_home(world, &helper, tag + 10 * value);
+            }
+            world.lane().commits(|tx| {
+                tx.alloc(3, size, tag + 9, How::Add)?;
+                tx.refill(3, tag + 10)
+            });
+            world
+                .lane()
+                .commits(|tx| (0..4).try_for_each(|slot| tx.free(slot, How::Add)));
+        }
+    },
+    ..PLAIN
+};
+
+#[test]
+fn small_objects_with_lines_of_their_own_are_whole() {
+    SMALL.survives_on_lines();
+}
+
 const OTHER_POOL: &str = "other";
 
 /// The last record, too, is home: a pool closes.
@@ -337,7 +388,8 @@ mod canaries {
     #[test]
     fn no_step_that_lets_objects_go_home_is_redundant() {
         for (step, runs) in [
-            (WRITE_BACK, &[CHANGED_SINCE, TWO_THREADS, FILLED][..]),
+            (WRITE_BACK, &[CHANGED_SINCE, TWO_THREADS, FILLED, SMALL][..]),
+            (WORN, &[SMALL]),
             (FREED, &[SAME_PLACE]),
             (ANY_PLACE, &[BUFFERED, WRITTEN, SECTIONS]),
         ] {

@@ -15,7 +15,6 @@ use durum_format::record::{HEADER_WORDS, Operation, push_copy, push_word};
 use durum_persist::{Site, line, record as recorder};
 use zerocopy::IntoBytes;
 
-use super::compare;
 use super::home::checkpoint::{Checkpoint, Unfenced};
 use super::large::{self, Ways};
 use super::log::entries::push_bytes;
@@ -24,9 +23,10 @@ use super::shared::lanes::Lane;
 use super::shared::state::Shared;
 use super::thread::OfThread;
 use super::torn;
-use super::wide::Wide;
+use super::wide::{Wide, Work};
+use super::{compare, fresh};
 use crate::alloc::{BitChange, Ground};
-use crate::announced::Announced;
+use crate::announced::{Announced, SomeObjects};
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, media_failed};
 use crate::media::Barrier;
@@ -42,9 +42,21 @@ const APPLY: Site = Site("shadow.commit: apply the record before others can buil
 #[inline(always)]
 pub(super) fn write_transaction(tx: &mut TxState) -> Step {
     match Wide::find() {
-        Some(wide) => wide
-            .run(|| compare_and_write(tx, |record, announced| wide.push_lines(record, announced))),
+        Some(wide) => wide.run(WriteTransaction(tx)),
         None => write_narrow(tx),
+    }
+}
+
+struct WriteTransaction<'t>(&'t mut TxState);
+
+impl Work for WriteTransaction<'_> {
+    type Result = Step;
+
+    #[inline(always)]
+    fn work(self, wide: Wide) -> Step {
+        compare_and_write(self.0, |record, announced, home| {
+            wide.push_lines(record, announced, home);
+        })
     }
 }
 
@@ -55,7 +67,10 @@ fn write_narrow(tx: &mut TxState) -> Step {
 }
 
 #[inline(always)]
-fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced)) -> Step {
+fn compare_and_write(
+    tx: &mut TxState,
+    push_lines: impl FnOnce(&mut Vec<u64>, &Announced, SomeObjects),
+) -> Step {
     let _guard = Guard::new();
     let Some(OfThread {
         shared,
@@ -77,12 +92,20 @@ fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &A
     }
     let mut tears = false;
     compare::push_announced_words(&mut writer.record, &tx.announced, tx.recent_home);
+    // Another thread's fence would not cover what goes home past the cache.
+    let may_go_home = tx.durability == Durability::Durable && !tx.may_fly;
     if tx.announced.has_lines() {
-        push_lines(&mut writer.record, &tx.announced);
+        let mut home = SomeObjects::default();
+        if tx.announced.has_objects_in_fresh_lines()
+            && may_go_home
+            && section.is_none()
+            && tx.sets.is_empty()
+        {
+            home = fresh::write_small(&tx.announced, &mut writer.record, shared);
+        }
+        push_lines(&mut writer.record, &tx.announced, home);
     }
     if !tx.announced.large().is_empty() {
-        // Another thread's fence would not cover what goes home past the cache.
-        let may_go_home = tx.durability == Durability::Durable && !tx.may_fly;
         tears = match may_go_home {
             true => large::write_torn(&tx.announced, lane, shared, writer)?,
             false => false,

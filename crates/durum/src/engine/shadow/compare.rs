@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use durum_format::record::{Operation, push_part, push_words, store_head, words_before};
 use durum_persist::line::{self, LINE};
 
-use crate::announced::{Announced, AnnouncedLine, runs};
+use crate::announced::{Announced, AnnouncedLine, SomeObjects, runs};
 
 /// Appends the words that differ from what they were; those of a line that come one after the other as one entry. What
 /// lies in a fresh object is not among them.
@@ -59,14 +59,15 @@ pub(super) fn push_announced_words(
     }
 }
 
-/// Appends what differs from what it was. What has no old contents counts as changed.
+/// Appends what differs from what it was. What has no old contents counts as changed. Of fresh objects those are left
+/// out that are `home`.
 ///
 /// The caller announced these lines, so nobody else changes these bytes.
-pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
+pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced, home: SomeObjects) {
     for line in announced.lines() {
         push_line(record, &line);
     }
-    for (address, mask) in announced.object_lines() {
+    for (address, mask) in announced.object_lines(home) {
         push_line(record, &fresh_line(address, mask));
     }
 }

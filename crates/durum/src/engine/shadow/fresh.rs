@@ -22,12 +22,14 @@ use durum_format::crc::Crc;
 use durum_format::record::{COPY_MAX, push_fresh_sum};
 use durum_persist::{Site, line, record as recorder};
 use rustix::mm::Advice;
+use zerocopy::IntoBytes;
 
-use super::pages::puddle::{OfPuddle, note_range};
+use super::pages::puddle::{OfPuddle, note_in, note_range};
 use super::shared::state::Shared;
 use crate::alloc::{Puddle, puddle_at};
-use crate::announced::{FRESH_LARGE, Ranges};
+use crate::announced::{Announced, FRESH_LARGE, Ranges, SomeObjects};
 use crate::fault::guarded;
+use crate::mapping::PAGE;
 use crate::shown::before_change;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.fresh: write back large fresh objects at home");
@@ -170,6 +172,55 @@ pub(super) fn write_now(
 /// The lines that lie in a range. Its ends may share theirs with something that records are about.
 fn whole_lines(range: &Range<usize>) -> Range<usize> {
     range.start.next_multiple_of(line::LINE)..range.end & !(line::LINE - 1)
+}
+
+/// Writes small objects home that have lines of their own, as far as they may go there, and says in the record what is
+/// there: which ones. They are durable after this thread's next fence. Called within a [`Guard`](crate::fault::Guard).
+#[inline(never)]
+pub(super) fn write_small(
+    announced: &Announced,
+    record: &mut Vec<u64>,
+    shared: &Shared,
+) -> SomeObjects {
+    let mut home = SomeObjects::default();
+    let watermark = shared.stamps.watermark();
+    if !is_free_of_any_place(shared, watermark) {
+        return home;
+    }
+    for (at, object) in announced.objects_in_fresh_lines() {
+        // SAFETY: a puddle of the running transaction, which keeps it.
+        let puddle = puddle_at(object.start).map(|puddle| unsafe { puddle.as_ref() });
+        let Some((puddle, kept)) = puddle.and_then(|puddle| Some((puddle, OfPuddle::of(puddle)?)))
+        else {
+            continue;
+        };
+        if kept.freed_at.latest(object) > watermark && !recorder::leaves_out(FREED) {
+            continue;
+        }
+        // No home update will.
+        note_in(puddle, object.start);
+        if object.start / PAGE != (object.end - 1) / PAGE {
+            note_in(puddle, object.end - 1);
+        }
+        before_change(puddle, object.start, object.len(), KEEP);
+        // Whole lines, so that home is as memory is behind the object, too.
+        let (source, lines) = (
+            object.start as *const u64,
+            object.len().div_ceil(line::LINE),
+        );
+        let mut sum = Crc::new();
+        // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not
+        // count.
+        // SAFETY: words of an object of this transaction, in its two mappings; nobody else has anything in its lines.
+        unsafe {
+            sum.update(std::slice::from_raw_parts(source, object.len() / 8).as_bytes());
+            let target = (object.start + shared.home_offset) as *mut u64;
+            line::stream_words(target, source, lines * line::LINE / 8, HOME_WRITE);
+        }
+        push_fresh_sum(record, object.start as u64, object.len(), sum.value());
+        home.insert(at);
+    }
+    home
 }
 
 /// Writes a range home, and says in the record what is there. It is durable after this thread's next fence.

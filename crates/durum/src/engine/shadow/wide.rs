@@ -2,9 +2,19 @@
 
 pub(super) use imp::Wide;
 
+/// What [`Wide::run`] does. A closure would not do: it is a function of its own, which nothing has inlined, and then it
+/// is compiled for any processor.
+pub(super) trait Work {
+    type Result;
+
+    /// To be inlined always, and with it what it calls.
+    fn work(self, wide: Wide) -> Self::Result;
+}
+
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod imp {
-    use crate::announced::Announced;
+    use super::Work;
+    use crate::announced::{Announced, SomeObjects};
 
     /// Nobody has it.
     #[derive(Clone, Copy, Debug)]
@@ -15,11 +25,16 @@ mod imp {
             None
         }
 
-        pub(in super::super) fn run<R>(self, _f: impl FnOnce() -> R) -> R {
+        pub(in super::super) fn run<W: Work>(self, _work: W) -> W::Result {
             match self {}
         }
 
-        pub(in super::super) fn push_lines(self, _record: &mut Vec<u64>, _announced: &Announced) {
+        pub(in super::super) fn push_lines(
+            self,
+            _record: &mut Vec<u64>,
+            _announced: &Announced,
+            _home: SomeObjects,
+        ) {
             match self {}
         }
 
@@ -58,7 +73,8 @@ mod imp {
     use durum_persist::{line, wide};
 
     use super::super::compare;
-    use crate::announced::{Announced, AnnouncedLine, lines_of_object};
+    use super::Work;
+    use crate::announced::{Announced, AnnouncedLine, SomeObjects, lines_of_object};
 
     /// Evidence that the processor has what the functions here need.
     #[derive(Clone, Copy, Debug)]
@@ -70,19 +86,24 @@ mod imp {
             wide::is_there().then_some(Self(()))
         }
 
-        /// Runs `f`, compiled for such a processor as far as it is inlined: one function, because what a call puts
+        /// Does `work`, compiled for such a processor as far as it is inlined: one function, because what a call puts
         /// aside are stores, and of these only some hundred fit behind the last commit's fence.
         #[inline(always)]
-        pub(in super::super) fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        pub(in super::super) fn run<W: Work>(self, work: W) -> W::Result {
             // SAFETY: the processor has it, as `self` shows.
-            unsafe { run(f) }
+            unsafe { run(self, work) }
         }
 
         /// As [`compare::push_lines`].
         #[inline(always)]
-        pub(in super::super) fn push_lines(self, record: &mut Vec<u64>, announced: &Announced) {
+        pub(in super::super) fn push_lines(
+            self,
+            record: &mut Vec<u64>,
+            announced: &Announced,
+            home: SomeObjects,
+        ) {
             // SAFETY: the processor has it, as `self` shows.
-            unsafe { push_lines(record, announced) }
+            unsafe { push_lines(record, announced, home) }
         }
 
         /// As [`line::store_words`], by a line. Not where somebody records stores.
@@ -123,18 +144,20 @@ mod imp {
         }
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
-    fn run<R>(f: impl FnOnce() -> R) -> R {
-        f()
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
+    #[inline]
+    fn run<W: Work>(wide: Wide, work: W) -> W::Result {
+        work.work(wide)
     }
 
     /// The most words that the entries of one line take: of each of its words every other byte is announced, which
     /// makes four entries.
     const LINE_WORDS_MAX: usize = 8 * 4 * PART_WORDS;
 
-    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
-    #[inline]
-    fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
+    // Not in line: what it has in wide registers would take others from those who have words only.
+    #[inline(never)]
+    fn push_lines(record: &mut Vec<u64>, announced: &Announced, home: SomeObjects) {
         let all = _mm512_set1_epi64(-1);
         for line in announced.lines() {
             if record.capacity() - record.len() < LINE_WORDS_MAX {
@@ -172,7 +195,7 @@ mod imp {
                 push_parts_of(record, &line, parts, now, old);
             }
         }
-        for object in announced.objects() {
+        for object in announced.objects(home) {
             match (object.start | object.end).is_multiple_of(8) {
                 true => push_words_of(record, object),
                 false => {
@@ -185,7 +208,7 @@ mod imp {
     }
 
     /// A fresh object that consists of whole words.
-    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
     #[inline]
     fn push_words_of(record: &mut Vec<u64>, object: &Range<usize>) {
         let mut start = object.start;
@@ -214,7 +237,7 @@ mod imp {
     }
 
     /// A line of a fresh object.
-    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
     #[inline]
     fn push_object_line(record: &mut Vec<u64>, line: &AnnouncedLine<'_>) {
         if record.capacity() - record.len() < LINE_WORDS_MAX {
@@ -244,7 +267,7 @@ mod imp {
     }
 
     /// Words of which only the bytes in `parts` are announced. There is room for the line.
-    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
     #[inline]
     fn push_parts_of(
         record: &mut Vec<u64>,
@@ -320,7 +343,7 @@ mod imp {
 mod tests {
     use super::super::compare;
     use super::*;
-    use crate::announced::Announced;
+    use crate::announced::{Announced, SomeObjects};
 
     #[test]
     fn both_ways_find_the_same() {
@@ -348,7 +371,7 @@ mod tests {
             if random(4) == 0 {
                 let at = from + 8 * random(8);
                 let len = 8 * (1 + random((from + 192 - at) / 8));
-                announced.insert_object(start + at, len);
+                announced.insert_object(start + at, len, false);
                 object = Some((at, len));
             }
             for (at, len) in &mut bytes {
@@ -362,7 +385,7 @@ mod tests {
                     }
                 }
                 if random(8) == 0 && !announced.overlaps(start + *at, *len) {
-                    announced.insert_object(start + *at, *len);
+                    announced.insert_object(start + *at, *len, false);
                     continue;
                 }
                 // SAFETY: inside the array.
@@ -383,11 +406,11 @@ mod tests {
                 }
             }
             let mut narrow = Vec::new();
-            compare::push_lines(&mut narrow, &announced);
+            compare::push_lines(&mut narrow, &announced, SomeObjects::default());
             if let Some(wide) = Wide::find() {
                 // Room that ends anywhere.
                 let mut found = Vec::with_capacity(random(200));
-                wide.push_lines(&mut found, &announced);
+                wide.push_lines(&mut found, &announced, SomeObjects::default());
                 assert_eq!(narrow, found);
             }
         }

@@ -45,6 +45,12 @@ pub(crate) const LAND_FENCE: Site =
 /// The step as a whole. A crash test leaves it out.
 const LAND: Site = Site("shadow.land: make durable what is in flight before it is applied");
 
+/// Whether records may be applied by whole lines.
+#[inline(always)]
+fn wide() -> Option<Wide> {
+    Wide::find().filter(|_| !line::is_recorded())
+}
+
 /// What is kept of a log between the steps of its checkpoint.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
@@ -284,7 +290,7 @@ impl Checkpoint {
                 return;
             }
             this.turn(&is_full);
-            this.by_wide(|this, wide| this.bring(entries, in_log, wide, false));
+            this.bring(entries, in_log, wide(), false);
             this.were_applied(Span::of(stamp), bytes);
         });
     }
@@ -309,7 +315,7 @@ impl Checkpoint {
 
     /// Applies what is pending, and begins batches where one is full. With `is_alone` no other thread commits, and a
     /// fence of this one follows.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn apply(&mut self, stamps: &Stamps, is_alone: bool) {
         self.apply_by(|this| this.fill(stamps) >= stamps.batch_max(), is_alone);
     }
@@ -367,16 +373,7 @@ impl Checkpoint {
     fn apply_by(&mut self, is_full: impl Fn(&Self) -> bool, is_alone: bool) {
         // ORDER: a record is durable before home has what it says.
         self.land();
-        self.by_wide(|this, wide| this.apply_with(is_full, wide, is_alone));
-    }
-
-    /// Applies something by whole lines, where that is possible.
-    #[inline(always)]
-    fn by_wide(&mut self, apply: impl FnOnce(&mut Self, Option<Wide>)) {
-        match Wide::find().filter(|_| !line::is_recorded()) {
-            Some(wide) => wide.run(|| apply(self, Some(wide))),
-            None => apply(self, None),
-        }
+        self.apply_with(is_full, wide(), is_alone);
     }
 
     /// Makes the changes of entries, which lie in the log as well.

@@ -26,8 +26,18 @@ impl Default for LineSet {
 impl LineSet {
     #[inline(always)]
     pub(crate) fn insert(&mut self, number: usize) {
-        if !self.look().has(number) {
-            self.insert_new(number);
+        let tagged = self.look().epoch | number as u64;
+        let slot = first_slot(number, self.table.len() - 1);
+        // SAFETY: the length is a power of two, so the last slot is its mask.
+        let found = unsafe { self.table.get_unchecked_mut(slot) };
+        if *found == tagged {
+            return;
+        }
+        if is_of_another_epoch(*found, tagged) {
+            *found = tagged;
+            self.add(number);
+        } else {
+            self.insert_further(number);
         }
     }
 
@@ -40,24 +50,27 @@ impl LineSet {
         }
     }
 
-    /// Adds a line that may be there, but not where it is looked for first.
+    /// Adds a line that may be there, but not where it is looked for first: there is another one.
     #[inline(never)]
-    fn insert_new(&mut self, number: usize) {
-        let Look { epoch, .. } = self.look();
-        let (tagged, last) = (epoch | number as u64, self.table.len() - 1);
-        let mut slot = first_slot(number, last);
+    fn insert_further(&mut self, number: usize) {
+        let (tagged, last) = (self.look().epoch | number as u64, self.table.len() - 1);
         let mut further = further_slots(number, last);
         loop {
-            let found = &mut self.table[slot];
+            let found = &mut self.table[further()];
             if *found == tagged {
                 return;
             }
-            if (*found ^ tagged) >> EPOCH_SHIFT != 0 {
+            if is_of_another_epoch(*found, tagged) {
                 *found = tagged;
                 break;
             }
-            slot = further();
         }
+        self.add(number);
+    }
+
+    /// The line was put into the table.
+    #[inline(always)]
+    fn add(&mut self, number: usize) {
         self.lines.push(number);
         if self.lines.len() * 2 > self.table.len() {
             self.grow();
@@ -89,6 +102,12 @@ impl LineSet {
             self.table.fill(0);
         }
     }
+}
+
+/// Whether an entry of the table is free.
+#[inline(always)]
+fn is_of_another_epoch(found: u64, tagged: u64) -> bool {
+    (found ^ tagged) >> EPOCH_SHIFT != 0
 }
 
 /// The slot of a table, whose last one is `last`, where a line is looked for first. Neighbours have neighbouring slots:

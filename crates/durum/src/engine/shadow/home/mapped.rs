@@ -1,10 +1,10 @@
 //! Home where puddles are mapped a second time, shared with their files: lines gather in a batch and are written back.
 
-use durum_format::record::{Change, Entries, Operation};
+use durum_format::record::{Change, Entries, Operation, Words};
 use durum_persist::{Site, line, record as recorder};
 
 use super::super::pages::puddle::{note, note_range};
-use super::super::wide::Wide;
+use super::super::wide::{Wide, Work};
 use super::deferred_pages::DeferredPages;
 use super::line_set::LineSet;
 use crate::alloc::puddle_at;
@@ -178,100 +178,72 @@ impl Mapped {
     /// Makes the changes of records, and adds their lines to the batch.
     #[inline(always)]
     pub(super) fn apply(&mut self, records: Records<'_>) {
-        let offset = self.offset;
-        // SAFETY: words and bytes of a line that a transaction changed, in the home mapping of its puddle, which stays
-        // until all its records are home. Nobody else writes these: who does has the locks of the transaction that
-        // changed them last.
-        self.apply_by(
-            records,
-            |home, word| unsafe {
-                match recorder::leaves_out(RECORDS_ONLY) {
-                    true => {
-                        let home = home.cast::<u8>().map_addr(|home| home & !(line::LINE - 1));
-                        line::copy(home, home.sub(offset), line::LINE);
-                    }
-                    false => line::store_u64(home, word),
-                }
-            },
-            |home, mask, words| unsafe {
-                match recorder::leaves_out(RECORDS_ONLY) {
-                    true => line::copy(home.cast(), home.cast::<u8>().sub(offset), line::LINE),
-                    false => line::store_words(home, mask, words),
-                }
-            },
-            |home, bytes| unsafe { line::copy(home, bytes.as_ptr(), bytes.len()) },
-        );
+        self.apply_by(records, OneByOne(self.offset));
     }
 
     /// The same by whole lines. Not where somebody records stores.
     #[inline(always)]
     pub(super) fn apply_wide(&mut self, records: Records<'_>, wide: Wide) {
-        // SAFETY: words and bytes of a changed line in the home mapping, which stays until all its records are home.
-        // Nobody else writes these; aligned words are stored at once.
-        self.apply_by(
-            records,
-            |home, word| unsafe { wide.store_word(home, word) },
-            |home, mask, words| unsafe { wide.store_words(home, mask, words) },
-            |home, bytes| unsafe { wide.store_part(home, bytes) },
-        );
+        wide.run(ApplyWide(self, records));
     }
 
     #[inline(always)]
-    fn apply_by(
-        &mut self,
-        records: Records<'_>,
-        store_word: impl Fn(*mut u64, u64),
-        store: impl Fn(*mut u64, u8, &[u64]),
-        store_part: impl Fn(*mut u8, &[u8]),
-    ) {
+    fn apply_by(&mut self, records: Records<'_>, stores: impl Stores) {
         let mut entries = Entries::new(records.entries);
-        while !entries.is_at_end() {
-            if cfg!(target_endian = "little") && self.waiting.is_empty() && !self.is_shown {
-                entries = self.apply_words(entries, &store_word);
-                if entries.is_at_end() {
-                    return;
-                }
+        loop {
+            // Words are at hand as they are to be in memory.
+            let is_plain = cfg!(target_endian = "little");
+            if is_plain && self.waiting.is_empty() && !self.is_shown {
+                entries = self.apply_known(entries, records.is_alone, stores);
             }
-            if cfg!(target_endian = "little")
-                && let Some((address, mask, words)) = entries.next_store()
-            {
-                self.before_change(address as usize);
-                store((address as usize + self.offset) as *mut u64, mask, words);
-                self.batch.insert(address as usize / line::LINE);
-                continue;
+            if entries.is_at_end() {
+                return;
             }
-            if let Some((operation, address, bits)) = entries.next_bits() {
-                self.before_change(address as usize);
-                let home = (address as usize + self.offset) as *mut u64;
-                // SAFETY: a word of the home mapping. Others change other bits of it.
-                unsafe { change_bits(home, operation, bits, records.is_alone) };
-                self.batch.insert(address as usize / line::LINE);
+            if is_plain && let Some(words) = entries.next_words() {
+                self.before_change(words.line as usize);
+                change_line(&words, self.offset, records.is_alone, stores);
+                self.batch.insert(words.line as usize / line::LINE);
                 continue;
             }
             if let Some((target, bytes)) = entries.next_part() {
                 self.before_change(target as usize);
-                store_part((target as usize + self.offset) as *mut u8, bytes);
+                // SAFETY: bytes of a changed line in the home mapping, as in `change_line`.
+                unsafe { stores.part((target as usize + self.offset) as *mut u8, bytes) };
                 self.batch.insert(target as usize / line::LINE);
                 continue;
             }
-            entries = self.change_next(entries, &records);
+            // Home since before the fence of the record.
+            if !entries.skip_fresh() {
+                entries = self.change_next(entries, &records);
+            }
         }
     }
 
-    /// Makes the changes of entries that store a word each, up to one that does not, or whose line is new: those that
-    /// are left. Pages do not wait, and nothing is shown.
+    /// Makes the changes of entries that are about words of a line each, up to one that is not, or whose line is new:
+    /// those that are left. Pages do not wait, and nothing is shown.
     #[inline(always)]
-    fn apply_words<'e>(
+    fn apply_known<'e>(
         &self,
         mut entries: Entries<'e>,
-        store_word: &impl Fn(*mut u64, u64),
+        is_alone: bool,
+        stores: impl Stores,
     ) -> Entries<'e> {
         let (look, offset) = (self.batch.look(), self.offset);
         loop {
             let before = entries.clone();
+            // Mostly one word is stored.
             match entries.next_word() {
                 Some((target, word)) if look.has(target as usize / line::LINE) => {
-                    store_word((target as usize + offset) as *mut u64, word);
+                    // SAFETY: a word of the home mapping, as in `change_line`.
+                    unsafe { stores.word((target as usize + offset) as *mut u64, word) };
+                    continue;
+                }
+                Some(_) => return before,
+                None => {}
+            }
+            match entries.next_words() {
+                Some(words) if look.has(words.line as usize / line::LINE) => {
+                    change_line(&words, offset, is_alone, stores);
                 }
                 _ => return before,
             }
@@ -369,6 +341,104 @@ impl Mapped {
         unsafe { line::copy(home, data.as_ptr(), data.len()) };
         for number in target / line::LINE..(target + data.len()).div_ceil(line::LINE) {
             self.batch.insert(number);
+        }
+    }
+}
+
+/// How home is stored to.
+///
+/// What is stored to are words or bytes of a line that a transaction changed, in the home mapping of its puddle, which
+/// stays until all its records are home. Nobody else writes these: who does has the locks of the transaction that
+/// changed them last. Aligned words are stored at once.
+trait Stores: Copy {
+    unsafe fn word(self, home: *mut u64, word: u64);
+    /// The words that the mask selects of the line at `home`.
+    unsafe fn words(self, home: *mut u64, mask: u8, words: &[u64]);
+    /// Fewer than 64 bytes.
+    unsafe fn part(self, home: *mut u8, bytes: &[u8]);
+}
+
+/// By plain stores, with what to add to an address to get its home.
+#[derive(Clone, Copy)]
+struct OneByOne(usize);
+
+impl Stores for OneByOne {
+    unsafe fn word(self, home: *mut u64, word: u64) {
+        // SAFETY: as the trait says.
+        unsafe {
+            match recorder::leaves_out(RECORDS_ONLY) {
+                true => {
+                    let home = home.cast::<u8>().map_addr(|home| home & !(line::LINE - 1));
+                    line::copy(home, home.sub(self.0), line::LINE);
+                }
+                false => line::store_u64(home, word),
+            }
+        }
+    }
+
+    unsafe fn words(self, home: *mut u64, mask: u8, words: &[u64]) {
+        // SAFETY: as the trait says.
+        unsafe {
+            match recorder::leaves_out(RECORDS_ONLY) {
+                true => line::copy(home.cast(), home.cast::<u8>().sub(self.0), line::LINE),
+                false => line::store_words(home, mask, words),
+            }
+        }
+    }
+
+    unsafe fn part(self, home: *mut u8, bytes: &[u8]) {
+        // SAFETY: as the trait says.
+        unsafe { line::copy(home, bytes.as_ptr(), bytes.len()) };
+    }
+}
+
+// Inlined always: else they are compiled for any processor (`Work`).
+impl Stores for Wide {
+    #[inline(always)]
+    unsafe fn word(self, home: *mut u64, word: u64) {
+        // SAFETY: as the trait says.
+        unsafe { self.store_word(home, word) };
+    }
+
+    #[inline(always)]
+    unsafe fn words(self, home: *mut u64, mask: u8, words: &[u64]) {
+        // SAFETY: as the trait says.
+        unsafe { self.store_words(home, mask, words) };
+    }
+
+    #[inline(always)]
+    unsafe fn part(self, home: *mut u8, bytes: &[u8]) {
+        // SAFETY: as the trait says.
+        unsafe { self.store_part(home, bytes) };
+    }
+}
+
+/// What [`Mapped::apply_wide`] does.
+struct ApplyWide<'m, 'r>(&'m mut Mapped, Records<'r>);
+
+impl Work for ApplyWide<'_, '_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn work(self, wide: Wide) {
+        self.0.apply_by(self.1, wide);
+    }
+}
+
+/// Changes words of a line, whose home lies `offset` behind it.
+#[inline(always)]
+fn change_line(words: &Words<'_>, offset: usize, is_alone: bool, stores: impl Stores) {
+    let home = (words.line as usize + offset) as *mut u64;
+    // SAFETY: words of the home mapping, as `Stores` says. Of what they hold others change other bits.
+    unsafe {
+        match (words.one(), words.operation) {
+            (Some((at, word)), Operation::Store) => stores.word(home.add(at), word),
+            (Some((at, bits)), operation) => change_bits(home.add(at), operation, bits, is_alone),
+            (None, Operation::Store) => stores.words(home, words.mask, words.behind),
+            (None, operation) => {
+                let bits = &words.behind[..words.mask.count_ones() as usize];
+                change_words(home, operation, words.mask, bits, is_alone);
+            }
         }
     }
 }
