@@ -115,22 +115,28 @@ fn a_streamed_copy_equals_a_copy_and_counts_its_lines() {
 
 #[test]
 fn streamed_words_begin_a_line_and_zeros_end_it() {
-    let source: Vec<u64> = (1..=200).collect();
+    let source: Vec<u64> = (1..=208).collect();
     let mut target = Words([7; 264]);
     for len in (0..=40).chain([127, 128, 129, 135, 136, 200]) {
-        for start in [0, 8, 56] {
+        // The source may begin at any word, the target at a line.
+        for (start, from) in [0, 8, 16, 56]
+            .map(|start| (0..8).map(move |from| (start, from)))
+            .into_iter()
+            .flatten()
+        {
             target.0.fill(7);
+            let words = &source[from..from + len];
             let before = count::thread_counters();
             // SAFETY: whole lines inside the buffer; the two do not overlap.
             unsafe {
                 let target = target.0.as_mut_ptr().add(start);
-                line::stream_words(target, source.as_ptr(), len, DATA);
+                line::stream_words(target, words.as_ptr(), len, DATA);
             }
             line::fence(DATA);
             let cost = count::thread_counters() - before;
             let end = start + len.next_multiple_of(LINE / 8);
             assert!(target.0[..start].iter().all(|word| *word == 7));
-            assert_eq!(target.0[start..start + len], source[..len]);
+            assert_eq!(&target.0[start..start + len], words);
             assert!(target.0[start + len..end].iter().all(|word| *word == 0));
             assert!(target.0[end..].iter().all(|word| *word == 7));
             let lines = len.div_ceil(LINE / 8);
@@ -138,6 +144,7 @@ fn streamed_words_begin_a_line_and_zeros_end_it() {
             assert_eq!((cost.bytes_written, cost.fences), (8 * len as u64, 1));
         }
     }
+    assert!(source.iter().copied().eq(1..=208));
 }
 
 #[test]

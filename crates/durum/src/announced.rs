@@ -77,6 +77,10 @@ const FEW_RANGES: usize = 16;
 const LINES_MANY: usize = 4096;
 /// Small fresh ranges that are kept apart from lines: as many as are looked through in the time that a line takes.
 const OBJECTS_MAX: usize = 6;
+const _: () = assert!(
+    OBJECTS_MAX <= u8::BITS as usize,
+    "`SomeObjects` has a bit for each"
+);
 
 impl Default for Announced {
     fn default() -> Self {
