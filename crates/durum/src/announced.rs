@@ -46,6 +46,9 @@ pub(crate) struct Announced {
     fresh: Ranges,
     /// Ranges whose old contents nobody needs, as far as nothing is kept of them; they lie in `large` too.
     torn: Ranges,
+    /// Small ranges that are logged whatever they hold, and are no objects of this transaction; they lie in `lines`
+    /// too.
+    contents: Vec<Range<usize>>,
     bytes: usize,
     /// One of `large`, or what it was before it became longer: the one that was asked about last.
     recent: Range<usize>,
@@ -92,6 +95,7 @@ impl Default for Announced {
             in_fresh_lines: SomeObjects::default(),
             fresh: Ranges::default(),
             torn: Ranges::default(),
+            contents: Vec::new(),
             recent: 0..0,
             bytes: 0,
             few: Vec::with_capacity(FEW_RANGES),
@@ -340,6 +344,25 @@ impl Announced {
         self.torn.insert(start..start + len);
     }
 
+    /// Adds a range that is to be durable as it is, whatever of it has changed.
+    pub(crate) fn insert_contents(&mut self, start: usize, len: usize) {
+        self.insert(start, len);
+        if len < LARGE {
+            self.contents.push(start..start + len);
+        }
+    }
+
+    /// Ranges that are logged as a whole, and may reach beyond an object.
+    pub(crate) fn logged_whole(&self) -> impl Iterator<Item = &Range<usize>> {
+        self.large.iter().chain(&self.contents)
+    }
+
+    /// Whether there are any.
+    #[inline(always)]
+    pub(crate) fn has_logged_whole(&self) -> bool {
+        !self.large.is_empty() || !self.contents.is_empty()
+    }
+
     /// Those ranges, in order of address.
     pub(crate) fn torn(&self) -> &Ranges {
         &self.torn
@@ -527,6 +550,7 @@ impl Announced {
             self.bytes = 0;
             self.objects.clear();
             self.in_fresh_lines = SomeObjects::default();
+            self.contents.clear();
             self.few.clear();
             if !self.large.is_empty() {
                 self.clear_large();

@@ -265,3 +265,60 @@ fn a_record_of_objects_that_are_gone_does_not_come_home_over_their_successors() 
         assert!(bytes.iter().all(|byte| *byte == 0xbb), "object {at}");
     }
 }
+
+/// A program announces or persists more than its object: whatever lies behind it is logged as it is. Who takes a place
+/// there next has it as he has filled it.
+fn reaches_beyond(reach: impl Fn(&durum::Pool, *mut u8)) {
+    const SMALL: usize = 128;
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("store");
+    let make = |pool: &durum::Pool, byte: u8| {
+        pool.transaction(|tx| unsafe {
+            let object = tx.alloc_bytes(pool, 0, SMALL, 8)?;
+            object.write_bytes(byte, SMALL);
+            Ok::<_, Error>(object)
+        })
+        .unwrap()
+    };
+    let store = Store::create(&path, StoreOptions::new()).unwrap();
+    let options = PoolOptions::new().engine(Engine::Shadow);
+    let pool = store.create_pool("pool", options).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    let before = make(&pool, 1);
+    reach(&pool, before);
+    let behind = make(&pool, BYTE);
+    assert!((before as usize..before as usize + 1024).contains(&(behind as usize)));
+    pool.transaction(|tx| unsafe { tx.set(&raw mut (*root).object, behind) })
+        .unwrap();
+    drop((pool, store));
+    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let pool = store.open_pool("pool", PoolOptions::new()).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    let bytes = unsafe { std::slice::from_raw_parts((*root).object, SMALL) };
+    assert_eq!(bytes, [BYTE; SMALL]);
+}
+
+#[test]
+fn a_small_object_is_whole_where_a_range_was_announced_beyond_another() {
+    reaches_beyond(|pool, before| {
+        pool.transaction(|tx| unsafe {
+            tx.add_bytes(before, 1024, durum::Announce::Backup)?;
+            before.write_bytes(2, 128);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    });
+}
+
+#[test]
+fn a_small_object_is_whole_where_a_range_was_persisted_beyond_another() {
+    reaches_beyond(|pool, before| unsafe { pool.persist(before, 1024) }.unwrap());
+}
+
+#[test]
+fn a_small_object_is_whole_where_contents_were_announced_beyond_another() {
+    reaches_beyond(|pool, before| {
+        pool.transaction(|tx| unsafe { tx.add_contents(before, 400) })
+            .unwrap();
+    });
+}

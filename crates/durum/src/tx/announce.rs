@@ -229,7 +229,7 @@ impl Tx {
         };
         if pool.facts.compares_announced {
             // What has no old contents counts as changed, like a fresh object.
-            state.announced.insert(address, len);
+            state.announced.insert_contents(address, len);
             return Ok(());
         }
         // These compare with what was announced, which is to be what is durable.

@@ -142,6 +142,11 @@ fn compare_and_write(
         tx.barrier.fence(false, torn::COMMIT_FENCE)?;
     }
     write_record(tx)?;
+    if tx.announced.has_logged_whole()
+        && let Some(OfThread { shared, .. }) = tx.kept.current()
+    {
+        fresh::note_logged(tx.announced.logged_whole(), shared);
+    }
     if media_failed() {
         check_media(tx)?;
     }

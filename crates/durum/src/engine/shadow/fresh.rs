@@ -11,8 +11,10 @@
 //!    space was in use, and then its stamp is not larger than the one at which the space was freed
 //!    ([`FreedAt`](super::pages::freed::FreedAt)); or it may be about any place
 //!    ([`Shared::is_about_any_place_until`]). The durable watermark has to have reached both. When an element of a slab
-//!    was freed nobody notes: elements take this way only as long as no committed transaction has had any of their
-//!    slab.
+//!    was freed nobody notes: neighbours take this way only as long as no committed transaction has had any of their
+//!    slab, and elements that have lines of their own as long as none of their slab was given back. For these a range
+//!    counts, too, that was logged as a whole and may have reached beyond its object, over their place
+//!    ([`note_logged`]).
 //! 3. The record does not change what it says is there. Stores that `set` deferred were made before the commit where
 //!    they lie in an object of their own transaction; it is the exception that some are left.
 
@@ -194,7 +196,9 @@ pub(super) fn write_small(
         else {
             continue;
         };
-        if kept.freed_at.latest(object) > watermark && !recorder::leaves_out(FREED) {
+        if kept.freed_at.latest(object) > watermark && !recorder::leaves_out(FREED)
+            || kept.logged_at.latest(object) > watermark
+        {
             continue;
         }
         // No home update will.
@@ -221,6 +225,31 @@ pub(super) fn write_small(
         home.insert(at);
     }
     home
+}
+
+/// Records that were drawn hold all of these ranges, whatever lies there: also places that nobody has had, where a
+/// range reaches beyond its object. To be called before who has written them lets go of the ranges.
+#[inline(never)]
+pub(super) fn note_logged<'r>(ranges: impl Iterator<Item = &'r Range<usize>>, shared: &Shared) {
+    if shared.group.is_some() {
+        return;
+    }
+    let stamp = shared.stamps.drawn();
+    for range in ranges {
+        let mut start = range.start;
+        // Neighbours of two puddles may have become one range.
+        while start < range.end
+            && let Some(puddle) = puddle_at(start)
+        {
+            // SAFETY: a puddle of the running transaction or of the caller's pool, which keeps it.
+            let puddle = unsafe { puddle.as_ref() };
+            let end = range.end.min(puddle.address + puddle.size);
+            if let Some(kept) = OfPuddle::of(puddle) {
+                kept.logged_at.note(start..end, stamp);
+            }
+            start = end;
+        }
+    }
 }
 
 /// Writes a range home, and says in the record what is there. It is durable after this thread's next fence.

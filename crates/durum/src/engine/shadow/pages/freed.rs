@@ -2,7 +2,8 @@
 //!
 //! A large fresh object needs no place in the log if it is written home before the fence that makes its allocation
 //! durable. That is safe where no record will be replayed over it: where the space was freed at a stamp that the
-//! durable watermark has reached.
+//! durable watermark has reached. Of ranges that were logged as a whole the same is kept
+//! ([`OfPuddle::logged_at`](super::puddle::OfPuddle::logged_at)).
 
 use std::ops::Range;
 use std::sync::OnceLock;

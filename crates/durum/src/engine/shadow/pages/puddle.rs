@@ -20,6 +20,8 @@ pub(crate) trait LastStamp: Debug + Send + Sync {
 pub(crate) struct OfPuddle {
     /// When space was freed, where the program works in pages that are not the file's.
     pub(crate) freed_at: FreedAt,
+    /// When a range was logged as a whole, which may reach beyond its object, over places that nobody has.
+    pub(crate) logged_at: FreedAt,
     /// Which pages are private.
     pub(crate) private: PrivatePages,
     /// `None`: nobody asks when space was freed.
@@ -35,6 +37,7 @@ impl OfPuddle {
     ) -> Self {
         Self {
             freed_at: FreedAt::new(address, size),
+            logged_at: FreedAt::new(address, size),
             private: PrivatePages::new(budget, address, size),
             stamps,
         }
