@@ -13,14 +13,19 @@ const LOOKED_AT_MAX: usize = 10_000;
 pub(crate) fn of_heap(heap: &Heap, root: usize, ty: &Declared) -> String {
     let found = types(heap, root);
     let mut changes = Vec::new();
-    for (name, wanted) in ty.reached() {
-        let Some(is) = found.get(&name).filter(|_| changes.len() < TOLD_MAX) else {
+    for (at, (name, wanted)) in ty.reached().into_iter().enumerate() {
+        // The first one is the root's, whatever it is called.
+        let is = match at {
+            0 => type_at(heap, root),
+            _ => found.get(&name).copied(),
+        };
+        let Some(is) = is.filter(|_| changes.len() < TOLD_MAX) else {
             continue;
         };
         if let Ok(wanted) = heap.pool.ensure_described(&wanted)
-            && wanted != *is
+            && wanted != is
         {
-            changes.extend(heap.pool.type_changes(*is, wanted));
+            changes.extend(heap.pool.type_changes(is, wanted));
         }
     }
     match changes.is_empty() {
@@ -49,11 +54,7 @@ fn types(heap: &Heap, root: usize) -> BTreeMap<String, u64> {
         }
         let TypeInfo { name, .. } = object.info;
         if !found.contains_key(name) {
-            let start = std::ptr::with_exposed_provenance(object.start);
-            // SAFETY: a pointer of the heap keeps it from being freed.
-            if let Ok(Some(extent)) = unsafe { heap.pool.object_at(start) } {
-                found.insert(name.clone(), extent.type_id);
-            }
+            found.extend(type_at(heap, object.start).map(|id| (name.clone(), id)));
         }
         object.pointers(|slot, is_weak| {
             // SAFETY: a slot of a live allocation.
@@ -65,4 +66,12 @@ fn types(heap: &Heap, root: usize) -> BTreeMap<String, u64> {
         });
     }
     found
+}
+
+/// The id of the type of the allocation that an address lies in, to which a pointer of the heap leads.
+fn type_at(heap: &Heap, address: usize) -> Option<u64> {
+    let address = std::ptr::with_exposed_provenance(address);
+    // SAFETY: the pointer keeps it from being freed.
+    let extent = unsafe { heap.pool.object_at(address) };
+    Some(extent.ok()??.type_id)
 }
