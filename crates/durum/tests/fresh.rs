@@ -18,6 +18,7 @@ use durum::{Engine, Error, PoolOptions, Store, StoreOptions};
 
 const SIZE: usize = 1 << 20;
 const BYTE: u8 = 0xa7;
+const LARGE: usize = 32 << 10;
 
 #[repr(C)]
 struct Root {
@@ -268,14 +269,13 @@ fn a_record_of_objects_that_are_gone_does_not_come_home_over_their_successors() 
 
 /// A program announces or persists more than its object: whatever lies behind it is logged as it is. Who takes a place
 /// there next has it as he has filled it.
-fn reaches_beyond(reach: impl Fn(&durum::Pool, *mut u8)) {
-    const SMALL: usize = 128;
+fn reaches_beyond(size: usize, reach: impl Fn(&durum::Pool, *mut u8)) {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = dir.path().join("store");
     let make = |pool: &durum::Pool, byte: u8| {
         pool.transaction(|tx| unsafe {
-            let object = tx.alloc_bytes(pool, 0, SMALL, 8)?;
-            object.write_bytes(byte, SMALL);
+            let object = tx.alloc_bytes(pool, 0, size, 8)?;
+            object.write_bytes(byte, size);
             Ok::<_, Error>(object)
         })
         .unwrap()
@@ -287,20 +287,20 @@ fn reaches_beyond(reach: impl Fn(&durum::Pool, *mut u8)) {
     let before = make(&pool, 1);
     reach(&pool, before);
     let behind = make(&pool, BYTE);
-    assert!((before as usize..before as usize + 1024).contains(&(behind as usize)));
+    assert!((before as usize..before as usize + 8 * size).contains(&(behind as usize)));
     pool.transaction(|tx| unsafe { tx.set(&raw mut (*root).object, behind) })
         .unwrap();
     drop((pool, store));
     let store = Store::open(&path, StoreOptions::new()).unwrap();
     let pool = store.open_pool("pool", PoolOptions::new()).unwrap();
     let root = pool.root::<Root>().unwrap();
-    let bytes = unsafe { std::slice::from_raw_parts((*root).object, SMALL) };
-    assert_eq!(bytes, [BYTE; SMALL]);
+    let bytes = unsafe { std::slice::from_raw_parts((*root).object, size) };
+    assert!(bytes.iter().all(|byte| *byte == BYTE));
 }
 
 #[test]
 fn a_small_object_is_whole_where_a_range_was_announced_beyond_another() {
-    reaches_beyond(|pool, before| {
+    reaches_beyond(128, |pool, before| {
         pool.transaction(|tx| unsafe {
             tx.add_bytes(before, 1024, durum::Announce::Backup)?;
             before.write_bytes(2, 128);
@@ -312,13 +312,30 @@ fn a_small_object_is_whole_where_a_range_was_announced_beyond_another() {
 
 #[test]
 fn a_small_object_is_whole_where_a_range_was_persisted_beyond_another() {
-    reaches_beyond(|pool, before| unsafe { pool.persist(before, 1024) }.unwrap());
+    reaches_beyond(128, |pool, before| {
+        unsafe { pool.persist(before, 1024) }.unwrap()
+    });
 }
 
 #[test]
 fn a_small_object_is_whole_where_contents_were_announced_beyond_another() {
-    reaches_beyond(|pool, before| {
+    reaches_beyond(128, |pool, before| {
         pool.transaction(|tx| unsafe { tx.add_contents(before, 400) })
             .unwrap();
+    });
+}
+
+#[test]
+fn a_large_object_is_whole_where_a_range_was_announced_or_persisted_beyond_another() {
+    reaches_beyond(LARGE, |pool, before| {
+        pool.transaction(|tx| unsafe {
+            tx.add_bytes(before, 8 * LARGE, durum::Announce::Backup)?;
+            before.write_bytes(2, LARGE);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    });
+    reaches_beyond(LARGE, |pool, before| {
+        unsafe { pool.persist(before, 8 * LARGE) }.unwrap()
     });
 }
