@@ -134,8 +134,8 @@ struct nvl_migrated_type {
     const char *now;
     /* Makes the new struct, all of which is zero before, of the old one. Pointers are copied as
      * they are, once each, and follow later. Is asked twice for each struct, and makes the same
-     * both times. It returns: a longjmp out of it is an error. Other than 0 refuses the migration. NULL: fields are those of the same
-     * names, and what is said of them. */
+     * both times. It returns: a longjmp out of it is an error. A result other than 0 refuses the
+     * migration. NULL: fields are those of the same names, and what is said of them. */
     int (*make)(const void *was, void *now, void *argument);
     /* What `make` gets besides. */
     void *argument;

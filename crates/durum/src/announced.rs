@@ -352,9 +352,11 @@ impl Announced {
         }
     }
 
-    /// Ranges that are logged as a whole, and may reach beyond an object.
-    pub(crate) fn logged_whole(&self) -> impl Iterator<Item = &Range<usize>> {
-        self.large.iter().chain(&self.contents)
+    /// Ranges that are logged as a whole, and may reach beyond an object: those that were allocated do not.
+    pub(crate) fn logged_whole(&self) -> impl Iterator<Item = Range<usize>> {
+        let large = self.large.iter().cloned();
+        let large = large.flat_map(|range| self.fresh.gaps_in(range));
+        large.chain(self.contents.iter().cloned())
     }
 
     /// Whether there are any.

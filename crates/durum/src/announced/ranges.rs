@@ -53,6 +53,24 @@ impl Ranges {
         first.iter().chain(chunks.iter().skip(1).flatten())
     }
 
+    /// The parts of a range that are in none of them, in order.
+    pub(crate) fn gaps_in(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let mut inside = self.ending_behind(range.start);
+        let mut from = range.start;
+        std::iter::from_fn(move || {
+            while from < range.end {
+                let next = inside.next().filter(|next| next.start < range.end);
+                let next = next.cloned().unwrap_or(range.end..range.end);
+                let gap = from..next.start;
+                from = next.end;
+                if !gap.is_empty() {
+                    return Some(gap);
+                }
+            }
+            None
+        })
+    }
+
     /// The first one of which `is_before` is not true, which is true of those before it; or the end of the last chunk
     /// but for an empty set.
     fn find(&self, is_before: impl Fn(&Range<usize>) -> bool) -> At {
@@ -259,6 +277,10 @@ mod tests {
                 let mut found = ranges.ending_behind(behind);
                 let expected = ranges.iter().filter(|range| range.end > behind);
                 assert!(expected.eq(found.by_ref()));
+                let (from, until) = (behind.min(start), behind.max(start));
+                let gaps: Vec<usize> = ranges.gaps_in(from..until).flatten().collect();
+                let expected: Vec<usize> = (from..until).filter(|at| !model[*at]).collect();
+                assert_eq!(gaps, expected);
             }
             assert_eq!(flags(&ranges), model);
             let touching = ranges.iter().zip(ranges.iter().skip(1));

@@ -204,7 +204,7 @@ impl Engine for Shadow {
             return Ok(());
         }
         write_with_others(writer, lane, shared, store, &mut tx.barrier)?;
-        fresh::note_logged(ranges.iter().map(|(_, range)| range), shared);
+        fresh::note_logged(ranges.iter().map(|(_, range)| range.clone()), shared);
         check_failed(ranges)
     }
 

@@ -231,7 +231,7 @@ pub(super) fn write_small(
 /// Records that were drawn hold all of these ranges, whatever lies there: also places that nobody has had, where a
 /// range reaches beyond its object. To be called before who has written them lets go of the ranges.
 #[inline(never)]
-pub(super) fn note_logged<'r>(ranges: impl Iterator<Item = &'r Range<usize>>, shared: &Shared) {
+pub(super) fn note_logged(ranges: impl Iterator<Item = Range<usize>>, shared: &Shared) {
     if shared.group.is_some() {
         return;
     }
