@@ -15,9 +15,10 @@ build() { cargo test --workspace --no-run && build_for_tests; }
 step build build
 # The longest first. It has one program after the other to run, so the others take what it leaves of the processors.
 beside rust ci/test-rust.sh
-for other in "compiler ci/test-compiler.sh" "c++-api ci/test-cpp.sh" "rust-on-hybrid ci/test-rust.sh hybrid" \
-    "rust-on-twin ci/test-rust.sh twin" "c-api ci/test-capi.sh" "rust-docs ci/test-rust.sh docs" "kv-c-api ci/test-kv.sh" \
-    "power-cuts ci/judge.sh" "house-rules ci/tidy.sh --self-test" "service-units ci/test-service.sh"; do
+for other in "compiler ci/test-compiler.sh" "c++-api ci/test-cpp.sh" "c-api ci/test-capi.sh" \
+    "rust-on-hybrid ci/test-rust.sh hybrid" "rust-on-twin ci/test-rust.sh twin" "kv-c-api ci/test-kv.sh" \
+    "power-cuts ci/judge.sh" "rust-docs ci/test-rust.sh docs" "house-rules ci/tidy.sh --self-test" \
+    "service-units ci/test-service.sh"; do
     read -ra other <<<"$other"
     beside "${other[0]}" nice -n 5 "${other[@]:1}"
 done

@@ -169,7 +169,7 @@ impl Setting {
         let mut plan = Plan::new(self.rules, self.base);
         plan.points_max = match std::env::var_os("DURUM_CRASH_ALL") {
             Some(_) => None,
-            None => Some(self.points),
+            None => Some(self.points.div_ceil(2)),
         };
         plan.random_images = 2;
         plan.single_units_max = 2;

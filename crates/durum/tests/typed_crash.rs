@@ -443,7 +443,7 @@ fn survives(engine: Engine, domain: Domain, rules: Rules, base: u64, points: usi
     let mut plan = Plan::new(rules, base);
     plan.points_max = match std::env::var_os("DURUM_CRASH_ALL") {
         Some(_) => None,
-        None => Some(points),
+        None => Some(points.div_ceil(2)),
     };
     plan.random_images = 2;
     plan.single_units_max = 2;

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use durum::Engine;
+use durum::types::Descriptor;
+use durum_format::nvl::HEAP_TYPE;
 use durum_nvl::migrate::{ChangedField, ChangedType, HeapMigration, Origin, migrate};
 use durum_nvl::{Handle, Heap, HeapOptions};
 use durum_persist::record::{self, Recorder, RecorderOptions};
@@ -380,6 +382,37 @@ fn what_stands_in_the_way_is_told_at_once() {
     assert!(refused.contains(part), "{refused}");
     place.heap = Heap::open(&place.path(), &place.options).unwrap();
     unsafe { is_old(place.heap).unwrap() };
+}
+
+/// A damaged file may say that it has two.
+#[test]
+fn a_heap_has_one_root() {
+    let mut place = Place::new(Engine::Shadow);
+    unsafe { fill(place.heap) };
+    place.reopen();
+    place.close();
+    let path = place.path();
+    let store = durum::Store::open(&path, durum::StoreOptions::new()).unwrap();
+    let name = store.pools().unwrap()[0].name.clone();
+    let pool = store.open_pool(&name, durum::PoolOptions::new()).unwrap();
+    let heap = Descriptor::parse(HEAP_TYPE).unwrap().id();
+    let other = pool.transaction(|tx| unsafe {
+        let other = tx.alloc_bytes(&pool, heap, 32, 8)?;
+        other.write_bytes(0, 32);
+        Ok::<_, durum::Error>(other)
+    });
+    let other = other.unwrap();
+    drop((pool, store));
+    let refused = migrate(&path, is_job(), false).unwrap_err().to_string();
+    let part = "nvl heap: it is not the root of the pool: the heap is damaged (1 object)";
+    assert!(refused.contains(part), "{refused}");
+    let store = durum::Store::open(&path, durum::StoreOptions::new()).unwrap();
+    let pool = store.open_pool(&name, durum::PoolOptions::new()).unwrap();
+    pool.transaction(|tx| unsafe { tx.free(other) }).unwrap();
+    drop((pool, store));
+    migrate(&path, is_job(), false).unwrap();
+    place.heap = Heap::open(&path, &place.options).unwrap();
+    unsafe { is_new(place.heap).unwrap() };
 }
 
 /// A pointer to the first field of a struct, and one to the struct, lead to one place, and to two afterwards.

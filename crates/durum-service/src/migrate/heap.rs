@@ -231,13 +231,16 @@ impl<'o> Inside<'o> {
 
 /// What stands in the way of an object as a whole.
 pub(super) fn of_object(visit: &Visit<'_>, kind: Kind) -> Option<Refusal> {
-    let version = word_at(visit.bytes, 0);
-    let is_other = kind == Kind::Heap && version != Some(VERSION);
-    is_other.then(|| {
-        let version = version.unwrap_or(0);
-        let why = format!("the heap has layout {version}, and this version of durum has {VERSION}");
-        Refusal::new("the heap", why)
-    })
+    if kind != Kind::Heap {
+        return None;
+    }
+    if !visit.wanted.is_root {
+        let why = "it is not the root of the pool: the heap is damaged";
+        return Some(Refusal::new("nvl heap", why));
+    }
+    let version = word_at(visit.bytes, 0).unwrap_or(0);
+    let why = format!("the heap has layout {version}, and this version of durum has {VERSION}");
+    (version != VERSION).then(|| Refusal::new("the heap", why))
 }
 
 /// Whether a weak pointer would be told apart from others to the same address, which have one proxy with it.

@@ -90,7 +90,7 @@ pub fn sampled(seed: u64) -> Plan {
         nested_points_max: Some(4),
         points_max: match std::env::var_os("DURUM_CRASH_ALL") {
             Some(_) => None,
-            None => Some(28),
+            None => Some(20),
         },
         ..Plan::new(Rules::Sectors, seed)
     }

@@ -279,7 +279,7 @@ fn survives(domain: Domain, rules: Rules) {
     plan.single_units_max = 4;
     plan.nested_points_max = Some(6);
     let is_long = std::env::var_os("DURUM_CRASH_ALL").is_some();
-    plan.points_max = (!is_long).then_some(60);
+    plan.points_max = (!is_long).then_some(40);
     let report = explore_with_recovery(
         &trace,
         &plan,

@@ -60,7 +60,7 @@ fn writers(dir: &Path, domain: Domain, way: PuddleMapping) {
                 moving.increment(block, 20 + thread).unwrap();
             }
         });
-        crowd(moving, &mut committed, 200);
+        crowd(moving, &mut committed, 100);
         has(moving, &committed);
         for block in 0..MOVING {
             moving.follow(block);
@@ -78,7 +78,7 @@ fn readers(dir: &Path, domain: Domain, way: PuddleMapping) {
             for thread in 0..THREADS {
                 scope.spawn(move || {
                     let mut random = Random(thread as u64 + 1);
-                    for _ in 0..200 {
+                    for _ in 0..100 {
                         moving.follow(random.below(MOVING));
                     }
                 });

@@ -118,8 +118,8 @@ fn is_free(range: &Range<usize>, shared: &Shared, watermark: u64) -> bool {
     if freed_at > watermark {
         shared.stamps.want_home(freed_at);
     }
-    (freed_at <= watermark || recorder::leaves_out(FREED))
-        && kept.logged_at.latest(range) <= watermark
+    freed_at <= watermark && kept.logged_at.latest(range) <= watermark
+        || recorder::leaves_out(FREED)
 }
 
 /// Writes what pages of a fresh object are to hold home now, so that no private page need be made for them: the program
@@ -197,9 +197,11 @@ pub(super) fn write_small(
         else {
             continue;
         };
-        if kept.freed_at.latest(object) > watermark && !recorder::leaves_out(FREED)
-            || kept.logged_at.latest(object) > watermark
-        {
+        let latest = kept
+            .freed_at
+            .latest(object)
+            .max(kept.logged_at.latest(object));
+        if latest > watermark && !recorder::leaves_out(FREED) {
             continue;
         }
         // No home update will.

@@ -234,8 +234,8 @@ impl Recording {
             // All engines have their turn in `make test`, which is to be over soon. Recovery of Twin compares two
             // copies of each image.
             None => self.plan.points_max.map(|points| match engine() {
-                Engine::Twin => points.div_ceil(16),
-                _ => points.div_ceil(14),
+                Engine::Twin => points.div_ceil(20),
+                _ => points.div_ceil(18),
             }),
         };
         explore_with_recovery(
