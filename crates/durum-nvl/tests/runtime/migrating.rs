@@ -6,8 +6,8 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use durum::Engine;
-use durum::types::Descriptor;
 use durum_format::nvl::HEAP_TYPE;
+use durum_format::types::Descriptor;
 use durum_nvl::migrate::{ChangedField, ChangedType, HeapMigration, Origin, migrate};
 use durum_nvl::{Handle, Heap, HeapOptions};
 use durum_persist::record::{self, Recorder, RecorderOptions};

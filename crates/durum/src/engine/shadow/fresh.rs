@@ -118,8 +118,8 @@ fn is_free(range: &Range<usize>, shared: &Shared, watermark: u64) -> bool {
     if freed_at > watermark {
         shared.stamps.want_home(freed_at);
     }
-    freed_at <= watermark && kept.logged_at.latest(range) <= watermark
-        || recorder::leaves_out(FREED)
+    let is_reached = kept.logged_at.latest(range) > watermark && !recorder::leaves_out(ANY_PLACE);
+    freed_at <= watermark && !is_reached || recorder::leaves_out(FREED)
 }
 
 /// Writes what pages of a fresh object are to hold home now, so that no private page need be made for them: the program

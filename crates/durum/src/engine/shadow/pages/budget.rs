@@ -203,8 +203,8 @@ impl PrivatePages {
             false => (word..word + 1, bit),
         };
         let new: usize = words.map(|word| self.count(word, bits)).sum();
-        // A pool that is being filled comes to the next ones soon. One that touches a unit here and there does not: what
-        // is made ahead does not count, and never is more than what does.
+        // A pool that is being filled comes to the next ones soon. One that touches a unit here and there does not:
+        // what is made ahead does not count, and never is more than what does.
         let is_filled = unit > 0 && self.has_private(unit - 1);
         if new == 0 || !is_large || !is_filled {
             return;
