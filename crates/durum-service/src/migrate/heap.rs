@@ -235,8 +235,8 @@ pub(super) fn of_object(visit: &Visit<'_>, kind: Kind) -> Option<Refusal> {
         return None;
     }
     if !visit.wanted.is_root {
-        let why = "it is not the root of the pool: the heap is damaged";
-        return Some(Refusal::new("nvl heap", why));
+        let why = "it is not the pool's root: the heap is damaged";
+        return Some(Refusal::new("another heap", why));
     }
     let version = word_at(visit.bytes, 0).unwrap_or(0);
     let why = format!("the heap has layout {version}, and this version of durum has {VERSION}");

@@ -106,8 +106,8 @@ fn is_free_of_any_place(shared: &Shared, watermark: u64) -> bool {
         && (until.is_some_and(|until| until <= watermark) || recorder::leaves_out(ANY_PLACE))
 }
 
-/// Whether no record above the watermark is about what was in this range before, or reached over it. Where it was freed,
-/// home updates make haste: space that is used again and again shall soon be.
+/// Whether no record above the watermark is about what was in this range before, or reached over it. Where it was
+/// freed, home updates make haste: space that is used again and again shall soon be.
 fn is_free(range: &Range<usize>, shared: &Shared, watermark: u64) -> bool {
     // SAFETY: a puddle of the running transaction, which keeps it.
     let puddle = puddle_at(range.start).map(|puddle| unsafe { puddle.as_ref() });
