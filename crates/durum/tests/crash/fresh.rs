@@ -12,6 +12,7 @@ use crate::wrap::little_log;
 
 const WRITE_BACK: Site = Site("shadow.fresh: write back large fresh objects at home");
 const FREED: Site = Site("shadow.fresh: wait for records about what was there before");
+const REACHED: Site = Site("shadow.fresh: wait for records that reach beyond their objects");
 const WORN: Site =
     Site("slab: small objects go home with their commit where nobody had one before");
 const ANY_PLACE: Site = Site("shadow.fresh: wait for records that may be about any place");
@@ -42,7 +43,11 @@ pub const SAME_PLACE: Workload = Workload {
                     world
                         .lane()
                         .aborts(|tx| tx.alloc(1, size, value + 100, How::Set));
-                    world.lane().commits(|tx| tx.refill(0, value + 1000));
+                    // A range that is logged as a whole is waited for whether it is freed or not.
+                    world.lane().commits(|tx| match size {
+                        3000 => tx.refill_in_pieces(0, value + 1000),
+                        _ => tx.refill(0, value + 1000),
+                    });
                     world.lane().commits(|tx| tx.free(0, How::Set));
                 }
             }
@@ -246,6 +251,40 @@ fn small_objects_with_lines_of_their_own_are_whole() {
     SMALL.survives_on_lines();
 }
 
+/// A program announces more than its object, and the next one takes the place behind it.
+pub const BEYOND: Workload = Workload {
+    name: "objects behind others that were announced with their place",
+    needs: |campaign| little_log(campaign).plan(|plan| plan.points_max = Some(150)),
+    run: |world| {
+        let helper = Helper::new();
+        for (round, size) in [64, 3000].into_iter().enumerate() {
+            let tag = 100 * round as u64;
+            world
+                .lane()
+                .commits(|tx| tx.alloc(0, size, tag + 1, How::Add));
+            others_come_home(world, &helper, tag + 10);
+            world.lane().commits(|tx| {
+                tx.reach_beyond(0, 8 * size)?;
+                tx.refill(0, tag + 2)
+            });
+            world
+                .lane()
+                .commits(|tx| tx.alloc(1, size, tag + 3, How::Add));
+            others_come_home(world, &helper, tag + 20);
+            world
+                .lane()
+                .commits(|tx| (0..2).try_for_each(|slot| tx.free(slot, How::Add)));
+            others_come_home(world, &helper, tag + 30);
+        }
+    },
+    ..PLAIN
+};
+
+#[test]
+fn objects_behind_others_that_were_announced_with_their_place_are_whole() {
+    BEYOND.survives_on_lines();
+}
+
 const OTHER_POOL: &str = "other";
 
 /// The last record, too, is home: a pool closes.
@@ -391,6 +430,7 @@ mod canaries {
             (WRITE_BACK, &[CHANGED_SINCE, TWO_THREADS, FILLED, SMALL][..]),
             (WORN, &[SMALL]),
             (FREED, &[SAME_PLACE]),
+            (REACHED, &[BEYOND]),
             (ANY_PLACE, &[BUFFERED, WRITTEN, SECTIONS]),
         ] {
             for run in runs {

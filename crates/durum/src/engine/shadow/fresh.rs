@@ -1,5 +1,5 @@
-//! Large fresh ranges, which go home with their commit instead of into its record: large objects, and small ones side
-//! by side in a new slab.
+//! Fresh ranges, which go home with their commit instead of into its record: large objects, small ones side by side in
+//! a new slab, and small ones that have lines of their own.
 //!
 //! Nobody knows a fresh object before its transaction is committed, so its place at home may be written before: ahead
 //! of the one fence, which makes it durable with the record. The record says what lies there, and does not count
@@ -9,7 +9,7 @@
 //!    transaction made would have to wait for its record's fence, and on a file system it would take a second sync.
 //! 2. No record that is about the place will ever be replayed, or brought home. Such a record is of a time when the
 //!    space was in use, and then its stamp is not larger than the one at which the space was freed
-//!    ([`FreedAt`](super::pages::freed::FreedAt)); or it may be about any place
+//!    ([`OfPuddle::freed_at`]); or it may be about any place
 //!    ([`Shared::is_about_any_place_until`]). The durable watermark has to have reached both. When an element of a slab
 //!    was freed nobody notes: neighbours take this way only as long as no committed transaction has had any of their
 //!    slab, and elements that have lines of their own as long as none of their slab was given back. For these a range
@@ -39,6 +39,7 @@ pub(super) const HOME_WRITE: Site = Site("shadow.fresh: write back large fresh o
 const AT_ONCE: usize = 8 << 10;
 /// Steps that a crash test leaves out, each in turn.
 const FREED: Site = Site("shadow.fresh: wait for records about what was there before");
+const REACHED: Site = Site("shadow.fresh: wait for records that reach beyond their objects");
 const ANY_PLACE: Site = Site("shadow.fresh: wait for records that may be about any place");
 /// Others, of snapshots.
 const KEEP: Site = Site("snapshot: keep the place of a large fresh object");
@@ -118,8 +119,17 @@ fn is_free(range: &Range<usize>, shared: &Shared, watermark: u64) -> bool {
     if freed_at > watermark {
         shared.stamps.want_home(freed_at);
     }
-    let is_reached = kept.logged_at.latest(range) > watermark && !recorder::leaves_out(ANY_PLACE);
-    freed_at <= watermark && !is_reached || recorder::leaves_out(FREED)
+    is_untouched(kept, range, watermark)
+}
+
+/// Whether no record above the watermark is about a range, as its puddle knows.
+fn is_untouched(kept: &OfPuddle, range: &Range<usize>, watermark: u64) -> bool {
+    let is_freed = kept.freed_at.latest(range) > watermark && !recorder::leaves_out(FREED);
+    // What a section logs, which may be about any place, is noted there, too.
+    let is_reached = kept.logged_at.latest(range) > watermark
+        && !recorder::leaves_out(REACHED)
+        && !recorder::leaves_out(ANY_PLACE);
+    !is_freed && !is_reached
 }
 
 /// Writes what pages of a fresh object are to hold home now, so that no private page need be made for them: the program
@@ -197,11 +207,7 @@ pub(super) fn write_small(
         else {
             continue;
         };
-        let latest = kept
-            .freed_at
-            .latest(object)
-            .max(kept.logged_at.latest(object));
-        if latest > watermark && !recorder::leaves_out(FREED) {
+        if !is_untouched(kept, object, watermark) {
             continue;
         }
         // No home update will.

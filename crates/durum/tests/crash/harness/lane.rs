@@ -521,6 +521,28 @@ impl Running<'_> {
         self.enter(slot, object, blob.size, tag, How::Add)
     }
 
+    /// The same by small pieces, which are logged as far as they change.
+    pub fn refill_in_pieces(&mut self, slot: usize, tag: u64) -> Result<(), Stop> {
+        let blob = self.next.slots[slot].expect("the slot holds an object");
+        let object = ptr::with_exposed_provenance_mut::<u8>(blob.address);
+        for (at, piece) in pattern(tag, blob.size).chunks(200).enumerate() {
+            unsafe {
+                let target = object.add(200 * at);
+                self.tx.add_bytes(target, piece.len(), Announce::Backup)?;
+                target.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
+            }
+        }
+        self.enter(slot, object, blob.size, tag, How::Add)
+    }
+
+    /// Announces the object of a slot with what lies behind it, which is nobody's.
+    pub fn reach_beyond(&mut self, slot: usize, len: usize) -> Result<(), Stop> {
+        let blob = self.next.slots[slot].expect("the slot holds an object");
+        let object = ptr::with_exposed_provenance_mut::<u8>(blob.address);
+        unsafe { self.tx.add_bytes(object, len, Announce::Backup)? };
+        Ok(())
+    }
+
     /// Commits; what the transaction may have left.
     pub fn commit(self) -> Step {
         self.tx.commit().expect("the transaction commits");

@@ -1,7 +1,7 @@
 //! Pages of a pool that grows, which a thread of the store's makes before a commit needs them.
 //!
-//! - *Large private pages*: those that follow the one that was touched first. They are made for nothing where the pool
-//!   does not go on to fill them, which is a few at most.
+//! - *Large private pages*: those behind two that are filled. They are made for nothing where the pool does not go on
+//!   to fill them, and never are more than those that it has.
 //! - *Home* of a fresh puddle, behind its first part, which is made at once.
 //!
 //! Small private pages, those of a pool that was opened, are not made ahead (docs/internals/benchmarks.md says what was
@@ -16,7 +16,7 @@ use crate::mapping::{LARGE_PAGE, PAGE};
 use crate::populate::make_pages;
 use crate::primitive::locked;
 
-/// Where a large page was touched first, so many that follow are made.
+/// Behind two large pages that follow each other so many are made.
 pub(super) const LARGE_AHEAD: usize = 2;
 /// Of the home of a fresh puddle so many bytes are made at once.
 const AT_ONCE: usize = 4 << 20;
@@ -46,8 +46,8 @@ impl Ahead {
         }
     }
 
-    /// A large page is private: those in this range, which follow it, are to be made. Whether to ask for that: not
-    /// where there is room for fewer pages.
+    /// A pool is being filled: the large pages of this range, which are next, are to be made. Whether to ask for that:
+    /// not where there is room for fewer pages.
     pub(super) fn want_large(&self, range: Range<usize>, room: usize) -> bool {
         let has_room = self.is_on && room >= range.len() / PAGE && !range.is_empty();
         if has_room {

@@ -2,6 +2,6 @@
 
 mod ahead;
 pub(super) mod budget;
-pub(super) mod freed;
+pub(super) mod chunk_stamps;
 pub(super) mod puddle;
 pub(super) mod reclaim;

@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::budget::{Budget, PrivatePages};
-use super::freed::FreedAt;
+use super::chunk_stamps::ChunkStamps;
 use crate::alloc::{Puddle, puddle_at};
 use crate::mapping::{Kept, LARGE_PAGE, Mapping, PAGE};
 
@@ -19,9 +19,9 @@ pub(crate) trait LastStamp: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct OfPuddle {
     /// When space was freed, where the program works in pages that are not the file's.
-    pub(crate) freed_at: FreedAt,
+    pub(crate) freed_at: ChunkStamps,
     /// When a range was logged as a whole, which may reach beyond its object, over places that nobody has.
-    pub(crate) logged_at: FreedAt,
+    pub(crate) logged_at: ChunkStamps,
     /// Which pages are private.
     pub(crate) private: PrivatePages,
     /// `None`: nobody asks when space was freed.
@@ -36,8 +36,8 @@ impl OfPuddle {
         size: usize,
     ) -> Self {
         Self {
-            freed_at: FreedAt::new(address, size),
-            logged_at: FreedAt::new(address, size),
+            freed_at: ChunkStamps::new(address, size),
+            logged_at: ChunkStamps::new(address, size),
             private: PrivatePages::new(budget, address, size),
             stamps,
         }

@@ -1,9 +1,9 @@
-//! When space of a puddle was freed, in stamps: whether records may still hold what was there.
+//! When something last happened to parts of a puddle, in stamps: space was freed there, or a range was logged that may
+//! reach beyond its object. Records up to that stamp may hold what was there.
 //!
 //! A large fresh object needs no place in the log if it is written home before the fence that makes its allocation
-//! durable. That is safe where no record will be replayed over it: where the space was freed at a stamp that the
-//! durable watermark has reached. Of ranges that were logged as a whole the same is kept
-//! ([`OfPuddle::logged_at`](super::puddle::OfPuddle::logged_at)).
+//! durable. That is safe where no record will be replayed over it: where the durable watermark has reached these
+//! stamps.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -12,17 +12,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes for which one stamp is kept.
 const CHUNK: usize = 16 << 10;
 
-/// The stamps of one puddle.
+/// Of one thing that happens, in one puddle.
 #[derive(Debug)]
-pub(crate) struct FreedAt {
+pub(crate) struct ChunkStamps {
     address: usize,
     size: usize,
-    /// For each chunk a stamp that is not smaller than that of any record about space which was freed there. Made when
-    /// something is freed.
+    /// For each chunk a stamp that is not smaller than that of any record about the space to which it happened there.
+    /// Made when it first happens.
     chunks: OnceLock<Box<[AtomicU64]>>,
 }
 
-impl FreedAt {
+impl ChunkStamps {
     pub(crate) fn new(address: usize, size: usize) -> Self {
         Self {
             address,
@@ -48,7 +48,7 @@ impl FreedAt {
         }
     }
 
-    /// The last stamp of a record that may hold bytes of space in this range which was freed before.
+    /// The last stamp of a record that may hold bytes of space in this range to which it happened before.
     pub(crate) fn latest(&self, range: &Range<usize>) -> u64 {
         let Some(chunks) = self.chunks.get() else {
             return 0;
@@ -68,13 +68,13 @@ mod tests {
     #[test]
     fn ranges_that_share_a_chunk_share_its_stamp() {
         let start = 0x4000_0000;
-        let freed = FreedAt::new(start, 2 << 20);
-        assert_eq!(freed.latest(&(start..start + 1)), 0);
-        freed.note(start + CHUNK + 5..start + CHUNK + 6, 9);
-        freed.note(start + CHUNK..start + CHUNK + 1, 7);
-        assert_eq!(freed.latest(&(start..start + CHUNK)), 0);
-        assert_eq!(freed.latest(&(start..start + CHUNK + 1)), 9);
-        assert_eq!(freed.latest(&(start + 2 * CHUNK - 1..start + 3 * CHUNK)), 9);
-        assert_eq!(freed.latest(&(start + 2 * CHUNK..start + (2 << 20))), 0);
+        let noted = ChunkStamps::new(start, 2 << 20);
+        assert_eq!(noted.latest(&(start..start + 1)), 0);
+        noted.note(start + CHUNK + 5..start + CHUNK + 6, 9);
+        noted.note(start + CHUNK..start + CHUNK + 1, 7);
+        assert_eq!(noted.latest(&(start..start + CHUNK)), 0);
+        assert_eq!(noted.latest(&(start..start + CHUNK + 1)), 9);
+        assert_eq!(noted.latest(&(start + 2 * CHUNK - 1..start + 3 * CHUNK)), 9);
+        assert_eq!(noted.latest(&(start + 2 * CHUNK..start + (2 << 20))), 0);
     }
 }
