@@ -386,7 +386,6 @@ unsafe fn add(by: &mut ByProgram<'_>, said: &MigratedType) -> Result<()> {
     let Some(make) = said.make else {
         return Ok(());
     };
-    let argument = said.argument.expose_provenance();
     rule.made_by = Some(MadeBy {
         function: by.functions.len(),
         // What C keeps in an array of structs may be zero.
@@ -394,7 +393,18 @@ unsafe fn add(by: &mut ByProgram<'_>, said: &MigratedType) -> Result<()> {
     });
     let align = now.layout().align;
     rule.made_of = Some(Box::new((was, now)));
-    let make: Make<'_> = Box::new(move |was, new| {
+    by.functions.push(made_by(make, said.argument, align));
+    Ok(())
+}
+
+/// A function of C, which makes new values aligned to so many bytes.
+pub(crate) fn made_by<'m>(
+    make: unsafe extern "C" fn(*const c_void, *mut c_void, *mut c_void) -> c_int,
+    argument: *mut c_void,
+    align: u64,
+) -> Make<'m> {
+    let argument = argument.expose_provenance();
+    Box::new(move |was, new| {
         let was = std::ptr::with_exposed_provenance::<c_void>(was);
         let argument = std::ptr::with_exposed_provenance_mut::<c_void>(argument);
         let mut room = Room::of(new.len(), align)?;
@@ -406,9 +416,7 @@ unsafe fn add(by: &mut ByProgram<'_>, said: &MigratedType) -> Result<()> {
         }
         new.copy_from_slice(room.bytes());
         Ok(())
-    });
-    by.functions.push(make);
-    Ok(())
+    })
 }
 
 /// # Safety

@@ -4,13 +4,12 @@ use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 
-use client::migration::{Make, MigrateReport};
+use client::migration::MigrateReport;
 use durum_nvl::migrate::{ChangedField, ChangedType, HeapMigration, Origin, align_of, migrate};
 use durum_nvl::open_error;
 
 use crate::guard::{Failure, Result, failure_of, run, string};
-use crate::migrate::all;
-use crate::migrate::room::Room;
+use crate::migrate::{all, made_by};
 
 /// `struct nvl_migrated_type`.
 ///
@@ -194,24 +193,4 @@ unsafe fn changes<'m>(said: &HeapChanges) -> Result<HeapMigration<'m>> {
         });
     }
     Ok(how)
-}
-
-fn made_by<'m>(
-    make: unsafe extern "C" fn(*const c_void, *mut c_void, *mut c_void) -> c_int,
-    argument: *mut c_void,
-    align: u64,
-) -> Make<'m> {
-    let argument = argument.expose_provenance();
-    Box::new(move |was, new| {
-        let was = std::ptr::with_exposed_provenance::<c_void>(was);
-        let argument = std::ptr::with_exposed_provenance_mut::<c_void>(argument);
-        let mut room = Room::of(new.len(), align)?;
-        // SAFETY: the old value is mapped, and of the type that the function takes; there is room for the new one.
-        let result = unsafe { make(was, room.bytes().as_mut_ptr().cast(), argument) };
-        if result != 0 {
-            return Err(format!("its function gave {result}"));
-        }
-        new.copy_from_slice(room.bytes());
-        Ok(())
-    })
 }

@@ -25,14 +25,14 @@ impl Drop for MakingRoom {
 }
 
 /// Room for a value, zero and aligned as its type is, to which the program's function stores.
-pub(crate) struct Room {
+pub(super) struct Room {
     bytes: Vec<u8>,
     begin: usize,
     size: usize,
 }
 
 impl Room {
-    pub(crate) fn of(size: usize, align: u64) -> std::result::Result<Self, String> {
+    pub(super) fn of(size: usize, align: u64) -> std::result::Result<Self, String> {
         let too_large = || format!("there is no room for {size} bytes at a multiple of {align}");
         let align = usize::try_from(align).map_err(|_| too_large())?.max(1);
         let length = size.checked_add(align).ok_or_else(too_large)?;
@@ -49,7 +49,7 @@ impl Room {
         MakingRoom(())
     }
 
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
         let Self { bytes, begin, size } = self;
         bytes.get_mut(*begin..*begin + *size).unwrap_or_default()
     }
