@@ -18,9 +18,9 @@ done
 say "-- what the other crates leave out"
 cargo test --release --workspace --exclude durum --no-fail-fast --tests -- --nocapture canaries || failed=1
 say "-- every crash of every workload, which make test samples"
-DURUM_CRASH_ALL=1 cargo test --release -p durum --no-fail-fast --test crash --test typed_crash --test gc_crash -- --skip canaries || failed=1
+DURUM_CRASH_ALL=1 cargo test --release -p durum -p durum-tests --no-fail-fast --test crash --test typed_crash --test gc_crash -- --skip canaries || failed=1
 say "-- the same of the service"
-DURUM_CRASH_ALL=1 cargo test --release -p durum-service --no-fail-fast --test store -- power_cuts || failed=1
+DURUM_CRASH_ALL=1 cargo test --release -p durum-service-tests --no-fail-fast --test store -- power_cuts || failed=1
 say "-- tools that read, and damaged bytes; NVL-C's heaps"
 DURUM_CRASH_ALL=1 cargo test --release -p durum-cli --no-fail-fast --test check -- flipped || failed=1
 DURUM_CRASH_ALL=1 cargo test --release -p durum-nvl --no-fail-fast --test crash || failed=1
@@ -29,7 +29,7 @@ DURUM_CRASH_ALL=1 cargo test --release -p durum-ido --no-fail-fast --test sectio
 say "-- the same of the key-value store"
 DURUM_CRASH_ALL=1 cargo test --release -p durum-kv --no-fail-fast --test crash -- --nocapture || failed=1
 say "-- the client's campaigns on Hybrid"
-DURUM_TEST_ENGINE=hybrid cargo test --release -p durum --no-fail-fast --tests -- --ignored --nocapture || failed=1
+DURUM_TEST_ENGINE=hybrid cargo test --release -p durum -p durum-tests --no-fail-fast --tests -- --ignored --nocapture || failed=1
 for engine in twin twin-basic twin-lr; do
     say "-- the crash simulator on $engine"
     DURUM_CRASH_ALL=1 DURUM_TEST_ENGINE=$engine cargo test --release -p durum --no-fail-fast --test crash -- --skip chaining:: --nocapture || failed=1

@@ -46,7 +46,7 @@ without_it() { # without_it ENGINE
     (
         cd "$copy/src"
         export RUSTFLAGS=-Awarnings CARGO_TARGET_DIR=$copy/target DURUM_TEST_ENGINE=$1
-        cargo test --quiet -p durum --test=updates --test=structures
+        cargo test --quiet -p durum-tests --test=updates --test=structures
     )
 }
 
@@ -55,7 +55,7 @@ in_() {
     for engine in sample direct; do
         say "-- by $engine"
         # They run pools of Hybrid only, and buffered transactions are Shadow's.
-        DURUM_TEST_ENGINE=$engine cargo test --quiet -p durum --features test-engines "${by_engine[@]/#/--test=}" -- \
+        DURUM_TEST_ENGINE=$engine cargo test --quiet -p durum-tests --features test-engines "${by_engine[@]/#/--test=}" -- \
             --skip survives_crashes --skip buffered::
     done
 }

@@ -49,7 +49,7 @@ durum_rounds() {
 # too much is refused by the name of the setting. The machine is the harness's own, so the cuts come for nothing.
 strict_rounds() {
     local binary
-    binary=$(cargo test --no-run -p durum --test addresses --message-format=json 2>/dev/null |
+    binary=$(cargo test --no-run -p durum-tests --test addresses --message-format=json 2>/dev/null |
         grep -o '"executable":"[^"]*/addresses-[^"]*"' | cut -d '"' -f 4) || return 1
     # shellcheck disable=SC2016 # for the guest
     env PAYLOAD="$counter $binary" \

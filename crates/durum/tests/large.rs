@@ -1,8 +1,8 @@
 //! Large transactions cost what they contain: processor time of each object, in transactions of a thousand and in one
 //! of two million.
 //!
-//! `cargo test --release -p durum --test large -- --ignored --nocapture` prints a table. Memory was used before, so
-//! that no figure is about pages that the kernel makes.
+//! `cargo test --release -p durum-tests --test large -- --ignored --nocapture` prints a table. Memory was used before,
+//! so that no figure is about pages that the kernel makes.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

@@ -41,7 +41,7 @@ struct Told {
 }
 
 fn cases() -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("refused");
     let paths = fs::read_dir(folder).unwrap();
     paths.map(|entry| case(entry.unwrap().path())).collect()
 }
@@ -95,7 +95,7 @@ fn compile(case: &Case, way: Way, client: &Path) -> Told {
     let rustc = Some(beside).filter(|path| path.exists());
     let mut command = Command::new(rustc.unwrap_or("rustc".into()));
     // Where cargo compiles the client, so that messages can show its lines.
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."));
     command.arg(&case.path);
     command.args(["--edition=2024", "--crate-type=bin", "--error-format=json"]);
     command.arg(format!("--extern=durum={}", client.display()));

@@ -27,7 +27,7 @@ fn shortest(times: Vec<f64>) -> f64 {
 
 /// What it takes to open a pool that has moved, less what it takes to open it again.
 #[test]
-#[ignore = "a measurement: cargo test --release -p durum --test on_demand measure_rewriting -- --ignored --nocapture"]
+#[ignore = "a measurement: cargo test --release -p durum-tests --test on_demand measure_rewriting -- --ignored --nocapture"]
 fn measure_rewriting() {
     for (pointers, rounds) in [(20_u64, 31), (2_000, 31), (2_000_000, 5)] {
         for engine in ENGINES {
@@ -163,7 +163,7 @@ fn dig_holes(store: &Path) {
 /// What it takes to open the second of two copies of a store of 10 GiB while the first one is open, and to touch its
 /// first puddles: in puddles as pools grow by, and in such of 2 MiB.
 #[test]
-#[ignore = "a measurement: cargo test --release -p durum --test on_demand measure_copies -- --ignored --nocapture"]
+#[ignore = "a measurement: cargo test --release -p durum-tests --test on_demand measure_copies -- --ignored --nocapture"]
 fn measure_copies_of_10_gib() {
     const PUDDLES: usize = (10 << 30) / PUDDLE;
     let growths = [PoolOptions::new().growth_max, PUDDLE as u64];
@@ -231,7 +231,7 @@ fn measure_copies_of_10_gib() {
 
 /// What each further puddle of an import costs that takes files over.
 #[test]
-#[ignore = "a measurement: cargo test --release -p durum --test on_demand measure_imports -- --ignored --nocapture"]
+#[ignore = "a measurement: cargo test --release -p durum-tests --test on_demand measure_imports -- --ignored --nocapture"]
 fn measure_imports() {
     const MANY: usize = 257;
     let mut best = [f64::MAX; 2];
