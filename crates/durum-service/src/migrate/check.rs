@@ -212,7 +212,7 @@ pub(super) fn check(
             }
         }
         for (pointer, address) in &found {
-            let Led { lead, counted } = led(old, &mut leads, visit, conversion, pointer, *address);
+            let Led { lead, counted } = led(old, &mut leads, visit, &new, pointer, *address)?;
             if let Lead::Refused(refusal) = lead {
                 asking.refuse(refusal);
             } else if let (Some((index, is_weak)), Some(table)) = (counted, &mut table) {
@@ -244,18 +244,26 @@ pub(super) fn check(
     })
 }
 
-/// Where a pointer of a new object, which is the old one yet, leads to, and what it counts there.
+/// Where a pointer of a new object, of which these are the bytes, leads to, and what it counts there. It is the old one
+/// yet.
+///
+/// # Errors
+/// `Io`.
 pub(super) fn led(
     old: &Old<'_>,
     leads: &mut Leads,
     visit: &Visit<'_>,
-    conversion: &Conversion,
+    bytes: &[u8],
     pointer: &PointerAt,
     address: u64,
-) -> Led {
-    let new = conversion.new_type();
+) -> Result<Led> {
+    let Some(new) = visit.conversion.map(Conversion::new_type) else {
+        // Nobody asks of what has no known type.
+        let (lead, counted) = (Lead::Elsewhere, None);
+        return Ok(Led { lead, counted });
+    };
     if let Some(kind) = visit.new_kind {
-        return heap::follow(old, (new, kind), pointer, address);
+        return heap::follow(old, (new, kind), bytes, pointer, address);
     }
     let lead = leads.of(old, new, pointer, address);
     let counted = match lead {
@@ -268,7 +276,7 @@ pub(super) fn led(
         }
         _ => None,
     };
-    Led { lead, counted }
+    Ok(Led { lead, counted })
 }
 
 /// The pointers of a new object that are not null.

@@ -4,6 +4,7 @@
 //! to. Each allocation has its count in a header, each proxy the number of weak pointers. What no strong pointer leads
 //! to is on the zero list, and goes when the heap is opened: nothing volatile leads there.
 
+use durum_format::extent::HeapBytes;
 use durum_format::migrate::{Conversion, Refusal};
 use durum_format::nvl::{
     self, Elements, HeapRoot, Kind, LINK, LISTED, PINNED, Proxy, VERSION, element,
@@ -12,7 +13,7 @@ use durum_format::types::{Descriptor, PointerAt, Strength, ValueError};
 
 use super::NewHeap;
 use super::leads::Lead;
-use super::old::{Kinds, Old};
+use super::old::{Kinds, Old, OldType};
 use super::table::Table;
 use super::visit::Visit;
 use crate::dump::numbers::Found;
@@ -94,58 +95,56 @@ pub(super) struct Led {
 }
 
 impl Led {
-    fn refused(path: String, why: impl Into<String>) -> Self {
+    fn refused(refusal: Refusal) -> Self {
         Self {
-            lead: Lead::Refused(Refusal::new(path, why)),
+            lead: Lead::Refused(refusal),
             counted: None,
         }
     }
 }
 
-/// Follows a pointer of a new object, which is the old one yet.
+/// Follows a pointer of a new object, of which these are the bytes. It is the old one yet.
+///
+/// # Errors
+/// `Io`.
 pub(super) fn follow(
     old: &Old<'_>,
     (new, kind): (&Descriptor, Kind),
+    bytes: &[u8],
     pointer: &PointerAt,
     address: u64,
-) -> Led {
-    // Behind the last allocation of a puddle another one may begin.
-    if !old.has(address) && !old.has(address.saturating_sub(1)) {
-        return Led {
-            lead: Lead::Elsewhere,
-            counted: None,
-        };
-    }
+) -> Result<Led> {
     let (to_proxy, counts) = match (kind, pointer.offset) {
         (Kind::Heap, _) => (false, true),
         (Kind::Proxy, TARGET) => (false, false),
         (Kind::Proxy, _) | (Kind::Allocation(_), WEAK) => (true, false),
         (Kind::Allocation(_), _) => (pointer.strength == Strength::Weak, true),
     };
+    let nowhere = |what| {
+        let why = leads_nowhere(old, address, what);
+        Ok(Led::refused(Refusal::new(
+            way_to(new, bytes, pointer.offset),
+            why,
+        )))
+    };
     if to_proxy {
         let Some(index) = proxy(old, address) else {
-            return Led::refused(
-                new.called(),
-                "a weak pointer of it leads to no proxy: the heap is damaged",
-            );
+            return nowhere("proxy");
         };
-        return Led {
+        return Ok(Led {
             lead: Lead::Object {
                 index,
                 offset: 0,
                 tag: 0,
             },
             counted: counts.then_some((index, true)),
-        };
+        });
     }
-    let Some(inside) = Inside::of(old, address) else {
-        return Led::refused(
-            new.called(),
-            "a pointer of it leads to no allocation: the heap is damaged",
-        );
+    let Some(inside) = Inside::of(old, address)? else {
+        return nowhere("element of an allocation");
     };
     let wanted = old.typed(new.id()).zip(pointer.target);
-    match inside.now(wanted) {
+    Ok(match inside.now(wanted) {
         Ok(offset) => {
             let Found { index, tag, .. } = inside.found;
             Led {
@@ -153,8 +152,48 @@ pub(super) fn follow(
                 counted: counts.then_some((index, false)),
             }
         }
-        Err((path, why)) => Led::refused(path, format!("{why} (that of a {})", new.called())),
+        Err((path, why)) => {
+            let why = format!("{why} (that of a {})", new.called());
+            Led::refused(Refusal::new(path, why))
+        }
+    })
+}
+
+/// What is wrong with a pointer that leads to nothing that the runtime lets pointers lead to.
+fn leads_nowhere(old: &Old<'_>, address: u64, what: &str) -> String {
+    let contents = old.reader.contents();
+    let mut puddles = contents.puddles.values();
+    let holds = |start: u64, size: u64| address.checked_sub(start).is_some_and(|at| at < size);
+    let there = puddles.find(|puddle| holds(puddle.address, puddle.size));
+    let owner = there.map(|puddle| puddle.owner);
+    let place = match owner {
+        Some(owner) if old.pools.iter().any(|pool| pool.uuid == owner) => {
+            format!("it leads to no {what}")
+        }
+        Some(owner) => match contents.pools.get(&owner) {
+            Some(pool) => format!("it leads out of the heap, into pool \"{}\"", pool.name),
+            None => "it leads out of the heap".to_owned(),
+        },
+        None => "it leads out of the heap, to nothing of the store".to_owned(),
+    };
+    format!(
+        "{place}: the heap is damaged, as no program stores such a pointer by the runtime; set it to null before, or say that the field may be forgotten"
+    )
+}
+
+/// The way to a pointer of a new object. Without the numbers of elements: what many of them have is told once.
+fn way_to(new: &Descriptor, bytes: &[u8], offset: u64) -> String {
+    let mut way = new.called();
+    let found = new.path(bytes, offset).map(|path| path.text);
+    let mut parts = found.iter().flat_map(|text| text.split('['));
+    if let Some(first) = parts.next() {
+        way = format!("{way}.{first}");
     }
+    for part in parts {
+        way.push_str("[]");
+        way.push_str(part.split_once(']').map_or("", |(_, rest)| rest));
+    }
+    way
 }
 
 /// The proxy that begins at an address.
@@ -174,8 +213,12 @@ pub(super) struct Inside<'o> {
 
 impl<'o> Inside<'o> {
     /// As the runtime finds it (`Heap::object` of durum-nvl): no pointer leads into a header, so one that seems to
-    /// leads behind the allocation before it.
-    pub(super) fn of(old: &'o Old<'_>, address: u64) -> Option<Self> {
+    /// leads behind the allocation before it. Nor does one lead behind the elements that the header counts, where an
+    /// allocation that is rounded up goes on.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn of(old: &'o Old<'_>, address: u64) -> Result<Option<Self>> {
         let at = |address| {
             let found = old.numbers.object(address)?;
             let Kinds {
@@ -192,13 +235,26 @@ impl<'o> Inside<'o> {
                 conversion: old.conversion(found.tag)?,
             })
         };
-        if let Some(inside) = at(address).filter(|it| it.found.offset >= it.was.data) {
-            return Some(inside);
+        let mut is_end = false;
+        let mut inside = at(address).filter(|it| it.found.offset >= it.was.data);
+        if inside.is_none() {
+            inside = address.checked_sub(1).and_then(at);
+            is_end = true;
         }
-        let mut before = at(address.checked_sub(1)?)?;
-        before.found.offset += 1;
-        let data = before.found.offset.checked_sub(before.was.data)?;
-        data.is_multiple_of(before.was.size).then_some(before)
+        let Some(mut inside) = inside else {
+            return Ok(None);
+        };
+        inside.found.offset += u64::from(is_end);
+        let Some(offset) = inside.found.offset.checked_sub(inside.was.data) else {
+            return Ok(None);
+        };
+        // Where the first element begins, or would, needs no look at the header.
+        let mut is_inside = offset == 0;
+        if !is_inside {
+            let end = inside.was.size.checked_mul(count_at(old, address - inside.found.offset)?);
+            is_inside = end.is_some_and(|end| offset == end || (offset < end && !is_end));
+        }
+        Ok(is_inside.then_some(inside))
     }
 
     /// Where it is in the new allocation: the part of the type to which the pointer leads.
@@ -227,6 +283,31 @@ impl<'o> Inside<'o> {
             Some(_) => true,
         }
     }
+}
+
+/// The elements of the old allocation that begins at an address, as its header says.
+fn count_at(old: &Old<'_>, address: u64) -> Result<u64> {
+    let Some(view) = old.view_at(address) else {
+        return Ok(0);
+    };
+    let mut word = [0; 8];
+    view.read(address - view.header().address + COUNT, &mut word)?;
+    Ok(u64::from_le_bytes(word))
+}
+
+/// The bytes of an old object up to the end of its elements, if it is an allocation: what is behind them, as it was
+/// rounded up, is nobody's.
+pub(super) fn without_slack<'b>(ty: &OldType, bytes: &'b [u8]) -> &'b [u8] {
+    let (Some(Kind::Allocation(elements)), Some(descriptor)) =
+        (ty.kinds.map(|kinds| kinds.was), &ty.descriptor)
+    else {
+        return bytes;
+    };
+    let count = word_at(bytes, COUNT).unwrap_or(0);
+    let end = elements.data.saturating_add(count.saturating_mul(elements.size));
+    let end = usize::try_from(end.max(descriptor.layout().size));
+    // One that says that it has more than there is room for is damaged, and told where it is converted.
+    end.ok().and_then(|end| bytes.get(..end)).unwrap_or(bytes)
 }
 
 /// What stands in the way of an object as a whole.
@@ -260,8 +341,10 @@ pub(super) fn of_weak(
         return Ok(None);
     };
     let bytes = view.bytes(proxy - view.header().address, size_of::<Proxy>() as u64)?;
-    let target = word_at(&bytes, TARGET).filter(|target| *target != 0);
-    let Some(inside) = target.and_then(|target| Inside::of(old, target)) else {
+    let Some(target) = word_at(&bytes, TARGET).filter(|target| *target != 0) else {
+        return Ok(None);
+    };
+    let Some(inside) = Inside::of(old, target)? else {
         return Ok(None);
     };
     let is_told_apart = inside.now(Some(wanted)) != inside.now(None);

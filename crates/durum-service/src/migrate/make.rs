@@ -121,7 +121,7 @@ impl Making<'_> {
             }
             pointers(old, visit, new, found)?;
             for (pointer, address) in found.iter() {
-                let Led { lead, .. } = led(old, leads, visit, conversion, pointer, *address);
+                let Led { lead, .. } = led(old, leads, visit, new, pointer, *address)?;
                 let to = match lead {
                     Lead::Object { index, offset, .. } => self.begin(table, index) + offset,
                     Lead::Elsewhere => *address,

@@ -1,6 +1,7 @@
 //! What a migration has to know of each object: a file without a name, which the system may write out where there is
 //! little memory.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use durum_persist::Site;
@@ -17,6 +18,9 @@ const TABLE: Site = Site("table of objects");
 /// A word of each object where it goes, and one with the pointers that lead to it.
 pub(super) struct Table {
     words: MmapMut,
+    /// What the words have no room for of counts, strong and weak. Each step stands for billions of pointers, so these
+    /// are few.
+    more: BTreeMap<u64, (u64, u64)>,
     _file: MediaFile,
 }
 
@@ -44,6 +48,7 @@ impl Table {
         };
         Ok(Table {
             words: words.map_err(|error| Error::io("mapping a table", directory, error))?,
+            more: BTreeMap::new(),
             _file: file,
         })
     }
@@ -70,17 +75,33 @@ impl Table {
         }
     }
 
-    /// A pointer leads to the beginning of an object.
+    /// A pointer leads to an object.
     pub(super) fn count(&mut self, index: u64, is_weak: bool) {
-        if let Some([_, counts]) = self.entry(index) {
-            *counts += if is_weak { 1 << 32 } else { 1 };
+        let Some([_, counts]) = self.entry(index) else {
+            return;
+        };
+        let (shift, most) = match is_weak {
+            true => (WEAK_SHIFT, WEAK_MAX),
+            false => (0, STRONG_MAX),
+        };
+        if *counts >> shift & most < most {
+            *counts += 1 << shift;
+            return;
         }
+        // One stays: what is counted is never taken for what nothing leads to.
+        *counts -= (most - 1) << shift;
+        let (strong, weak) = self.more.entry(index).or_default();
+        *(if is_weak { weak } else { strong }) += most;
     }
 
-    /// How many strong and weak pointers lead to the beginning of an object.
+    /// How many strong and weak pointers lead to an object.
     pub(super) fn counts(&mut self, index: u64) -> (u64, u64) {
         let counts = self.entry(index).map_or(0, |[_, counts]| *counts);
-        (counts & u64::from(u32::MAX), counts >> 32)
+        let (strong, weak) = self.more.get(&index).copied().unwrap_or_default();
+        (
+            strong + (counts & STRONG_MAX),
+            weak + (counts >> WEAK_SHIFT & WEAK_MAX),
+        )
     }
 
     /// An allocation of a heap goes to the zero list where no strong pointer leads to it. Weak ones never do.
@@ -100,7 +121,12 @@ impl Table {
     }
 }
 
-/// Beside the count of strong pointers: the object may be on the zero list.
+/// The most strong pointers that the word of counts has room for.
+const STRONG_MAX: u64 = (1 << 32) - 1;
+/// Above them, and the most weak ones.
+const WEAK_SHIFT: u32 = 32;
+const WEAK_MAX: u64 = (1 << 31) - 1;
+/// Above both: the object may be on the zero list.
 const LISTABLE: u64 = 1 << 63;
 
 const PUDDLE_SHIFT: u32 = 40;
@@ -110,4 +136,31 @@ const PUDDLE_SHIFT: u32 = 40;
 pub(super) struct Place {
     pub(super) puddle: u32,
     pub(super) offset: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_pointers_are_counted_than_the_words_have_room_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut table = Table::new(directory.path(), 2).unwrap();
+        table.may_be_listed(0);
+        assert_eq!(table.next_listed(0), Some(0));
+        // As if that many had been counted: 48 GiB of pointers.
+        *table.entry(0).unwrap() = [0, LISTABLE | (WEAK_MAX - 1) << WEAK_SHIFT | (STRONG_MAX - 1)];
+        for more in 0..4 {
+            assert_eq!(table.counts(0), (STRONG_MAX - 1 + more, WEAK_MAX - 1 + more));
+            assert_eq!(table.next_listed(0), None, "pointers lead to it");
+            table.count(0, false);
+            table.count(0, true);
+        }
+        // Once more around.
+        *table.entry(0).unwrap() = [0, LISTABLE | STRONG_MAX];
+        table.count(0, false);
+        assert_eq!(table.counts(0), (2 * STRONG_MAX + 1, WEAK_MAX));
+        // Nothing of that is the next one's.
+        assert_eq!(table.counts(1), (0, 0));
+    }
 }
