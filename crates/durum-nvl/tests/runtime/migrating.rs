@@ -13,7 +13,10 @@ use durum_nvl::{Handle, Heap, HeapOptions};
 
 use crate::support::*;
 
+mod audit;
 mod crashes;
+mod damaged;
+mod killed;
 
 /// `struct task { long number; int x; nvl struct task *next, *other; nvl int *inside; nvl struct task *nvl_wp back; }`
 #[repr(C)]
@@ -381,33 +384,6 @@ fn what_stands_in_the_way_is_told_at_once() {
     assert!(refused.contains(part), "{refused}");
     place.heap = Heap::open(&place.path(), &place.options).unwrap();
     unsafe { is_old(place.heap).unwrap() };
-}
-
-/// A damaged file may say that it has two.
-#[test]
-fn a_heap_has_one_root() {
-    let mut place = Place::new(Engine::Shadow);
-    unsafe { fill(place.heap) };
-    place.reopen();
-    place.close();
-    let path = place.path();
-    let changed = |change: &dyn Fn(&durum::Pool, &durum::Tx) -> durum::Result<*mut u8>| {
-        let store = durum::Store::open(&path, durum::StoreOptions::new()).unwrap();
-        let name = &store.pools().unwrap()[0].name;
-        let pool = store.open_pool(name, durum::PoolOptions::new()).unwrap();
-        pool.transaction(|tx| change(&pool, tx)).unwrap()
-    };
-    let heap = Descriptor::parse(HEAP_TYPE).unwrap().id();
-    let other = changed(&|pool, tx| tx.alloc_bytes(pool, heap, 32, 8));
-    let refused = migrate(&path, is_job(), false).unwrap_err().to_string();
-    assert!(
-        refused.contains("another heap: it is not the pool's root"),
-        "{refused}"
-    );
-    changed(&|_, tx| unsafe { tx.free(other) }.map(|()| null_mut()));
-    migrate(&path, is_job(), false).unwrap();
-    place.heap = Heap::open(&path, &place.options).unwrap();
-    unsafe { is_new(place.heap).unwrap() };
 }
 
 /// A pointer to the first field of a struct, and one to the struct, lead to one place, and to two afterwards.

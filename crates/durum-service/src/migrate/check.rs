@@ -215,12 +215,12 @@ pub(super) fn check(
             let Led { lead, counted } = led(old, &mut leads, visit, &new, pointer, *address)?;
             if let Lead::Refused(refusal) = lead {
                 asking.refuse(refusal);
-            } else if let (Some((index, is_weak)), Some(table)) = (counted, &mut table) {
+                continue;
+            }
+            if let (Some((index, is_weak)), Some(table)) = (counted, &mut table) {
                 table.count(index, is_weak);
             }
-            if let (Some((_, true)), Some(_)) = (counted, visit.new_kind)
-                && let Some(refusal) = heap::of_weak(old, conversion.new_type(), pointer, *address)?
-            {
+            if let Some(refusal) = heap::of_proxy(old, visit, pointer, *address)? {
                 asking.refuse(refusal);
             }
         }

@@ -13,7 +13,7 @@ use durum_format::types::{Descriptor, PointerAt, Strength, ValueError};
 
 use super::NewHeap;
 use super::leads::Lead;
-use super::old::{Kinds, Old, OldType};
+use super::old::{Kinds, Old};
 use super::table::Table;
 use super::visit::Visit;
 use crate::dump::numbers::Found;
@@ -251,7 +251,10 @@ impl<'o> Inside<'o> {
         // Where the first element begins, or would, needs no look at the header.
         let mut is_inside = offset == 0;
         if !is_inside {
-            let end = inside.was.size.checked_mul(count_at(old, address - inside.found.offset)?);
+            let end = inside
+                .was
+                .size
+                .checked_mul(count_at(old, address - inside.found.offset)?);
             is_inside = end.is_some_and(|end| offset == end || (offset < end && !is_end));
         }
         Ok(is_inside.then_some(inside))
@@ -295,21 +298,6 @@ fn count_at(old: &Old<'_>, address: u64) -> Result<u64> {
     Ok(u64::from_le_bytes(word))
 }
 
-/// The bytes of an old object up to the end of its elements, if it is an allocation: what is behind them, as it was
-/// rounded up, is nobody's.
-pub(super) fn without_slack<'b>(ty: &OldType, bytes: &'b [u8]) -> &'b [u8] {
-    let (Some(Kind::Allocation(elements)), Some(descriptor)) =
-        (ty.kinds.map(|kinds| kinds.was), &ty.descriptor)
-    else {
-        return bytes;
-    };
-    let count = word_at(bytes, COUNT).unwrap_or(0);
-    let end = elements.data.saturating_add(count.saturating_mul(elements.size));
-    let end = usize::try_from(end.max(descriptor.layout().size));
-    // One that says that it has more than there is room for is damaged, and told where it is converted.
-    end.ok().and_then(|end| bytes.get(..end)).unwrap_or(bytes)
-}
-
 /// What stands in the way of an object as a whole.
 pub(super) fn of_object(visit: &Visit<'_>, kind: Kind) -> Option<Refusal> {
     if kind != Kind::Heap {
@@ -328,7 +316,7 @@ pub(super) fn of_object(visit: &Visit<'_>, kind: Kind) -> Option<Refusal> {
 ///
 /// # Errors
 /// `Io`.
-pub(super) fn of_weak(
+fn of_weak(
     old: &Old<'_>,
     new: &Descriptor,
     pointer: &PointerAt,
@@ -337,14 +325,7 @@ pub(super) fn of_weak(
     let Some(wanted) = old.typed(new.id()).zip(pointer.target) else {
         return Ok(None);
     };
-    let Some(view) = old.view_at(proxy) else {
-        return Ok(None);
-    };
-    let bytes = view.bytes(proxy - view.header().address, size_of::<Proxy>() as u64)?;
-    let Some(target) = word_at(&bytes, TARGET).filter(|target| *target != 0) else {
-        return Ok(None);
-    };
-    let Some(inside) = Inside::of(old, target)? else {
+    let Some(inside) = target_in(old, target_of(old, proxy)?)? else {
         return Ok(None);
     };
     let is_told_apart = inside.now(Some(wanted)) != inside.now(None);
@@ -356,6 +337,54 @@ pub(super) fn of_weak(
         );
         Refusal::new(path, why)
     }))
+}
+
+/// What stands in the way of a proxy to which a pointer of a new object, which is the old one yet, leads.
+///
+/// # Errors
+/// `Io`.
+pub(super) fn of_proxy(
+    old: &Old<'_>,
+    visit: &Visit<'_>,
+    pointer: &PointerAt,
+    proxy: u64,
+) -> Result<Option<Refusal>> {
+    let Some(new) = visit.conversion.map(Conversion::new_type) else {
+        return Ok(None);
+    };
+    let whose = match (visit.new_kind, pointer.offset) {
+        (Some(Kind::Allocation(_)), WEAK) => Some(visit.index),
+        (Some(Kind::Proxy), NEXT_PROXY) => {
+            target_in(old, word_at(visit.bytes, TARGET))?.map(|inside| inside.found.index)
+        }
+        (Some(Kind::Allocation(_)), _) if pointer.strength == Strength::Weak => {
+            return of_weak(old, new, pointer, proxy);
+        }
+        _ => return Ok(None),
+    };
+    let next = target_in(old, target_of(old, proxy)?)?.map(|inside| inside.found.index);
+    // Those of an allocation are told when it is freed: by another one a weak pointer would outlive its target.
+    let why = "the list of proxies for weak pointers to it has one for another allocation: the heap is damaged; go back to a copy of it";
+    let is_same = whose.is_some() && whose == next;
+    Ok((!is_same).then(|| Refusal::new(new.called(), why)))
+}
+
+/// What the proxy at an address stands for, or 0.
+fn target_of(old: &Old<'_>, proxy: u64) -> Result<Option<u64>> {
+    let Some(view) = old.view_at(proxy) else {
+        return Ok(None);
+    };
+    let mut word = [0; 8];
+    view.read(proxy - view.header().address + TARGET, &mut word)?;
+    Ok(Some(u64::from_le_bytes(word)))
+}
+
+/// Where that is.
+fn target_in<'o>(old: &'o Old<'_>, target: Option<u64>) -> Result<Option<Inside<'o>>> {
+    match target {
+        None | Some(0) => Ok(None),
+        Some(target) => Inside::of(old, target),
+    }
 }
 
 /// Whether an allocation may be on the zero list.

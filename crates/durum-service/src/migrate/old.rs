@@ -8,7 +8,7 @@ use durum_format::Uuid;
 use durum_format::content::Object;
 use durum_format::extent::{self, Extent, UNTYPED};
 use durum_format::migrate::{Conversion, Pairs};
-use durum_format::nvl::{HeapRoot, Kind};
+use durum_format::nvl::{Header, HeapRoot, Kind};
 use durum_format::types::{Descriptor, Meanings, Registry};
 
 use super::{Migration, NewHeap};
@@ -80,6 +80,25 @@ pub(super) struct OldType {
     pub(super) role: Role,
     /// What its objects are in a heap of NVL-C.
     pub(super) kinds: Option<Kinds>,
+}
+
+impl OldType {
+    /// The bytes of an object up to the end of its elements, if it is an allocation of a heap: what is behind them, as
+    /// it was rounded up, is nobody's.
+    pub(super) fn without_slack<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        let kind = self.kinds.map(|kinds| kinds.was);
+        let (Some(Kind::Allocation(elements)), Some(descriptor)) = (kind, &self.descriptor) else {
+            return bytes;
+        };
+        let count = word_at(bytes, std::mem::offset_of!(Header, count) as u64).unwrap_or(0);
+        let end = count.saturating_mul(elements.size);
+        let end = end
+            .saturating_add(elements.data)
+            .max(descriptor.layout().size);
+        // One that counts more than there is room for is damaged, and told where it is converted.
+        let own = usize::try_from(end).ok().and_then(|end| bytes.get(..end));
+        own.unwrap_or(bytes)
+    }
 }
 
 /// What heaps have objects of, before and now.

@@ -149,9 +149,15 @@ mod tests {
         table.may_be_listed(0);
         assert_eq!(table.next_listed(0), Some(0));
         // As if that many had been counted: 48 GiB of pointers.
-        *table.entry(0).unwrap() = [0, LISTABLE | (WEAK_MAX - 1) << WEAK_SHIFT | (STRONG_MAX - 1)];
+        *table.entry(0).unwrap() = [
+            0,
+            LISTABLE | (WEAK_MAX - 1) << WEAK_SHIFT | (STRONG_MAX - 1),
+        ];
         for more in 0..4 {
-            assert_eq!(table.counts(0), (STRONG_MAX - 1 + more, WEAK_MAX - 1 + more));
+            assert_eq!(
+                table.counts(0),
+                (STRONG_MAX - 1 + more, WEAK_MAX - 1 + more)
+            );
             assert_eq!(table.next_listed(0), None, "pointers lead to it");
             table.count(0, false);
             table.count(0, true);

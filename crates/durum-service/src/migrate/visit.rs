@@ -6,7 +6,6 @@ use durum_format::nvl::Kind;
 use durum_format::types::Descriptor;
 
 use super::MigrateOptions;
-use super::heap::without_slack;
 use super::old::{Old, OldType};
 use crate::dump::align_of;
 use crate::dump::heap::Wanted;
@@ -85,7 +84,7 @@ pub(super) fn go_over(
                 let size = Old::size(ty, &object);
                 let bytes = window.bytes(object.offset, object.size)?;
                 let bytes = bytes.get(..size as usize).unwrap_or(bytes);
-                let bytes = without_slack(ty, bytes);
+                let bytes = ty.without_slack(bytes);
                 let size = bytes.len() as u64;
                 let new_size = conversion.map_or(object.size, |conversion| conversion.size(size));
                 let new_type = conversion.map(Conversion::new_type);
