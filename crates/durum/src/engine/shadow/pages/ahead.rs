@@ -111,11 +111,67 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::ptr::NonNull;
     use std::sync::Arc;
 
     use super::*;
+    use crate::alloc::puddle_needed_at;
+    use crate::{PoolOptions, Store, StoreOptions};
 
     const UNIT: Range<usize> = 0..LARGE_PAGE;
+
+    /// The pages of this range that are private.
+    fn private_pages(range: &Range<usize>) -> usize {
+        let mut entries = vec![0; range.len() / PAGE * 8];
+        let pages = File::open("/proc/self/pagemap").unwrap();
+        pages
+            .read_exact_at(&mut entries, (range.start / PAGE * 8) as u64)
+            .unwrap();
+        let words = (entries.as_chunks::<8>().0.iter()).map(|entry| u64::from_ne_bytes(*entry));
+        // Present, and not shared with a file.
+        words
+            .filter(|page| page >> 63 == 1 && page >> 61 & 1 == 0)
+            .count()
+    }
+
+    struct There(NonNull<Puddle>);
+
+    impl AsRef<Puddle> for There {
+        fn as_ref(&self) -> &Puddle {
+            // SAFETY: the store of the test is open.
+            unsafe { self.0.as_ref() }
+        }
+    }
+
+    /// Between the wish and the thread the pages may have become small.
+    #[test]
+    fn small_pages_are_not_made_in_the_place_of_a_large_one() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = dir.path().join("store");
+        let options = StoreOptions::new().pages_ahead(false);
+        let store = Store::create(&path, options.clone()).unwrap();
+        let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
+        let object = pool.transaction(|tx| tx.alloc_bytes(&pool, 7, 3 << 20, 8));
+        let object = object.unwrap().addr();
+        drop(pool);
+        store.close().unwrap();
+        // Nobody has stored anything in its puddle since.
+        let store = Store::open(&path, options).unwrap();
+        let _pool = store.open_pool("pool", PoolOptions::new()).unwrap();
+        let found = puddle_needed_at(object).unwrap().unwrap();
+        let start = object.next_multiple_of(LARGE_PAGE);
+        let unit = start..start + LARGE_PAGE;
+        assert!(There(found).as_ref().contains(unit.start, unit.len()));
+        let ahead = Ahead::new(true);
+        for (is_large, made) in [(false, 0), (true, LARGE_PAGE / PAGE)] {
+            assert!(ahead.want_large(unit.clone(), 512));
+            ahead.make_piece(|_| Some(There(found)), |_, _| is_large);
+            assert!(!ahead.has_work());
+            assert_eq!(private_pages(&unit), made);
+        }
+    }
 
     #[test]
     fn what_finds_no_room_is_not_wanted_and_what_is_gone_not_made() {
