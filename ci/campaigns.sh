@@ -24,7 +24,7 @@ DURUM_CRASH_ALL=1 cargo test --release -p durum-service-tests --no-fail-fast --t
 say "-- tools that read, and damaged bytes; NVL-C's heaps"
 DURUM_CRASH_ALL=1 cargo test --release -p durum-cli --no-fail-fast --test check -- flipped || failed=1
 DURUM_CRASH_ALL=1 cargo test --release -p durum-nvl --no-fail-fast --test crash || failed=1
-DURUM_CRASH_ALL=1 cargo test --release -p durum-nvl --no-fail-fast --test runtime -- --nocapture migrating::crashes || failed=1
+DURUM_CRASH_ALL=1 cargo test --release -p durum-nvl --no-fail-fast --test runtime -- --nocapture migrating:: || failed=1
 say "-- sections"
 DURUM_CRASH_ALL=1 cargo test --release -p durum-ido --no-fail-fast --test sections -- crash --skip canaries || failed=1
 say "-- the same of the key-value store"

@@ -8,7 +8,7 @@ use durum_format::UNIT;
 use durum_format::migrate::{Conversion, Program, Refusal, Wrong};
 use durum_format::types::{Descriptor, PointerAt, Strength, ValueError};
 
-use super::heap::{self, Led};
+use super::heap::{self, Hanging, Led};
 use super::leads::{Lead, Leads};
 use super::old::{Old, OldType};
 use super::others::of_others;
@@ -161,6 +161,7 @@ pub(super) fn check(
     let (mut places, mut leads) = (Places::default(), Leads::default());
     let (mut new, mut found, mut seen) = (Vec::new(), Vec::new(), Seen::default());
     let (mut rebuilt_maps, mut room) = (0, 0);
+    let mut hanging = Hanging::default();
     let most = old.views().map(|view| view.header().size).sum();
     go_over(old, options, 0, |visit| {
         let place = places.place(visit.pool, &visit.wanted, |_, _| Ok(()))?;
@@ -201,6 +202,7 @@ pub(super) fn check(
         });
         counted.map_err(|error| not_new(visit, &error))?;
         seen.see(visit.index, &found);
+        hanging.see(visit, &found);
         if let Some(kind) = visit.new_kind {
             if let Some(refusal) = heap::of_object(visit, kind) {
                 asking.refuse(refusal);
@@ -227,6 +229,9 @@ pub(super) fn check(
         Ok(())
     })?;
     places.end(old.pools.len(), |_, _| Ok(()))?;
+    if let Some(refusal) = hanging.refusal() {
+        asking.refuse(refusal);
+    }
     let refusals = asking.refusals.take().unwrap_or_default();
     let mut report = told(old, &places.pools);
     report.rebuilt_maps = rebuilt_maps;

@@ -121,11 +121,19 @@ pub(super) fn follow(
         (Kind::Allocation(_), _) => (pointer.strength == Strength::Weak, true),
     };
     let nowhere = |what| {
-        let why = leads_nowhere(old, address, what);
-        Ok(Led::refused(Refusal::new(
-            way_to(new, bytes, pointer.offset),
-            why,
-        )))
+        let is_field = matches!(kind, Kind::Allocation(_)) && pointer.offset != WEAK;
+        let cure = match (is_field, to_proxy) {
+            (true, false) => "set it to null before, or say that the field may be forgotten",
+            // To be counted off it would have to lead to a proxy.
+            (true, true) => "say that the field may be forgotten, or go back to a copy of the heap",
+            (false, _) => "go back to a copy of the heap",
+        };
+        let place = leads_to(old, address, what);
+        let why = format!(
+            "{place}: the heap is damaged, as no program stores such a pointer by the runtime; {cure}"
+        );
+        let way = way_to(new, bytes, pointer.offset);
+        Ok(Led::refused(Refusal::new(way, why)))
     };
     if to_proxy {
         let Some(index) = proxy(old, address) else {
@@ -159,14 +167,14 @@ pub(super) fn follow(
     })
 }
 
-/// What is wrong with a pointer that leads to nothing that the runtime lets pointers lead to.
-fn leads_nowhere(old: &Old<'_>, address: u64, what: &str) -> String {
+/// Where a pointer leads to that is none to `what`.
+fn leads_to(old: &Old<'_>, address: u64, what: &str) -> String {
     let contents = old.reader.contents();
     let mut puddles = contents.puddles.values();
     let holds = |start: u64, size: u64| address.checked_sub(start).is_some_and(|at| at < size);
     let there = puddles.find(|puddle| holds(puddle.address, puddle.size));
     let owner = there.map(|puddle| puddle.owner);
-    let place = match owner {
+    match owner {
         Some(owner) if old.pools.iter().any(|pool| pool.uuid == owner) => {
             format!("it leads to no {what}")
         }
@@ -175,10 +183,7 @@ fn leads_nowhere(old: &Old<'_>, address: u64, what: &str) -> String {
             None => "it leads out of the heap".to_owned(),
         },
         None => "it leads out of the heap, to nothing of the store".to_owned(),
-    };
-    format!(
-        "{place}: the heap is damaged, as no program stores such a pointer by the runtime; set it to null before, or say that the field may be forgotten"
-    )
+    }
 }
 
 /// The way to a pointer of a new object. Without the numbers of elements: what many of them have is told once.
@@ -367,6 +372,55 @@ pub(super) fn of_proxy(
     let why = "the list of proxies for weak pointers to it has one for another allocation: the heap is damaged; go back to a copy of it";
     let is_same = whose.is_some() && whose == next;
     Ok((!is_same).then(|| Refusal::new(new.called(), why)))
+}
+
+/// Proxies that stand for something, and those to which links of lists lead: each hangs in one list, once, or would not
+/// be told when its allocation goes.
+#[derive(Default)]
+pub(super) struct Hanging {
+    proxies: Addresses,
+    linked: Addresses,
+}
+
+/// Addresses of which one more, or another one, shows.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Addresses {
+    count: u64,
+    sum: u64,
+}
+
+impl Addresses {
+    fn add(&mut self, address: u64) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(address);
+    }
+}
+
+impl Hanging {
+    /// `pointers` are those of the new object.
+    pub(super) fn see(&mut self, visit: &Visit<'_>, pointers: &[(PointerAt, u64)]) {
+        let link = match visit.new_kind {
+            Some(Kind::Allocation(_)) => WEAK,
+            Some(Kind::Proxy) => NEXT_PROXY,
+            _ => return,
+        };
+        let stands = word_at(visit.bytes, TARGET).is_some_and(|target| target != 0);
+        if visit.new_kind == Some(Kind::Proxy) && stands {
+            let address = visit.view.header().address + visit.object.offset;
+            self.proxies.add(address);
+        }
+        let linked = pointers.iter().filter(|(it, _)| it.offset == link);
+        linked.for_each(|(_, address)| self.linked.add(*address));
+    }
+
+    /// What stands in the way of all.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        let why = format!(
+            "not each of the {} proxies for weak pointers hangs once in the list of its allocation: the heap is damaged; go back to a copy of it",
+            self.proxies.count
+        );
+        (self.proxies != self.linked).then(|| Refusal::new("the heap", why))
+    }
 }
 
 /// What the proxy at an address stands for, or 0.
