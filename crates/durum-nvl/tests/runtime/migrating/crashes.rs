@@ -37,8 +37,10 @@ fn recorded(engine: Engine, base: u64, skip: Option<Site>) -> Recorded {
         nvl_close(heap);
     }
     let old = audit(&path).unwrap();
-    let mut recording = RecorderOptions::default();
-    recording.skip = skip;
+    let recording = RecorderOptions {
+        skip,
+        ..RecorderOptions::default()
+    };
     let recorder = Recorder::start(dir.path(), recording);
     migrate(&path, is_job(), false).unwrap();
     record::note("migrated", 1);
