@@ -224,6 +224,10 @@ impl Tx {
         let pass = (tx.depth.get() == 0).then(|| tx.gate.pass());
         let is_outside = pass.is_some();
         let result = {
+            // The engine may move words to where the window does not know of them.
+            if !tx.window.is_empty() {
+                tx.touched.set(true);
+            }
             let mut state = tx.state.borrow_mut();
             pool.engine.persist(&mut state, pool, ranges)
         };

@@ -156,6 +156,27 @@ fn words_that_are_announced_again_and_again_come_back_or_stay() {
 }
 
 #[test]
+fn a_word_that_was_announced_is_committed_also_where_something_was_persisted_after_it() {
+    let mut fixture = Fixture::new();
+    for value in 1..4 {
+        let (pool, root) = (fixture.pool(), fixture.root());
+        // The first transaction is the one that finds out where the others may announce words without a call.
+        for value in [0, value] {
+            pool.transaction(|tx| unsafe {
+                tx.add(&raw const root.count)?;
+                root.count = value;
+                root.table[7] = value;
+                pool.persist(&raw const root.table[7], 8)
+            })
+            .unwrap();
+        }
+        fixture.reopen(StoreOptions::new());
+        let root = fixture.root();
+        assert_eq!((root.count, root.table[7]), (value, value));
+    }
+}
+
+#[test]
 fn a_counter_in_a_loop_does_not_fill_the_log() {
     let fixture = Fixture::new();
     let root = fixture.root();
