@@ -48,7 +48,8 @@ struct GateState {
 /// A thread's way through the gate.
 #[derive(Debug)]
 pub(crate) struct Member {
-    active: Arc<asymmetric::members::Member<()>>,
+    /// Inside while a transaction is open.
+    pub(crate) active: Arc<asymmetric::members::Member<()>>,
     gate: Arc<Gate>,
 }
 
@@ -207,7 +208,7 @@ impl Member {
     /// The thread's transaction is over.
     #[inline]
     pub(crate) fn leave(&self) {
-        self.gate.members.leave(&self.active);
+        self.active.leave();
     }
 }
 

@@ -75,7 +75,8 @@ impl Busy {
         taken.is_ok()
     }
 
-    fn is_taken(&self) -> bool {
+    /// Whether somebody is. For who comes, behind the heavy fence.
+    pub(super) fn is_taken(&self) -> bool {
         // ORDER (of threads): what was done inside is seen.
         self.0.load(Ordering::Acquire) > 0
     }
@@ -124,13 +125,18 @@ impl Bias {
         false
     }
 
+    /// Goes inside if the word has the holder's value and nobody comes. For the holder, if there is one.
+    #[inline(always)]
+    pub fn enter_if(&self, own: usize) -> bool {
+        // ORDER (of threads): what the last holder did is seen.
+        self.word.load(Ordering::Acquire) == own && self.enter(own)
+    }
+
     /// Goes inside until what this returns is dropped, if the word has the holder's value and nobody comes. For the
     /// holder, if there is one.
     #[inline(always)]
     pub fn try_enter(&self, own: usize) -> Option<Inside<'_>> {
-        // ORDER (of threads): what the last holder did is seen.
-        let is_own = self.word.load(Ordering::Acquire) == own;
-        (is_own && self.enter(own)).then(|| self.entered())
+        self.enter_if(own).then(|| self.entered())
     }
 
     /// The holder, who is inside, leaves when this is dropped.

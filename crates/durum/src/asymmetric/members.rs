@@ -17,10 +17,9 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+use super::bias::Busy;
 use super::light_fence;
-use crate::primitive::{
-    AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, constructor, fence, locked,
-};
+use crate::primitive::{AtomicU64, Mutex, MutexGuard, Ordering, constructor, fence, locked};
 
 /// A bit of the word: there is no heavy fence, or none that can be had here. A member that sees it makes its own.
 pub(crate) const FENCED: u64 = 1;
@@ -44,8 +43,8 @@ pub(crate) struct Locked<S, T> {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Member<T> {
-    /// It is inside. Only the thread itself stores to it.
-    is_inside: AtomicBool,
+    /// Whether it is inside. Only the thread itself stores to it.
+    busy: Busy,
     pub(crate) own: T,
 }
 
@@ -69,7 +68,7 @@ impl<S, T> Members<S, T> {
     /// Goes inside: the word.
     #[inline(always)]
     pub(crate) fn enter(&self, member: &Member<T>) -> u64 {
-        member.is_inside.store(true, Ordering::Relaxed);
+        member.busy.deepen(1);
         // ORDER (of threads): the flag before the word; the processor's part is done by the fence of who comes.
         light_fence();
         // Acquire: what was done before the word was changed is seen by who enters after it.
@@ -78,23 +77,16 @@ impl<S, T> Members<S, T> {
 
     /// The same with a fence of its own, where the word has [`FENCED`].
     pub(crate) fn enter_with_fence(&self, member: &Member<T>) -> u64 {
-        member.is_inside.store(true, Ordering::Relaxed);
+        member.busy.deepen(1);
         // ORDER (of threads): the flag before the word, where no fence of who comes sees to that.
         fence(Ordering::SeqCst);
         self.word.load(Ordering::Acquire)
     }
 
-    /// Goes out.
-    #[inline(always)]
-    pub(crate) fn leave(&self, member: &Member<T>) {
-        // ORDER (of threads): what was done inside is seen by whoever sees this.
-        member.is_inside.store(false, Ordering::Release);
-    }
-
-    /// The same, and the word as it is then: for who has to do something about it.
+    /// Goes out ([`Member::leave`]), and the word as it is then: for who has to do something about it.
     #[inline(always)]
     pub(crate) fn leave_and_look(&self, member: &Member<T>) -> u64 {
-        self.leave(member);
+        member.leave();
         // ORDER (of threads): as in `enter`.
         light_fence();
         self.word.load(Ordering::Acquire)
@@ -111,8 +103,8 @@ impl<S, T> Locked<S, T> {
     /// A thread becomes a member. Who comes afterwards finds it; it sees the word of who came before, as that one had
     /// the lock.
     pub(crate) fn join(&mut self, own: T) -> Arc<Member<T>> {
-        let is_inside = AtomicBool::new(false);
-        let member = Arc::new(Member { is_inside, own });
+        let busy = Busy::new();
+        let member = Arc::new(Member { busy, own });
         self.list.push(member.clone());
         member
     }
@@ -123,9 +115,14 @@ impl<S, T> Locked<S, T> {
 }
 
 impl<T> Member<T> {
+    /// Goes out.
+    #[inline(always)]
+    pub(crate) fn leave(&self) {
+        self.busy.leave(0);
+    }
+
     /// Whether it is inside. For who comes, behind the heavy fence.
     pub(crate) fn is_inside(&self) -> bool {
-        // ORDER (of threads): what it did inside is seen by who finds it outside.
-        self.is_inside.load(Ordering::Acquire)
+        self.busy.is_taken()
     }
 }

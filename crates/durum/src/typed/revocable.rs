@@ -147,7 +147,7 @@ impl<T> Reader<'_, T> {
         // SAFETY: inside, and of this generation.
         let cached = self.member.own.0.with(|cached| unsafe { &*cached });
         if cached.is_none() {
-            self.revocable.members.leave(&self.member);
+            self.member.leave();
         }
         cached.as_deref()
     }

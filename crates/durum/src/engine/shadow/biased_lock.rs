@@ -127,10 +127,7 @@ impl<T> BiasedLock<T> {
     #[inline(always)]
     pub(super) fn try_alone(&self) -> Option<Held<'_, T>> {
         // ORDER (of threads): the flag belongs to the last member. Another that has gone since has let go of it before.
-        if self.bias.word.load(Ordering::Acquire) != 0 {
-            return None;
-        }
-        self.bias.enter(0).then(|| self.held(&self.bias.busy))
+        self.bias.enter_if(0).then(|| self.held(&self.bias.busy))
     }
 
     /// The value, for a member, when nobody works on it any more: at once, if there is nobody else.
