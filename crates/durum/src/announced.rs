@@ -9,21 +9,17 @@ mod lines;
 mod ranges;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::ops::Range;
 use std::rc::Rc;
 
-use lines::{LINE, Lines, lines_of, mask_of};
-use words::Words;
-
 use crate::error::Result;
 use crate::steps;
-use crate::window::{AnnouncedWord, Window};
+use crate::window::{AnnouncedWord, Window, Words};
+use lines::{LINE, Lines, lines_of, mask_of};
 
 pub(crate) use lines::{AnnouncedLine, runs};
 pub(crate) use ranges::Ranges;
-pub(crate) use words::may_be_open;
 
 /// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
 pub(crate) const LARGE: usize = 512;
@@ -34,7 +30,7 @@ pub(crate) const FRESH_LARGE: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Announced {
     /// Where there are any, `lines` and `large` are empty.
-    words: Words,
+    pub(crate) words: Words,
     lines: Lines,
     large: Ranges,
     /// Small fresh ranges, as long as there are few: nothing is kept of them, and whatever they hold is logged. Not in
@@ -117,10 +113,15 @@ impl Announced {
     }
 
     /// Whether the engine looks at [`Announced::words`], or has all in lines. Then the window takes words of these
-    /// addresses.
+    /// addresses, at once if it `may_be_open`.
     #[inline(always)]
-    pub(crate) fn want_words(&mut self, are_wanted: bool, within: &Range<usize>) {
-        self.words.want(are_wanted, within);
+    pub(crate) fn want_words(
+        &mut self,
+        are_wanted: bool,
+        within: &Range<usize>,
+        may_be_open: bool,
+    ) {
+        self.words.want(are_wanted, within, may_be_open);
     }
 
     /// The window takes no words until [`Announced::want_words`].

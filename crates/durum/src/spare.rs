@@ -1,7 +1,7 @@
 //! How much memory a buffer keeps for the next transaction.
 
 /// So many bytes stay in any case.
-const ALWAYS: usize = 1 << 20;
+pub(crate) const ALWAYS: usize = 1 << 20;
 /// More than these go back in any case.
 const MOST: usize = 64 << 20;
 /// After so many transactions that need a quarter at most, what large ones have needed goes back.

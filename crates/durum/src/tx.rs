@@ -19,8 +19,10 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
+use durum_persist::line::is_recorded;
+
 use crate::error::{Error, Result};
-use crate::fault::forked;
+use crate::fault::{failed_or_forked, forked};
 use crate::gate::Member;
 use crate::opened::{Durability, Leaving, Pool, PoolInner, StoreInner, TxState};
 use crate::upkeep::Upkeep;
@@ -53,8 +55,10 @@ pub struct Tx {
     doomed: Cell<bool>,
     /// What the outermost level asked for, or an inner one that asked for more.
     durability: Cell<Durability>,
-    /// Something was announced since the outermost begin.
+    /// Something was announced since the outermost begin, and not by the window alone.
     touched: Cell<bool>,
+    /// It ends another way than those that change words and do nothing else, which are most.
+    is_rare: Cell<bool>,
     /// This thread may have left something in flight.
     flies: Cell<bool>,
     /// Where words are announced without a look at `state`, which the array belongs to.
@@ -68,6 +72,12 @@ pub struct Tx {
 thread_local! {
     /// The transaction used last; kept alive by its thread. Const and without destructor, so cheap.
     static CURRENT: Cell<*const Tx> = const { Cell::new(ptr::null()) };
+}
+
+/// Whether windows may take words: nobody records what is stored, and all that is mapped can be read.
+#[inline(always)]
+fn may_be_open() -> bool {
+    !is_recorded() && !failed_or_forked()
 }
 
 impl Tx {
@@ -92,6 +102,13 @@ impl Tx {
         // SAFETY: null, or kept alive by its thread; the reference is used within a call on this thread only.
         let current = unsafe { CURRENT.with(Cell::get).as_ref() };
         current.filter(|current| current.depth.get() > 0).map(f)
+    }
+
+    /// Something was done that is not to announce words.
+    #[inline(always)]
+    fn touch(&self) {
+        self.touched.set(true);
+        self.is_rare.set(true);
     }
 
     /// The levels of the transaction that runs on this thread; 0 if none does.

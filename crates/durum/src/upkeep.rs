@@ -2,28 +2,25 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crossbeam_utils::CachePadded;
-
 /// In the level: a thread is wanted whatever the level is.
 const ASKED: usize = 1 << (usize::BITS - 1);
 
 /// A level that rises, and where it calls for work.
 #[derive(Debug)]
-pub(crate) struct Upkeep(CachePadded<Levels>);
-
-#[derive(Debug)]
-struct Levels {
-    now: AtomicUsize,
-    due: AtomicUsize,
+#[repr(align(128))]
+pub(crate) struct Upkeep {
+    /// As high as `due`, or higher: a thread that has no transaction open should work.
+    pub(crate) now: AtomicUsize,
+    pub(crate) due: AtomicUsize,
 }
 
 impl Default for Upkeep {
     /// Never due.
     fn default() -> Self {
-        Self(CachePadded::new(Levels {
+        Self {
             now: AtomicUsize::new(0),
             due: AtomicUsize::new(usize::MAX),
-        }))
+        }
     }
 }
 
@@ -32,42 +29,42 @@ impl Upkeep {
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         // Who is asked for comes, too: no level is as high.
-        self.0.now.load(Ordering::Relaxed) >= self.0.due.load(Ordering::Relaxed)
+        self.now.load(Ordering::Relaxed) >= self.due.load(Ordering::Relaxed)
     }
 
     /// Whether it is the level that calls for one.
     pub(crate) fn is_level_due(&self) -> bool {
-        self.level() >= self.0.due.load(Ordering::Relaxed)
+        self.level() >= self.due.load(Ordering::Relaxed)
     }
 
     #[inline]
     pub(crate) fn level(&self) -> usize {
-        self.0.now.load(Ordering::Relaxed) & !ASKED
+        self.now.load(Ordering::Relaxed) & !ASKED
     }
 
     /// Has a thread come, at whatever level.
     pub(crate) fn ask(&self) {
-        self.0.now.fetch_or(ASKED, Ordering::Release);
+        self.now.fetch_or(ASKED, Ordering::Release);
     }
 
     /// A thread has come: whether one was asked for since the last time.
     pub(crate) fn was_asked(&self) -> bool {
         // Mostly it is the level that has brought it, again and again: then nothing is stored that others read.
-        self.0.now.load(Ordering::Relaxed) & ASKED != 0
-            && self.0.now.fetch_and(!ASKED, Ordering::Acquire) & ASKED != 0
+        self.now.load(Ordering::Relaxed) & ASKED != 0
+            && self.now.fetch_and(!ASKED, Ordering::Acquire) & ASKED != 0
     }
 
     pub(crate) fn raise(&self, by: usize) {
-        self.0.now.fetch_add(by, Ordering::Relaxed);
+        self.now.fetch_add(by, Ordering::Relaxed);
     }
 
     pub(crate) fn lower(&self, by: usize) {
-        self.0.now.fetch_sub(by, Ordering::Relaxed);
+        self.now.fetch_sub(by, Ordering::Relaxed);
     }
 
     /// From this level on.
     pub(crate) fn set_due(&self, level: usize) {
-        self.0.due.store(level, Ordering::Relaxed);
+        self.due.store(level, Ordering::Relaxed);
     }
 }
 

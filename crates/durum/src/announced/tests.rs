@@ -97,7 +97,7 @@ fn words_alone_stay_in_their_order_and_go_to_lines_with_what_they_were_first() {
     let start = memory.as_mut_ptr().expose_provenance();
     let mut announced = Announced::default();
     assert!(announced.insert_word(start, 7) && announced.words().is_empty());
-    announced.want_words(true, &(0..0));
+    announced.want_words(true, &(0..0), true);
     announced.clear();
     for value in 8..1008 {
         for at in [0, 64, 1] {
@@ -149,7 +149,7 @@ fn the_window_takes_words_of_its_addresses() {
     // SAFETY: words of `memory`.
     let add = |at: usize| unsafe { window.add(at) };
     assert!(!add(start), "closed at first");
-    announced.want_words(true, &(start..start + 4096));
+    announced.want_words(true, &(start..start + 4096), true);
     assert!(!add(start), "not in the middle of a transaction");
     announced.clear();
     assert!(add(start) && add(start) && add(start + 4088));
@@ -203,7 +203,7 @@ fn the_window_takes_words_of_its_addresses() {
         "by the long way only"
     );
     // Again and again.
-    announced.want_words(true, &(start..start + 4096));
+    announced.want_words(true, &(start..start + 4096), true);
     for number in 0..1000 {
         announced.clear();
         let at = number % 512;
@@ -212,7 +212,7 @@ fn the_window_takes_words_of_its_addresses() {
             "{number}"
         );
     }
-    announced.want_words(false, &(start..start + 4096));
+    announced.want_words(false, &(start..start + 4096), true);
     announced.clear();
     assert!(!add(start), "the engine cannot do with words");
 }

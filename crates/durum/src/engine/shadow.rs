@@ -15,6 +15,7 @@
 mod biased_lock;
 #[cfg(test)]
 mod biased_lock_tests;
+mod changes;
 mod commit;
 mod compare;
 mod for_tests;
@@ -27,7 +28,9 @@ mod section;
 mod shared;
 mod thread;
 mod torn;
+mod ways;
 mod wide;
+mod with_others;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +52,6 @@ use crate::opened::{
 use crate::options::PoolOptions;
 use crate::populate::PAGE;
 
-use commit::{flush, flush_if_due, write_with_others};
 use home::{checkpoint, deferred_pages, files, mapped};
 use log::entries::push_range;
 use log::segments;
@@ -60,13 +62,14 @@ use section::{OfPool as Sections, Section};
 use shared::queue::DRAIN;
 use shared::state::{self, Shared};
 use thread::OfThread;
+use with_others::{flush, flush_if_due, write_with_others};
 
 /// The sites of this engine.
 pub(crate) const SITES: &[Site] = &[
     segments::RECORD_WRITE,
     segments::REACH_WRITE,
     commit::COMMIT_FENCE,
-    commit::FLIGHT_FENCE,
+    ways::FLIGHT_FENCE,
     checkpoint::LAND_WRITE,
     checkpoint::LAND_FENCE,
     mapped::HOME_WRITE,
@@ -91,6 +94,7 @@ impl Engine for Shadow {
             keeps_lines: true,
             compares_announced: true,
             keeps_objects: true,
+            commit_words: Some(commit::commit_words),
             ..Facts::default()
         }
     }
@@ -121,12 +125,12 @@ impl Engine for Shadow {
 
     #[inline(always)]
     fn commit(&self, tx: &mut TxState) -> Step {
-        commit::write_transaction(tx)
+        changes::write_transaction(tx)
     }
 
     fn land(&self, tx: &mut TxState, in_flight: u64) -> Result<()> {
         match tx.kept.find::<OfThread>() {
-            Some(thread) => commit::wait(thread, &mut tx.barrier, in_flight),
+            Some(thread) => ways::wait(thread, &mut tx.barrier, in_flight),
             // The thread has left the store since, and with it its log, of which nothing is left in flight.
             None => Ok(()),
         }

@@ -30,6 +30,7 @@ use crate::poison::Poison;
 use crate::pool_types::PoolTypes;
 use crate::saved::Saved;
 use crate::savepoint::Savepoint;
+use crate::window::AnnouncedWord;
 
 /// A way to make transactions failure-atomic. A property of a pool, chosen when it is made.
 ///
@@ -225,7 +226,17 @@ pub(crate) struct Facts {
     /// Fresh objects are noted apart from announced bytes
     /// ([`Announced::insert_object`](crate::announced::Announced::insert_object)).
     pub(crate) keeps_objects: bool,
+    /// See [`CommitWords`].
+    pub(crate) commit_words: Option<CommitWords>,
 }
+
+/// A shorter way than [`Engine::commit`], for a transaction that has changed words and nothing else, and is to be
+/// durable when this returns; its thread has left nothing in flight. It gets what the engine keeps of the thread, the
+/// words, and how far behind them their homes are.
+///
+/// False: this is not the way for it, and nothing was done. After an error the caller calls [`Engine::abort`].
+pub(crate) type CommitWords =
+    fn(&mut dyn OfThread, &[AnnouncedWord], usize, &mut Barrier) -> Step<bool>;
 
 /// What is mapped besides the place where programs see a puddle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -398,7 +409,7 @@ impl Debug for dyn OfThread {
 /// What the engines keep of a thread. That of the engine which runs the transaction is at hand.
 #[derive(Debug)]
 pub(crate) struct ByThread {
-    current: Option<Box<dyn OfThread>>,
+    pub(crate) current: Option<Box<dyn OfThread>>,
     /// Its type, to be seen without a call.
     current_type: TypeId,
     others: Vec<Box<dyn OfThread>>,
@@ -422,7 +433,7 @@ impl ByThread {
             self.exchange(make);
         }
         // SAFETY: it is what is at hand.
-        unsafe { cast(self.current.as_deref_mut().unwrap_unchecked()) }
+        unsafe { kept_as(self.current.as_deref_mut().unwrap_unchecked()) }
     }
 
     #[inline(never)]
@@ -442,9 +453,8 @@ impl ByThread {
     #[inline(always)]
     pub(crate) fn current<T: OfThread>(&mut self) -> Option<&mut T> {
         let kept = self.current.as_deref_mut()?;
-        debug_assert!(is::<T>(kept), "the transaction is another engine's");
         // SAFETY: an engine runs transactions for which it has turned to what it keeps.
-        Some(unsafe { cast(kept) })
+        Some(unsafe { kept_as(kept) })
     }
 
     /// What an engine keeps, at hand or not.
@@ -461,7 +471,7 @@ impl ByThread {
     fn find_other<T: OfThread>(&mut self) -> Option<&mut T> {
         let kept = self.others.iter_mut().find(|kept| is::<T>(&***kept))?;
         // SAFETY: it was just made sure of.
-        Some(unsafe { cast(&mut **kept) })
+        Some(unsafe { kept_as(&mut **kept) })
     }
 
     /// What an engine keeps, at hand or not; made now if there is nothing yet.
@@ -481,7 +491,7 @@ impl ByThread {
             self.others.len() - 1
         });
         // SAFETY: it was just found, or made.
-        unsafe { cast(&mut *self.others[at]) }
+        unsafe { kept_as(&mut *self.others[at]) }
     }
 
     /// The transaction has ended.
@@ -507,10 +517,13 @@ fn is<T: OfThread>(kept: &dyn OfThread) -> bool {
     (kept as &dyn Any).is::<T>()
 }
 
+/// What an engine keeps, for that engine.
+///
 /// # Safety
 /// It is a `T`.
 #[inline(always)]
-unsafe fn cast<T: OfThread>(kept: &mut dyn OfThread) -> &mut T {
+pub(crate) unsafe fn kept_as<T: OfThread>(kept: &mut dyn OfThread) -> &mut T {
+    debug_assert!(is::<T>(kept), "the transaction is another engine's");
     // SAFETY: as the caller promises.
     unsafe { &mut *ptr::from_mut(kept).cast::<T>() }
 }

@@ -19,7 +19,7 @@ mod tie;
 pub use engine::{Announce, Durability, Pool};
 pub(crate) use engine::{
     BeforeReuse, ByThread, Engine, Facts, Mismatch, OfPool, OfThread, OnMismatch, PoolInner,
-    PoolRef, SecondMapping, TxState, WHATEVER,
+    PoolRef, SecondMapping, TxState, WHATEVER, kept_as,
 };
 pub(crate) use followed::{tie, tie_without_following};
 pub(crate) use logs::SITES;

@@ -187,7 +187,7 @@ impl Tx {
         let announced = &mut state.announced;
         let address = (state.allocation).reserve_at_hand(pool, cache, announced, class, size)?;
         recorder::api("tx.alloc");
-        self.touched.set(true);
+        self.touch();
         Some(ptr::with_exposed_provenance_mut(address))
     }
 
@@ -274,7 +274,7 @@ impl Tx {
         let is_freed = key == pool.key && state.allocation.free_at_hand(&**pool, puddle, address);
         if is_freed {
             recorder::api("tx.free");
-            self.touched.set(true);
+            self.touch();
         }
         is_freed
     }
@@ -288,7 +288,7 @@ impl Tx {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         let puddle = state.touch(self, address, 1)?;
-        self.touched.set(true);
+        self.touch();
         // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let key = unsafe { puddle.as_ref() }.pool_key;
         let first = state.pools.first().copied().filter(|pool| pool.key == key);

@@ -7,7 +7,7 @@ use std::ptr;
 use durum_persist::line::{self, is_recorded};
 use durum_persist::record as recorder;
 
-use super::Tx;
+use super::{Tx, may_be_open};
 use crate::alloc::{Puddle, puddle_near_at};
 use crate::announced::LARGE;
 use crate::deferred::Set;
@@ -110,7 +110,7 @@ impl Tx {
         };
         let is_done = !is_recorded() && self.state.borrow_mut().save_few(address, len, save);
         if is_done {
-            self.touched.set(true);
+            self.touch();
         }
         is_done
     }
@@ -139,7 +139,10 @@ impl Tx {
         let mut state = self.state.borrow_mut();
         // SAFETY: as the caller promises.
         if unsafe { state.save_small(address, len) } {
-            self.touched.set(true);
+            match len {
+                8 => self.touched.set(true),
+                _ => self.touch(),
+            }
             return Ok(());
         }
         self.add_range(&mut state, address, len, announce)?;
@@ -169,7 +172,7 @@ impl Tx {
             return Err(Error::PendingSet { address, len }.into());
         }
         let puddle = state.touch(self, address, len)?;
-        self.touched.set(true);
+        self.touch();
         // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { puddle.as_ref() };
         let Some(pool) = state.pools.first().copied() else {
@@ -221,7 +224,7 @@ impl Tx {
             return Err(Error::PendingSet { address, len });
         }
         let puddle = state.touch(self, address, len)?;
-        self.touched.set(true);
+        self.touch();
         // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { puddle.as_ref() };
         let Some(pool) = TxState::pool_of(&state.pools, puddle.pool_key) else {
@@ -271,7 +274,7 @@ impl Tx {
         }
         let (target, mut state) = (target.expose_provenance(), self.state.borrow_mut());
         let puddle = state.touch(self, target, len)?;
-        self.touched.set(true);
+        self.touch();
         let from = state.set_bytes.len();
         state.set_bytes.reserve(len);
         // SAFETY: `len` bytes were just reserved behind `from`; the source is readable as the caller promises.
@@ -306,7 +309,7 @@ impl Tx {
     /// As for [`Tx::volatile`].
     pub unsafe fn volatile_bytes(&self, target: *mut u8, len: usize) {
         let mut state = self.state.borrow_mut();
-        self.touched.set(true);
+        self.touch();
         // SAFETY: readable and unshared, as the caller promises.
         unsafe { state.volatile.save(target as usize, len) };
     }
@@ -445,7 +448,9 @@ impl TxState {
         self.recent = heap.start.max(within.start)..heap.end.min(within.end);
         self.recent_home = puddle.home_offset();
         let compares = (self.pools.first()).is_some_and(|pool| pool.facts.compares_announced);
-        self.announced.want_words(compares, &self.recent);
+        let may_be_open = may_be_open();
+        self.announced
+            .want_words(compares, &self.recent, may_be_open);
     }
 
     /// The short way of `add` is possible nowhere, until something else says so.

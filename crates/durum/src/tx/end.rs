@@ -1,16 +1,18 @@
 //! How a transaction ends: levels, the outermost of which commits or rolls back.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering;
 
 use durum_persist::{count, record as recorder};
 
-use super::Tx;
+use super::{CURRENT, Tx};
 use crate::checker::Pending;
 use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
-use crate::fault::forked;
+use crate::fault::{failed_or_forked, forked, media_failed};
 use crate::opened::{BeforeReuse, Durability, Pool, PoolInner, PoolRef, TxState, WHATEVER};
 
 /// A transaction that is open until it is committed, aborted or dropped (which aborts).
@@ -84,15 +86,24 @@ impl Tx {
             true => Ending::Commits,
             false => Ending::RollsBack,
         };
-        let left = Self::if_running(|tx| tx.leave_level(ending).map(|_| tx.depth.get()));
-        left.unwrap_or_else(|| Err(Error::NoTransaction.into()))
+        // SAFETY: null, or kept alive by its thread; the reference is used within a call on this thread only.
+        match unsafe { CURRENT.with(Cell::get).as_ref() } {
+            Some(tx) => tx.leave_level(ending).map(|_| tx.depth.get()),
+            None => Err(Error::NoTransaction.into()),
+        }
     }
 
     /// Ends the transaction's hope of committing. Return the error from the closure; the outermost transaction rolls
     /// back.
     pub fn abort<R>(&self) -> Result<R> {
-        self.doomed.set(true);
+        self.doom();
         Err(Error::Aborted)
+    }
+
+    /// The outermost level can only roll back.
+    fn doom(&self) {
+        self.doomed.set(true);
+        self.is_rare.set(true);
     }
 
     /// Gives which record is left in flight; 0: none.
@@ -105,7 +116,7 @@ impl Tx {
         if depth > 0 {
             self.depth.set(depth);
             if !commit {
-                self.doomed.set(true);
+                self.doom();
             }
             return if self.doomed.get() && commit {
                 Err(Error::Aborted.into())
@@ -113,7 +124,10 @@ impl Tx {
                 Ok(0)
             };
         }
-        if !self.touched.get() && !self.doomed.get() && self.window.is_empty() {
+        if self.is_rare.get() {
+            return self.end_any(ending);
+        }
+        if !self.touched.get() && self.window.is_empty() {
             let left = match self.flies.get() {
                 true => self.leave_in_flight(ending, WHATEVER),
                 false => Ok(0),
@@ -121,17 +135,37 @@ impl Tx {
             self.end();
             return left;
         }
-        self.end_outermost(ending)
+        self.end_words(ending)
     }
 
+    /// Ends the outermost level of a transaction that has changed words, and done nothing else: mostly it commits.
     #[inline(never)]
-    pub(super) fn end_outermost(&self, ending: Ending) -> Step<u64> {
-        let commit = ending != Ending::RollsBack;
-        // A store behind the fence of the last transaction costs more than a look.
-        let doomed = self.doomed.get() && self.doomed.replace(false);
-        if self.touched.get() {
-            self.touched.set(false);
+    fn end_words(&self, ending: Ending) -> Step<u64> {
+        let is_plain = ending == Ending::Commits
+            && self.durability.get() == Durability::Durable
+            && !self.flies.get()
+            && !failed_or_forked();
+        if is_plain {
+            // A store behind the fence of the last transaction costs more than a look.
+            if self.touched.get() {
+                self.touched.set(false);
+            }
+            let result = self.state.borrow_mut().commit_words();
+            if !matches!(result, Ok(false)) {
+                return self.ended(result.map(|_| 0));
+            }
         }
+        self.end_any(ending)
+    }
+
+    /// Ends the outermost level, whatever the transaction has done.
+    #[inline(never)]
+    pub(super) fn end_any(&self, ending: Ending) -> Step<u64> {
+        let commit = ending != Ending::RollsBack;
+        // As above.
+        let doomed = self.doomed.get() && self.doomed.replace(false);
+        self.touched.set(false);
+        self.is_rare.set(false);
         if forked() {
             // The pools are not mapped in this process: there is nothing to roll back, and nothing that could be.
             self.end();
@@ -161,8 +195,14 @@ impl Tx {
             (true, Ok(left)) if left > 0 || self.flies.get() => self.leave_in_flight(ending, left),
             (_, result) => result,
         };
+        self.ended(result)
+    }
+
+    /// The transaction is over, with this result.
+    #[inline(always)]
+    fn ended(&self, result: Step<u64>) -> Step<u64> {
         self.end();
-        if self.upkeep.is_due() {
+        if self.upkeep.now.load(Ordering::Relaxed) >= self.upkeep.due.load(Ordering::Relaxed) {
             self.do_upkeep();
         }
         result
@@ -205,7 +245,7 @@ impl Tx {
         self.depth.set(0);
         // SAFETY: this thread's, which lasts as long as that.
         unsafe { (*self.of_thread).leave(&self.window) };
-        self.gate.leave();
+        self.gate.active.leave();
     }
 
     /// Has somebody told of the outcome before places that became free can be allocated again. Not told of a
@@ -221,6 +261,41 @@ impl Tx {
 }
 
 impl TxState {
+    /// Commits words, which are all that the transaction has changed. False: it is not the way for this one, and
+    /// nothing was done.
+    #[inline(always)]
+    fn commit_words(&mut self) -> Step<bool> {
+        let (Some(first), Some(kept)) = (self.pools.first(), &mut self.kept.current) else {
+            return Ok(false);
+        };
+        let Some(commit_words) = first.facts.commit_words else {
+            return Ok(false);
+        };
+        if !self.announced.words.is_open() {
+            return Ok(false);
+        }
+        recorder::api("tx.commit");
+        let (words, home_offset) = (self.announced.words(), self.recent_home);
+        let mut result = commit_words(&mut **kept, words, home_offset, &mut self.barrier);
+        if media_failed() && matches!(result, Ok(true)) {
+            let failed = self.pools.iter().try_for_each(|pool| pool.check_media());
+            result = failed.map(|()| true).map_err(Box::new);
+        }
+        match result {
+            Ok(true) => {
+                count::add_transaction(true);
+                self.tell_before_reuse(true);
+                self.announced.words.clear();
+                Ok(true)
+            }
+            Ok(false) => Ok(false),
+            Err(error) => {
+                count::add_transaction(false);
+                Err(self.fail(error))
+            }
+        }
+    }
+
     /// `origin` is the pool that the transaction began on.
     #[inline(always)]
     fn commit_changes(&mut self, origin: &PoolInner) -> Step {

@@ -33,7 +33,7 @@ impl Tx {
         if forked() || self.depth.get() == 0 || !is_first {
             self.enter_other_pool(state, pool)?;
         }
-        self.touched.set(true);
+        self.touch();
         Ok(())
     }
 

@@ -6,9 +6,8 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use super::{CURRENT, Transaction, Tx};
+use super::{CURRENT, Transaction, Tx, may_be_open};
 use crate::alloc::Puddle;
-use crate::announced::may_be_open;
 use crate::error::{Error, Result, Step};
 use crate::fault::forked;
 use crate::opened::{Durability, Pool, PoolInner};
@@ -185,7 +184,7 @@ impl Tx {
             // Nothing can be mixed yet, and nobody reads a copy, which `begin` has made sure of.
             let _ = pool.engine.enter(&mut self.state.borrow_mut(), pool);
         }
-        self.touched.set(true);
+        self.touch();
     }
 
     /// Words are announced by the window from here on, if they may be.

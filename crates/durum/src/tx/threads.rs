@@ -93,6 +93,7 @@ impl Tx {
                         doomed: Cell::new(false),
                         durability: Cell::new(Durability::Durable),
                         touched: Cell::new(false),
+                        is_rare: Cell::new(false),
                         flies: Cell::new(false),
                         window: state.announced.window().clone(),
                         of_thread: window::ThreadWindow::find(),
@@ -153,7 +154,7 @@ impl Tx {
         if self.depth.get() > 0 {
             // The thread ends inside a transaction: it never commits. Its log must be empty before another thread gets
             // it.
-            let _ = self.end_outermost(Ending::RollsBack);
+            let _ = self.end_any(Ending::RollsBack);
         }
         if forked() {
             // Nobody needs them here, and a thread that is not there may hold the locks.

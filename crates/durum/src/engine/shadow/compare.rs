@@ -6,58 +6,9 @@
 
 use std::mem::MaybeUninit;
 
-use durum_format::record::{Operation, push_part, push_words, store_head, words_before};
-use durum_persist::line::{self, LINE};
+use durum_format::record::{Operation, push_part, push_words};
 
 use crate::announced::{Announced, AnnouncedLine, SomeObjects, runs};
-
-/// Appends the words that differ from what they were; those of a line that come one after the other as one entry. What
-/// lies in a fresh object is not among them.
-///
-/// Their homes, which lie so far behind, are asked for, as a later commit changes them. While the program still reads
-/// and changes the words themselves, the homes would be in their way in the cache.
-#[inline(always)]
-pub(super) fn push_announced_words(
-    record: &mut Vec<u64>,
-    announced: &Announced,
-    home_offset: usize,
-) {
-    let (words, has_objects) = (announced.words(), announced.has_objects());
-    // An entry for each at most.
-    record.reserve(2 * words.len());
-    let start = record.as_mut_ptr();
-    // SAFETY: the words behind the last one, for which there is room. What is read are words of mapped puddles,
-    // announced by this thread.
-    unsafe {
-        let mut end = start.add(record.len());
-        // Where the last entry begins, its first word, and the number of its line.
-        let (mut first, mut head, mut number) = (end, 0, 0);
-        for word in words {
-            let address = word.address();
-            let now = (address as *const u64).read();
-            if now == word.old() || has_objects && announced.is_in_object(address, 8) {
-                continue;
-            }
-            line::prefetch_to_write(address.wrapping_add(home_offset));
-            let of_word = store_head(address as u64);
-            let mut place = end.add(1);
-            if address / LINE != number {
-                (first, head, number) = (end, of_word, address / LINE);
-                end = place;
-            } else if head & of_word != of_word {
-                place = first.add(1 + words_before(head, of_word));
-                place.copy_to(place.add(1), end.offset_from_unsigned(place));
-                head |= of_word;
-            } else {
-                continue;
-            }
-            first.write(head);
-            place.write(now.to_le());
-            end = end.add(1);
-        }
-        record.set_len(end.offset_from_unsigned(start));
-    }
-}
 
 /// Appends what differs from what it was. What has no old contents counts as changed. Of fresh objects those are left
 /// out that are `home`.

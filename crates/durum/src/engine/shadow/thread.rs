@@ -23,6 +23,13 @@ pub(super) struct OfThread {
 }
 
 impl OfThread {
+    /// What was kept of the thread whose transaction commits.
+    #[inline(always)]
+    pub(super) fn of(kept: &mut dyn opened::OfThread) -> &mut Self {
+        // SAFETY: the engine runs transactions for which it has turned to this.
+        unsafe { opened::kept_as(kept) }
+    }
+
     /// The thread has a part in what all commit to from now on.
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {

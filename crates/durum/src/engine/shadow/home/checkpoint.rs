@@ -25,14 +25,11 @@ use super::super::log::stamps::Stamps;
 use super::super::wide::Wide;
 use super::files::DRAIN_FENCE;
 use super::mapped::Records;
-use super::pending::{Arrived, Pending, Span};
+use super::pending::{Arrived, Pending, Span, Unfenced};
 use super::places::Home;
 use crate::error::Result;
 use crate::fault::Guard;
 
-/// Small commits leave what they owe to a later one, up to so many bytes of records: what a step takes by itself it
-/// then takes once for several.
-const STEP_BYTES: usize = 256;
 /// Where somebody waits for records to be home, a batch is full with so many times fewer bytes of them.
 const WANTED_FACTOR: usize = 32;
 /// Pages that wait in a batch are written while so many bytes are logged, or before.
@@ -55,10 +52,6 @@ fn wide() -> Option<Wide> {
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
     home: Home,
-    /// What was logged since the last step, in bytes.
-    owed: usize,
-    /// From so many on there is a step.
-    step_bytes: usize,
     pub(crate) pending: Pending,
     /// On files: where pending records come from.
     arrived: Arc<Arrived>,
@@ -69,55 +62,30 @@ pub(crate) struct Checkpoint {
     batch_bytes: usize,
     /// Those of the batch that is being written.
     writing: Span,
-    /// The last record, if no fence has covered it yet. It is not applied before.
-    in_flight: Option<Unfenced>,
     /// Nothing is applied any more: memory may be gone.
     stopped: bool,
     /// Records count as home without having been brought there.
     skips_home: bool,
 }
 
-/// A record that was written and written back, and whose fence is left to whoever needs it durable.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Unfenced {
-    pub(crate) stamp: u64,
-    /// Where it lies in the log.
-    pub(crate) address: usize,
-    pub(crate) bytes: usize,
-    /// Home lines that were written back with it.
-    pub(crate) lines: usize,
-}
-
 impl Checkpoint {
     pub(crate) fn new(home: Home, arrived: Arc<Arrived>) -> Self {
         Self {
             home,
-            owed: 0,
-            step_bytes: STEP_BYTES,
             pending: Pending::default(),
             arrived,
             applied: 0,
             batch: Span::default(),
             batch_bytes: 0,
             writing: Span::default(),
-            in_flight: None,
             stopped: false,
             skips_home: false,
         }
     }
 
-    /// A commit logs `bytes`: whether it is to make a step, and for how many bytes. Then it calls
-    /// [`Checkpoint::write_back`] before its fence, and [`Checkpoint::fenced`] behind it.
-    #[inline(always)]
-    pub(crate) fn is_due_after(&mut self, bytes: usize) -> Option<usize> {
-        self.owed += bytes;
-        match self.owed < self.step_bytes || self.stopped {
-            true => None,
-            false => Some(std::mem::take(&mut self.owed)),
-        }
-    }
-
-    /// Writes lines back, so that all of a batch are when a third of the next one has come. How many.
+    /// The first half of a step for so many bytes, before the fence of the caller, which then calls
+    /// [`Checkpoint::fenced`]: writes lines back, so that all of a batch are when a third of the next one has come. How
+    /// many.
     #[inline(never)]
     pub(crate) fn write_back(&mut self, stamps: &Stamps, bytes: usize) -> usize {
         let batch = self.fill(stamps) * 3;
@@ -153,30 +121,11 @@ impl Checkpoint {
         is_home
     }
 
-    /// The stamp of the record that no fence has covered.
-    #[inline(always)]
-    pub(crate) fn in_flight(&self) -> Option<u64> {
-        self.in_flight.map(|record| record.stamp)
-    }
-
-    /// Leaves the fence of a record to whoever needs it. Its thread has written it back, and it is the last one that is
-    /// pending.
-    pub(crate) fn leave_in_flight(&mut self, record: Unfenced) {
-        debug_assert!(self.in_flight.is_none());
-        self.in_flight = Some(record);
-    }
-
-    /// The thread that has written the record has fenced.
-    #[inline(always)]
-    pub(crate) fn has_landed(&mut self) {
-        self.in_flight = None;
-    }
-
     /// Makes the record durable that is in flight, for another thread than the one that has written it, or the same: a
     /// fence covers the write-backs of its own thread only, so all is written back again.
     #[inline(always)]
     fn land(&mut self) {
-        if let Some(record) = self.in_flight.take() {
+        if let Some(record) = self.pending.in_flight.take() {
             self.write_back_again(&record);
         }
     }
@@ -234,7 +183,7 @@ impl Checkpoint {
         match &result {
             Ok(()) => _ = self.fenced(),
             // What was to be written home may be there or not, and is not written again.
-            Err(_) => self.stopped = true,
+            Err(_) => self.stop(),
         }
         result
     }
@@ -280,7 +229,7 @@ impl Checkpoint {
             self.pending.push(record, stamp, address);
             return self.apply_among_others(stamps);
         }
-        debug_assert!(self.in_flight.is_none());
+        debug_assert!(self.pending.in_flight.is_none());
         let _guard = Guard::new();
         let bytes = record.len() * 8;
         let (entries, in_log) = (&record[HEADER_WORDS..], address + HEADER_WORDS * 8);
@@ -349,8 +298,9 @@ impl Checkpoint {
     /// Whether a snapshot may show what home holds.
     pub(crate) fn set_shown(&mut self, is_shown: bool) {
         self.home.set_shown(is_shown);
-        // What a step changes is kept before: then each commit makes a small one, and none a large one.
-        self.step_bytes = if is_shown { 1 } else { STEP_BYTES };
+        if !self.stopped {
+            self.pending.set_shown(is_shown);
+        }
     }
 
     /// From now on nothing is brought home, and counts as if it were.
@@ -358,8 +308,10 @@ impl Checkpoint {
         self.skips_home = true;
     }
 
+    /// From now on nothing is applied.
     pub(crate) fn stop(&mut self) {
         self.stopped = true;
+        self.pending.make_no_steps();
     }
 
     fn next_batch(&mut self) {

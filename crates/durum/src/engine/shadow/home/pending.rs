@@ -1,4 +1,5 @@
-//! Records of a log that are durable and not applied yet, in their order.
+//! Records of a log that are durable and not applied yet, in their order; and when the next step of the checkpoint is
+//! due, which applies them. This is what a commit that makes no step asks of home.
 //!
 //! Small ones are kept here as they were put together: the line that a record was written to has left the nearest
 //! caches. Large ones are read where they lie in the log.
@@ -13,6 +14,9 @@ use crate::mapping::PAGE;
 
 /// A longer record is not kept in memory a second time.
 const WORDS_MAX: usize = (64 << 10) / 8;
+/// Small commits leave what they owe to a later one, up to so many bytes of records: what a step takes by itself it
+/// then takes once for several.
+const STEP_BYTES: usize = 256;
 
 /// Some records that follow each other in a log, by their stamps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,9 +68,26 @@ impl Span {
     }
 }
 
+/// A record that was written and written back, and whose fence is left to whoever needs it durable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unfenced {
+    pub(crate) stamp: u64,
+    /// Where it lies in the log.
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    /// Home lines that were written back with it.
+    pub(crate) lines: usize,
+}
+
 /// The records that wait.
 #[derive(Debug)]
 pub(crate) struct Pending {
+    /// What was logged since the last step, in bytes.
+    owed: usize,
+    /// From so many on there is a step.
+    step_bytes: usize,
+    /// The last record, if no fence has covered it yet. It is not applied before.
+    pub(crate) in_flight: Option<Unfenced>,
     /// Entries of those that are kept here, behind room for a header.
     words: Vec<u64>,
     /// Their stamps, and their size in the log.
@@ -81,6 +102,9 @@ pub(crate) struct Pending {
 impl Default for Pending {
     fn default() -> Self {
         Self {
+            owed: 0,
+            step_bytes: STEP_BYTES,
+            in_flight: None,
             words: vec![0; HEADER_WORDS],
             span: Span::default(),
             bytes: 0,
@@ -91,6 +115,33 @@ impl Default for Pending {
 }
 
 impl Pending {
+    /// A commit logs `bytes`: whether it is to make a step of the checkpoint, and for how many bytes.
+    #[inline(always)]
+    pub(crate) fn is_due_after(&mut self, bytes: usize) -> Option<usize> {
+        self.owed += bytes;
+        match self.owed < self.step_bytes {
+            true => None,
+            false => Some(std::mem::take(&mut self.owed)),
+        }
+    }
+
+    /// What a step changes is kept for a snapshot before: then each commit makes a small one, and none a large one.
+    pub(super) fn set_shown(&mut self, is_shown: bool) {
+        self.step_bytes = if is_shown { 1 } else { STEP_BYTES };
+    }
+
+    /// No commit makes a step any more.
+    pub(super) fn make_no_steps(&mut self) {
+        self.step_bytes = usize::MAX;
+    }
+
+    /// Leaves the fence of a record to whoever needs it. Its thread has written it back, and it is the last one that is
+    /// pending.
+    pub(crate) fn leave_in_flight(&mut self, record: Unfenced) {
+        debug_assert!(self.in_flight.is_none());
+        self.in_flight = Some(record);
+    }
+
     /// Adds a record, which lies at `address` in the log. What is left in `record` is of no use.
     #[inline(always)]
     pub(crate) fn push(&mut self, record: &mut Vec<u64>, stamp: u64, address: usize) {

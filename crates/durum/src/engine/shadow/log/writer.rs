@@ -13,7 +13,7 @@ use crate::contention;
 use crate::error::{Result, Step};
 use crate::fault::guarded;
 use crate::media::Barrier;
-use crate::spare::Spare;
+use crate::spare::{ALWAYS, Spare};
 
 /// From this many bytes on a record goes past the cache also where that keeps it from being left in flight.
 pub(crate) const STREAM_MIN: usize = 1024;
@@ -104,7 +104,7 @@ impl Writer {
     pub(crate) fn clear(&mut self) {
         let is_plain = self.large.is_empty()
             && self.record.len() >= HEADER_WORDS
-            && Spare::is_small(self.record.capacity() * 8);
+            && self.record.capacity() * 8 <= ALWAYS;
         match is_plain {
             true => self.record.truncate(HEADER_WORDS),
             false => self.clear_more(),

@@ -28,9 +28,9 @@ use durum_persist::{Site, record as recorder};
 use durum_service::Service;
 use rustix::mm::{Advice, MremapFlags, ProtFlags};
 
-use super::super::commit::flush;
 use super::super::home::places::HomePages;
 use super::super::shared::state::Shared;
+use super::super::with_others::flush;
 use super::budget::{Budget, PrivatePages, Progress, WORD_PAGES};
 use super::puddle::OfPuddle;
 use crate::alloc::Puddle;

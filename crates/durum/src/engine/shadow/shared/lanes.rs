@@ -27,7 +27,8 @@ const BATCH_BYTES_MIN: usize = 128 << 10;
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) checkpoint: CachePadded<BiasedLock<Checkpoint>>,
-    missing: CachePadded<Missing>,
+    /// The caller of its [`Missing::draw`] has locked the checkpoint.
+    pub(crate) missing: CachePadded<Missing>,
     /// A record may be in flight. Set by its thread, with the checkpoint locked.
     pub(crate) flies: CachePadded<AtomicBool>,
     lag: CachePadded<Lag>,
@@ -63,13 +64,6 @@ impl Lane {
         };
         lane.checkpoint.join(may_be_alone);
         Arc::new(lane)
-    }
-
-    /// Draws `count` stamps for this lane, whose checkpoint the caller has locked; the first of them. `is_alone`: no
-    /// other lane draws.
-    #[inline(always)]
-    pub(crate) fn draw(&self, stamps: &Stamps, count: u64, is_alone: bool) -> u64 {
-        self.missing.draw(stamps, count, is_alone)
     }
 
     /// A batch of this lane is home. `next`: the stamp of the commit that has found this out.

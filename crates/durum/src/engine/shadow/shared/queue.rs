@@ -76,7 +76,7 @@ struct QueueState {
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// Something waits, or is being written. Set before the locks of a buffered transaction are let go.
-    in_use: CachePadded<AtomicBool>,
+    pub(crate) in_use: CachePadded<AtomicBool>,
     state: Mutex<QueueState>,
     written: Condvar,
     /// What a crash may lose. Nothing waits if it is zero.
