@@ -30,6 +30,7 @@ const RUNS: &[&Workload] = &[
     &redo::SET_ON_FRESH,
     &allocator::ONE,
     &undo::ABORTS,
+    &undo::WORDS,
     &undo::SHAPES,
     &undo::STREAMED,
     &undo::SHARED_WORDS,

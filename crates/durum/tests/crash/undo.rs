@@ -47,6 +47,38 @@ fn ranges_overlap_grow_and_repeat() {
     SHAPES.survives_on_lines();
 }
 
+pub const WORDS: Workload = Workload {
+    name: "words, one transaction after the other",
+    before: |world| world.lane().commits(|tx| tx.change(0, 8, 9)),
+    run: |world| {
+        for round in 0..6 {
+            // Neighbours, of which the second one comes first; one far away; one that stays as it is.
+            let words = move |tx: &mut Running<'_>| {
+                tx.change(200 - 8 * round, 8, 1)?;
+                tx.change(8 * round, 8, 2 + round as u64)?;
+                tx.change(192 - 8 * round, 8, 3)?;
+                tx.change(1024 + 64 * round, 8, 4)?;
+                tx.add(512, 8)
+            };
+            match round {
+                3 => world.lane().aborts(words),
+                _ => world.lane().commits(words),
+            }
+        }
+        world.lane().commits(|tx| {
+            tx.change(16, 8, 5)?;
+            tx.persist(640, 8);
+            Ok(())
+        });
+    },
+    ..PLAIN
+};
+
+#[test]
+fn words_of_one_transaction_after_the_other_are_old_or_new_together() {
+    WORDS.survives_on_lines();
+}
+
 pub const AT_ONCE: Workload = Workload {
     name: "ranges that are announced at once",
     needs: |mut campaign| {
