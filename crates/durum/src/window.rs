@@ -1,6 +1,6 @@
 //! The words that a transaction has announced, and where its thread puts them without a call.
 //!
-//! Words are what most transactions change. They lie in an array ([`Words`]): each with what it was, in the order in
+//! Words are what most transactions change. They lie in an array (`Words`): each with what it was, in the order in
 //! which they came. Nothing is looked up but the word before. A word that is there twice makes two entries of the
 //! record, of the same value; an abort goes through them backwards. When many have come it is seen whether they are the
 //! same ones again and again: so counters that are added a thousand times are there a few times.

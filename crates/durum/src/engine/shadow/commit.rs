@@ -34,7 +34,8 @@ pub(super) const COMMIT_FENCE: Site = Site("shadow.commit: fence after the recor
 pub(super) const APPLY: Site =
     Site("shadow.commit: apply the record before others can build on it");
 
-/// See [`CommitWords`](crate::opened::CommitWords). After an error nothing was written, or the store is poisoned.
+/// See [`Facts::commit_words`](opened::Facts::commit_words). After an error nothing was written, or the store is
+/// poisoned.
 #[inline(never)]
 pub(super) fn commit_words(
     kept: &mut dyn opened::OfThread,
