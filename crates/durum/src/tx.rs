@@ -24,7 +24,7 @@ use durum_persist::line::is_recorded;
 use crate::error::{Error, Result};
 use crate::fault::{failed_or_forked, forked};
 use crate::gate::Member;
-use crate::opened::{Durability, Leaving, Pool, PoolInner, StoreInner, TxState};
+use crate::opened::{Durability, Engine, Leaving, Pool, PoolInner, StoreInner, TxState};
 use crate::upkeep::Upkeep;
 use crate::window::{self, Window};
 
@@ -59,8 +59,9 @@ pub struct Tx {
     touched: Cell<bool>,
     /// It ends another way than those that change words and do nothing else, which are most.
     is_rare: Cell<bool>,
-    /// This thread may have left something in flight.
-    flies: Cell<bool>,
+    /// The engine with which this thread may have left something in flight. It alone can land that, whatever pools the
+    /// transactions are on that come after it.
+    flies: Cell<Option<&'static dyn Engine>>,
     /// Where words are announced without a look at `state`, which the array belongs to.
     window: Rc<Window>,
     /// Which window is this thread's.

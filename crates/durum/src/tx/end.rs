@@ -129,8 +129,8 @@ impl Tx {
         }
         if !self.touched.get() && self.window.is_empty() {
             let left = match self.flies.get() {
-                true => self.leave_in_flight(ending, WHATEVER),
-                false => Ok(0),
+                Some(_) => self.leave_in_flight(ending, WHATEVER),
+                None => Ok(0),
             };
             self.end();
             return left;
@@ -143,7 +143,7 @@ impl Tx {
     fn end_words(&self, ending: Ending) -> Step<u64> {
         let is_plain = ending == Ending::Commits
             && self.durability.get() == Durability::Durable
-            && !self.flies.get()
+            && self.flies.get().is_none()
             && !failed_or_forked();
         if is_plain {
             // A store behind the fence of the last transaction costs more than a look.
@@ -192,7 +192,9 @@ impl Tx {
             }
         };
         let result = match (commit, result) {
-            (true, Ok(left)) if left > 0 || self.flies.get() => self.leave_in_flight(ending, left),
+            (true, Ok(left)) if left > 0 || self.flies.get().is_some() => {
+                self.leave_in_flight(ending, left)
+            }
             (_, result) => result,
         };
         self.ended(result)
@@ -213,22 +215,20 @@ impl Tx {
     #[cold]
     fn leave_in_flight(&self, ending: Ending, left: u64) -> Step<u64> {
         match ending {
-            Ending::MayFly => {
-                let left = if left == WHATEVER && !self.flies.get() {
-                    0
-                } else {
-                    left
-                };
-                self.flies.set(left > 0);
+            Ending::MayFly if left == WHATEVER => Ok(self.flies.get().map_or(0, |_| left)),
+            Ending::MayFly if left > 0 => {
+                self.flies.set(Some(self.origin()?.engine));
                 Ok(left)
             }
-            Ending::Commits if self.durability.get() == Durability::Durable => {
-                let engine = self.origin()?.engine;
-                engine.land(&mut self.state.borrow_mut(), WHATEVER)?;
-                self.flies.set(false);
+            Ending::MayFly | Ending::Commits if self.durability.get() == Durability::Durable => {
+                if let Some(engine) = self.flies.get() {
+                    engine.land(&mut self.state.borrow_mut(), WHATEVER)?;
+                    self.flies.set(None);
+                }
                 Ok(0)
             }
-            Ending::Commits | Ending::RollsBack => Ok(0),
+            // One that is buffered waits for nothing, and lands nothing.
+            Ending::MayFly | Ending::Commits | Ending::RollsBack => Ok(0),
         }
     }
 

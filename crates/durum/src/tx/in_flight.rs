@@ -133,7 +133,9 @@ impl Tx {
         let tx = Self::beside(pool)?;
         // SAFETY: kept alive by `THREAD` of this thread.
         let tx = unsafe { tx.as_ref() };
-        pool.engine.land(&mut tx.state.borrow_mut(), record)
+        // What was there before, as one on another engine has found it, too.
+        let engine = tx.flies.get().unwrap_or(pool.engine);
+        engine.land(&mut tx.state.borrow_mut(), record)
     }
 }
 

@@ -94,7 +94,7 @@ impl Tx {
                         durability: Cell::new(Durability::Durable),
                         touched: Cell::new(false),
                         is_rare: Cell::new(false),
-                        flies: Cell::new(false),
+                        flies: Cell::new(None),
                         window: state.announced.window().clone(),
                         of_thread: window::ThreadWindow::find(),
                         state: RefCell::new(state),

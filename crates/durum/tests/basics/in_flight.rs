@@ -113,6 +113,64 @@ fn a_future_of_one_is_ready_when_it_is_durable() {
     assert_eq!(fence, 1);
 }
 
+fn write(pool: &Pool, place: *mut u64, value: u64) {
+    let written = pool.transaction(|tx| unsafe {
+        tx.add(place)?;
+        place.write(value);
+        Ok::<_, durum::Error>(())
+    });
+    written.unwrap();
+}
+
+/// Calls `check` with a Shadow pool, two words there, a number, and a transaction on a pool of another engine of the
+/// same store: each kind of them on each engine.
+fn with_another_engine(check: impl Fn(&Pool, [*mut u64; 2], u64, &dyn Fn())) {
+    for engine in [Engine::Hybrid, Engine::Twin] {
+        let fixture = fixture(Engine::Shadow);
+        let store = fixture.store.as_ref().unwrap();
+        let options = PoolOptions::new().engine(engine);
+        let other = store.create_pool("other", options).unwrap();
+        let place = other.root::<u64>().unwrap();
+        let nothing = |_: &durum::Tx| Ok::<_, durum::Error>(());
+        let all: [&dyn Fn(); 4] = [
+            &|| write(&other, place, unsafe { place.read() } + 1),
+            &|| other.transaction(nothing).unwrap(),
+            &|| {
+                let flight = fly(&other, place, unsafe { place.read() } + 1);
+                flight.wait().unwrap();
+            },
+            &|| {
+                let (_, flight) = other.transaction_in_flight(nothing).unwrap();
+                flight.wait().unwrap();
+            },
+        ];
+        let words = [0, 1].map(|at| &raw mut fixture.root().table[at]);
+        for (number, on_other) in (1..).zip(all) {
+            check(fixture.pool(), words, number, on_other);
+        }
+    }
+}
+
+#[test]
+fn what_is_in_flight_is_durable_with_a_later_transaction_on_another_engine() {
+    with_another_engine(|pool, [word, _], number, on_other| {
+        let flight = fly(pool, word, number);
+        on_other();
+        assert_eq!(fences(|| flight.wait().unwrap()), 0, "{number}");
+    });
+}
+
+/// A word that stays as it is has the thread remember the pool, and the next transaction go the plain way.
+#[test]
+fn nothing_is_in_flight_when_words_are_committed_after_one_on_another_engine() {
+    with_another_engine(|pool, words, number, on_other| {
+        drop(fly(pool, words[0], number));
+        on_other();
+        write(pool, words[0], number);
+        assert_eq!(fences(|| write(pool, words[1], number)), 1, "{number}");
+    });
+}
+
 #[test]
 fn beside_other_threads_and_on_other_engines_it_is_durable_at_once() {
     for engine in [Engine::Hybrid, Engine::Twin] {
