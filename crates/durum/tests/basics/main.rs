@@ -5,6 +5,7 @@
     reason = "tests use pools as programs do: their objects are live, and theirs alone"
 )]
 
+mod beside_words;
 mod buffered;
 mod checkpointer;
 mod costs;
