@@ -144,11 +144,59 @@ fn announces_vanished_words() {
     assert!(pool.transaction(|_| Ok::<_, Error>(())).is_err());
 }
 
+/// The same for words that vanish when they have been announced: the commit is the first to read them again.
+#[test]
+#[ignore = "the other process of the test below"]
+fn loses_announced_words() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    let (_store, pool, root, path) = with_block(&dir, pool_options());
+    let word = |at: usize| unsafe { root.blocks[0].add(at).cast::<u64>() };
+    let (kept, lost) = (word(8), word((2 << 20) + 8));
+    let old = unsafe { kept.read() };
+    for value in [1, old] {
+        let done = pool.transaction(|tx| unsafe {
+            tx.add(kept)?;
+            kept.write(value);
+            Ok::<_, Error>(())
+        });
+        done.unwrap();
+    }
+    let mut before = 0;
+    let result = pool.transaction(|tx| unsafe {
+        tx.add(kept)?;
+        tx.add(lost)?;
+        kept.write(2);
+        cut_short(&pool, &path);
+        before = durum::thread_counters().fences;
+        Ok::<_, Error>(())
+    });
+    if pool.engine() == Engine::Shadow {
+        assert!(matches!(result, Err(Error::Poisoned { file, .. }) if file == path));
+        assert_eq!(unsafe { kept.read() }, old);
+        assert_eq!(
+            durum::thread_counters().fences,
+            before,
+            "no record tells of it"
+        );
+    }
+}
+
 /// The program's own code reads them, in a place that the handler knows.
 #[test]
 fn vanished_words_that_are_announced_without_a_call_fail_the_commit() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let status = support::start("vanished::announces_vanished_words", dir.path())
+        .wait()
+        .unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn words_that_vanish_when_they_have_been_announced_fail_the_commit() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let status = support::start("vanished::loses_announced_words", dir.path())
         .wait()
         .unwrap();
     assert!(status.success(), "{status}");
