@@ -114,14 +114,13 @@ fn a_word_of_another_pool_is_durable_with_those_of_the_first() {
     let other = other.create_pool("other", pool_options()).unwrap();
     let (pool, root, word) = (fixture.pool(), fixture.root(), other.root::<u64>().unwrap());
     prepare(pool, root);
-    if !pool
-        .transaction(|tx| unsafe {
-            tx.add(&raw const root.count)?;
-            tx.add(word)
-        })
-        .is_ok()
-    {
-        // Transactions of this engine are on one pool.
+    let both = pool.transaction(|tx| unsafe {
+        tx.add(&raw const root.count)?;
+        tx.add(word)
+    });
+    if both.is_err() {
+        // Its transactions are on one pool.
+        assert_eq!(pool.engine(), durum::Engine::Twin, "{both:?}");
         return;
     }
     for number in 100..103 {
