@@ -79,12 +79,13 @@ impl RecordHeader {
     #[inline(always)]
     pub fn seal(&self, record: &mut [u64], salt: &RingSalt, offset: u64) {
         let size = (record.len() - HEADER_WORDS) as u64 * 8;
-        let head = self.head();
-        let (first, entries) = record.split_at_mut(HEADER_WORDS);
+        let (header, entries) = record.split_at_mut(HEADER_WORDS);
+        // Put where it belongs word by word, and summed there. A copy of several words at once, of what was just stored
+        // one by one, would wait for all stores before it, and so for the fence of the last commit.
+        header[1..].copy_from_slice(&self.head());
         let mut crc = salt.0;
-        crc.update_record(offset, size as u32, &head, entries);
-        first[0] = (size << 32 | u64::from(crc.value())).to_le();
-        first[1..].copy_from_slice(&head);
+        crc.update_record(offset, size as u32, &header[1..], entries);
+        header[0] = (size << 32 | u64::from(crc.value())).to_le();
     }
 
     /// The same for a record that is at hand piece by piece only, and whose entries take `size` bytes.

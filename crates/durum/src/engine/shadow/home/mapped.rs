@@ -184,7 +184,8 @@ impl Mapped {
     /// The same by whole lines. Not where somebody records stores.
     #[inline(always)]
     pub(super) fn apply_wide(&mut self, records: Records<'_>, wide: Wide) {
-        wide.run(ApplyWide(self, records));
+        // By reference: see `RecordHeader::seal` for what a copy of what was just put together costs.
+        wide.run(ApplyWide(self, &records));
     }
 
     #[inline(always)]
@@ -414,14 +415,14 @@ impl Stores for Wide {
 }
 
 /// What [`Mapped::apply_wide`] does.
-struct ApplyWide<'m, 'r>(&'m mut Mapped, Records<'r>);
+struct ApplyWide<'m, 'r>(&'m mut Mapped, &'r Records<'r>);
 
 impl Work for ApplyWide<'_, '_> {
     type Result = ();
 
     #[inline(always)]
     fn work(self, wide: Wide) {
-        self.0.apply_by(self.1, wide);
+        self.0.apply_by(*self.1, wide);
     }
 }
 
