@@ -2,13 +2,14 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use common::{flips, hex, uuid};
 use durum_format::consts::{GRANULE, UNIT};
 use durum_format::extent::{
-    self, ExtentHeader, ExtentKind, HeapError, Place, SlabHeader, extents, locate, object_extent,
-    objects, slab_geometry,
+    self, ExtentHeader, ExtentKind, HeapBytes, HeapError, Place, SlabHeader, extents, locate,
+    object_extent, objects, slab_geometry,
 };
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use proptest::prelude::*;
@@ -86,14 +87,81 @@ impl Puddle {
         offset
     }
 
+    /// What a walk finds, which is the same where reads are slow.
     fn walk(&self) -> Vec<Result<extent::Extent, HeapError<extent::OutOfBounds>>> {
-        extents(self.bytes.as_slice(), &self.header).collect()
+        let found: Vec<_> = extents(self.bytes.as_slice(), &self.header).collect();
+        let slow = Slow::of(&self.bytes);
+        assert!(extents(&slow, &self.header).eq(found.iter().cloned()));
+        found
     }
 
     fn only_error(&self) -> HeapError<extent::OutOfBounds> {
         let mut errors: Vec<_> = self.walk().into_iter().filter_map(Result::err).collect();
         assert_eq!(errors.len(), 1, "{errors:?}");
         errors.remove(0)
+    }
+}
+
+/// Bytes of which each read costs much, and how many there were.
+struct Slow<'a> {
+    bytes: &'a [u8],
+    reads: Cell<u64>,
+}
+
+impl Slow<'_> {
+    fn of(bytes: &[u8]) -> Slow<'_> {
+        Slow {
+            bytes,
+            reads: Cell::new(0),
+        }
+    }
+}
+
+impl HeapBytes for Slow<'_> {
+    type Error = extent::OutOfBounds;
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), extent::OutOfBounds> {
+        self.reads.set(self.reads.get() + 1);
+        self.bytes.read(offset, buf)
+    }
+
+    fn is_slow(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn what_lies_close_together_is_read_at_once_where_reads_are_slow() {
+    // One extent in so many granules, and reads for 4 MiB of them: 64 KiB at once, or each by itself, and the bitmap.
+    for (stride, reads_max) in [(1, 80), (4, 80), (8, 200), (16, 1100)] {
+        let mut puddle = Puddle::new(2);
+        let granules = puddle::granules(puddle.header.size);
+        for granule in (0..granules).step_by(stride) {
+            puddle.object(granule, 7, 200, 16);
+        }
+        assert_eq!(puddle.walk().len() as u64, granules.div_ceil(stride as u64));
+        let slow = Slow::of(&puddle.bytes);
+        let found = extents(&slow, &puddle.header).filter(Result::is_ok);
+        assert_eq!(found.count() as u64, granules.div_ceil(stride as u64));
+        let reads = slow.reads.get();
+        assert!(reads <= reads_max, "{reads} with one in {stride}");
+    }
+}
+
+#[test]
+fn what_is_cut_off_is_told_where_it_is_missing_though_reads_are_slow() {
+    let mut puddle = Puddle::new(1);
+    let granules = puddle::granules(puddle.header.size);
+    for granule in 0..granules {
+        puddle.object(granule, 7, 200, 16);
+    }
+    puddle.bytes.truncate(puddle.offset(5000) as usize);
+    let found = puddle.walk();
+    assert!(found[..5000].iter().all(Result::is_ok));
+    let missing = found[5000..].iter();
+    assert!(missing.clone().count() as u64 == granules - 5000);
+    for error in missing {
+        assert!(matches!(error, Err(HeapError::Read(_))), "{error:?}");
     }
 }
 

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use durum_format::Uuid;
-use durum_format::extent::{HeapBytes, UNTYPED};
+use durum_format::extent::UNTYPED;
 use durum_format::home::Verdict;
-use durum_format::puddle::PuddleHeader;
 use durum_format::registry::Rights;
 use durum_format::store::StoreHeader;
 use durum_format::types::{Meanings, Registry};
@@ -28,7 +27,7 @@ use crate::model::{
 };
 use crate::picture::Picture;
 use crate::presence::{self, LostFile};
-use crate::reading;
+use crate::puddle_view::PuddleView;
 use crate::recovery::{
     Access, HomeWrite, Interrupted, Part, RefusedPools, ensure_not_interrupted,
     ensure_nothing_kept, in_pool, plan_client,
@@ -513,9 +512,12 @@ impl ReadOnlyStore {
                 None => error,
             }
         })?;
-        let mut view = PuddleView::as_written(file, &files::header_of(uuid, record));
-        view.writes = self.writes.get(&uuid).cloned().unwrap_or_default();
-        Ok(view)
+        let writes = self.writes.get(&uuid).cloned().unwrap_or_default();
+        Ok(PuddleView::new(
+            file,
+            &files::header_of(uuid, record),
+            writes,
+        ))
     }
 
     /// The file of a puddle, open for reading.
@@ -539,62 +541,6 @@ impl ReadOnlyStore {
     /// As [`ReadOnlyStore::puddle`].
     pub fn puddle_bytes(&self, uuid: Uuid) -> Result<Vec<u8>> {
         let view = self.puddle(uuid)?;
-        view.bytes(0, view.header.size)
-    }
-}
-
-/// A puddle as recovery would leave it. Reading it writes nothing.
-#[derive(Debug)]
-pub struct PuddleView {
-    file: MediaFile,
-    header: PuddleHeader,
-    writes: Vec<HomeWrite>,
-}
-
-impl PuddleView {
-    /// A puddle of which no log says anything.
-    pub(crate) fn as_written(file: MediaFile, header: &PuddleHeader) -> PuddleView {
-        PuddleView {
-            file,
-            header: *header,
-            writes: Vec::new(),
-        }
-    }
-
-    /// The puddle's header.
-    pub fn header(&self) -> &PuddleHeader {
-        &self.header
-    }
-
-    /// The file, without what recovery would write.
-    pub(crate) fn file(&self) -> &MediaFile {
-        &self.file
-    }
-
-    /// Its file.
-    pub fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    /// `length` bytes from `offset` on.
-    ///
-    /// # Errors
-    /// `Io`, also where there is no memory for them.
-    pub fn bytes(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
-        let mut bytes = reading::room(self.path(), length)?;
-        self.read(offset, &mut bytes)?;
-        Ok(bytes)
-    }
-}
-
-impl HeapBytes for PuddleView {
-    type Error = Error;
-
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        reading::exact(&self.file, offset, buffer, "reading a puddle")?;
-        let read = |at, part: &mut [u8]| reading::exact(&self.file, at, part, "reading a puddle");
-        self.writes
-            .iter()
-            .try_for_each(|write| write.apply_to(offset, buffer, read))
+        view.bytes(0, view.header().size)
     }
 }

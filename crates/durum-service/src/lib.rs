@@ -48,6 +48,7 @@ mod picture;
 mod presence;
 mod process;
 mod processor;
+mod puddle_view;
 mod quota;
 mod reading;
 mod recovery;
@@ -82,7 +83,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use export::{ExportOptions, ExportReport, export, export_picture, export_served};
 pub use host::{CreateOptions, Embedded, Ended, Host, Importing, OpenOptions};
 pub use import::{Export, ExportedFile, ImportOptions, ImportReport};
-pub use inspect::{PuddleView, ReadOnlyStore};
+pub use inspect::ReadOnlyStore;
 pub use liveness::{Life, Liveness, Watched};
 pub use migrate::{
     Functions, MigrateOptions, MigrateReport, MigratedType, Migration, NewHeap, NewPuddles,
@@ -96,6 +97,7 @@ pub use model::{
 pub use names::random_uuid;
 pub use picture::{Asked, InUse, Picture, SHOWN_MAX, ShowFn, ShownAt};
 pub use presence::{FileProblem, LostFile};
+pub use puddle_view::PuddleView;
 pub use quota::{Quota, Quotas};
 pub use rights::{Access, Caller};
 pub use service::{PUDDLES_AT_ONCE, Service};

@@ -181,13 +181,16 @@ impl Survey {
 }
 
 fn ensure_quiet(store: &ReadOnlyStore) -> Result<(), Failure> {
-    match store.writer()? {
-        None => Ok(()),
-        Some(pid) => Err(Failure::Refused(format!(
-            "a program (process {pid}) has the store open for writing: look again when it has ended, or at a program that lets itself be \
-             watched with `durum explore --live`"
-        ))),
-    }
+    let Some(pid) = store.writer()? else {
+        return Ok(());
+    };
+    let busy = durum_service::Error::StoreBusy {
+        path: store.name().to_owned(),
+        pid: (pid != 0).then_some(pid),
+    };
+    Err(Failure::Refused(format!(
+        "{busy}; a program that lets itself be watched is shown with `durum explore --live`"
+    )))
 }
 
 /// The puddles and types of a pool: those from an address on, as many as can be read in a time, but one at least.
@@ -197,23 +200,15 @@ pub(super) fn heap(
     from: u64,
     limit: Option<Duration>,
 ) -> Result<Json, Failure> {
-    let begun = Instant::now();
-    let (mut heap, mut next) = (Heap::default(), None);
-    for view in &pool.puddles {
-        let header = view.header();
-        if header.address < from {
-            continue;
-        }
-        let is_late = limit.is_some_and(|limit| {
-            heap.puddles.len() == PUDDLES_MAX
-                || (begun.elapsed() >= limit && !heap.puddles.is_empty())
-        });
-        if is_late {
-            next = Some(hex(header.address));
-            break;
-        }
-        heap.add(pool, view);
-    }
+    let until = limit.map(|limit| Instant::now() + limit);
+    let behind = pool
+        .puddles
+        .partition_point(|view| view.header().address < from);
+    let wanted = pool.puddles.get(behind..).unwrap_or_default();
+    let most = limit.map_or(usize::MAX, |_| PUDDLES_MAX).min(wanted.len());
+    let heap = Heap::of_puddles(pool, wanted.get(..most).unwrap_or_default(), until);
+    let next = wanted.get(heap.puddles.len());
+    let next = next.map(|view| hex(view.header().address));
     let mut all = BTreeMap::<u64, (u64, u64)>::new();
     for (id, (objects, bytes)) in heap.puddles.iter().flat_map(|puddle| &puddle.types) {
         let sum = all.entry(*id).or_default();
@@ -227,7 +222,7 @@ pub(super) fn heap(
         types.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
         told["types_more"] = json!(types.len().saturating_sub(TYPES_MAX));
         let shown = types.iter().take(TYPES_MAX).map(|(id, (objects, bytes))| {
-            json!({ "id": hex(**id), "name": types::name(pool, **id), "objects": objects, "bytes": bytes })
+            json!({ "id": hex(**id), "name": pool.type_name(**id), "objects": objects, "bytes": bytes })
         });
         told["types"] = shown.collect();
         told

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
 
 use durum_format::extent::{self, ExtentKind};
 use durum_format::{GRANULE, puddle};
@@ -14,6 +18,8 @@ use crate::output::{self, count, grouped, size};
 
 /// The longest bar of the histogram.
 const BAR_MAX: u64 = 40;
+/// Threads that read puddles at a time.
+const THREADS_MAX: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Heap {
@@ -40,52 +46,115 @@ pub(crate) struct PuddleUse {
 
 impl Heap {
     pub(crate) fn of(pool: &PoolView<'_>) -> Self {
+        Self::of_puddles(pool, &pool.puddles, None)
+    }
+
+    /// What is in puddles of the pool: in all of these, or in the first ones, as many as can be begun until a moment,
+    /// and one at least. Several threads read, as most of the time goes into small reads.
+    pub(crate) fn of_puddles(
+        pool: &PoolView<'_>,
+        views: &[PuddleView],
+        until: Option<Instant>,
+    ) -> Self {
+        let next = AtomicUsize::new(0);
+        let parts = Mutex::new(BTreeMap::new());
+        let read = || {
+            loop {
+                // Who takes one reads it, however late it is then: none is left out in front of another one.
+                let is_late = until.is_some_and(|until| Instant::now() >= until);
+                let taken = match is_late {
+                    true => next.compare_exchange(0, 1, Relaxed, Relaxed).ok(),
+                    false => Some(next.fetch_add(1, Relaxed)),
+                };
+                let Some((at, view)) = taken.and_then(|at| Some((at, views.get(at)?))) else {
+                    break;
+                };
+                let part = Self::of_puddle(pool, view);
+                let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+                parts.insert(at, part);
+            }
+        };
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            for _ in 1..processors.min(THREADS_MAX).min(views.len()) {
+                // Without a further thread it takes longer.
+                let _ = thread::Builder::new().spawn_scoped(scope, read);
+            }
+            read();
+        });
         let mut heap = Self::default();
-        for view in &pool.puddles {
-            heap.add(pool, view);
-        }
+        let parts = parts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        parts.into_values().for_each(|part| heap.append(part));
         heap
     }
 
-    /// Adds what is in a puddle of the pool.
-    pub(crate) fn add(&mut self, pool: &PoolView<'_>, view: &PuddleView) {
+    fn append(&mut self, mut part: Self) {
+        self.puddles.append(&mut part.puddles);
+        for (name, (objects, bytes)) in part.types {
+            let entry = self.types.entry(name).or_default();
+            entry.0 += objects;
+            entry.1 += bytes;
+        }
+        let orders = self.free_blocks.len().max(part.free_blocks.len());
+        self.free_blocks.resize(orders, 0);
+        for (all, more) in self.free_blocks.iter_mut().zip(part.free_blocks) {
+            *all += more;
+        }
+        self.free_elements.0 += part.free_elements.0;
+        self.free_elements.1 += part.free_elements.1;
+        self.damages.append(&mut part.damages);
+    }
+
+    fn of_puddle(pool: &PoolView<'_>, view: &PuddleView) -> Self {
+        let mut heap = Self::default();
         let header = view.header();
         let granules = puddle::heap_size(header.size) / GRANULE;
         let mut free_from = 0;
         let mut free = 0;
         let mut objects = 0;
-        let mut types = BTreeMap::<u64, (u64, u64)>::new();
+        // By the ids that objects have, which may mean the same.
+        let mut by_id = BTreeMap::<u64, (u64, u64)>::new();
         for extent in extent::extents(view, header) {
             let extent = match extent {
                 Ok(extent) => extent,
                 Err(error) => {
-                    self.damages.push(damaged(view, error));
+                    heap.damages.push(damaged(view, error));
                     continue;
                 }
             };
-            free += self.add_free(free_from, extent.granule());
+            free += heap.add_free(free_from, extent.granule());
             free_from = extent.granule() + extent.granules();
-            objects += extent.allocated();
+            let allocated = extent.allocated();
+            objects += allocated;
             let (capacity, each) = match (extent.slab(), extent.header().kind) {
                 (Some(slab), _) => (slab.geometry().capacity, slab.element_size()),
                 (None, ExtentKind::Object { size, .. }) => (1, size),
                 (None, ExtentKind::Slab { .. }) => (0, 0),
             };
-            let unused = capacity.saturating_sub(extent.allocated());
-            self.free_elements.0 += unused;
-            self.free_elements.1 += unused * each;
-            let entry = types.entry(pool.meaning(extent.type_id())).or_default();
-            entry.0 += extent.allocated();
-            entry.1 += extent.allocated() * each;
+            let unused = capacity.saturating_sub(allocated);
+            heap.free_elements.0 += unused;
+            heap.free_elements.1 += unused * each;
+            // A slab that is empty keeps its type, of which there is no object.
+            if allocated > 0 {
+                let entry = by_id.entry(extent.type_id()).or_default();
+                entry.0 += allocated;
+                entry.1 += allocated * each;
+            }
         }
-        for (id, (objects, bytes)) in &types {
-            let entry = self.types.entry(pool.type_name(*id)).or_default();
+        free += heap.add_free(free_from, granules);
+        let mut types = BTreeMap::<u64, (u64, u64)>::new();
+        for (id, (objects, bytes)) in by_id {
+            let entry = types.entry(pool.meaning(id)).or_default();
             entry.0 += objects;
             entry.1 += bytes;
         }
-        free += self.add_free(free_from, granules);
+        for (id, sum) in &types {
+            let entry = heap.types.entry(pool.type_name(*id)).or_default();
+            entry.0 += sum.0;
+            entry.1 += sum.1;
+        }
         let file = view.path().file_name().unwrap_or_default();
-        self.puddles.push(PuddleUse {
+        heap.puddles.push(PuddleUse {
             file: file.to_string_lossy().into_owned(),
             address: header.address,
             size: header.size,
@@ -94,6 +163,7 @@ impl Heap {
             free: free * GRANULE,
             types,
         });
+        heap
     }
 
     /// Counts the aligned blocks that free granules are made of. Gives the number of granules.

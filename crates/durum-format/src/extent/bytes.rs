@@ -13,6 +13,12 @@ pub trait HeapBytes {
     /// # Errors
     /// Whatever reading can fail with; the walk hands it on and does not interpret it.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), Self::Error>;
+
+    /// Whether a small read costs as much as one of some kilobytes, as from a file: then a walk reads at once what lies
+    /// close together.
+    fn is_slow(&self) -> bool {
+        false
+    }
 }
 
 /// A read past the end of a slice.
@@ -53,6 +59,10 @@ impl<T: HeapBytes + ?Sized> HeapBytes for &T {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), T::Error> {
         (**self).read(offset, buf)
+    }
+
+    fn is_slow(&self) -> bool {
+        (**self).is_slow()
     }
 }
 

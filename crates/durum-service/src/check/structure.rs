@@ -9,8 +9,9 @@ use durum_format::extent::{self, HeapError};
 use super::{CheckOptions, CheckReport, Severity};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
-use crate::inspect::{PuddleView, ReadOnlyStore};
+use crate::inspect::ReadOnlyStore;
 use crate::model::Stage;
+use crate::puddle_view::PuddleView;
 
 /// A puddle that could be read.
 pub(super) struct CheckedPuddle {

@@ -23,9 +23,10 @@ use durum_format::extent::{self, Extent, ExtentKind, UNTYPED};
 use durum_format::types::{Descriptor, Meanings, Registry, Type};
 
 use crate::error::{Error, Result};
-use crate::inspect::{PuddleView, ReadOnlyStore};
+use crate::inspect::ReadOnlyStore;
 use crate::liveness;
 use crate::model::{Progress, ProgressFn, Stage};
+use crate::puddle_view::PuddleView;
 use crate::recovery::ensure_not_interrupted;
 pub use load::{LoadOptions, LoadReport, load};
 use numbers::Numbers;

@@ -3,7 +3,7 @@
 use durum_format::extent::HeapBytes;
 
 use crate::error::Result;
-use crate::inspect::PuddleView;
+use crate::puddle_view::PuddleView;
 
 /// Bytes that are read at once.
 const PART: u64 = 1 << 20;

@@ -5,7 +5,7 @@ use durum_format::migrate::{Program, Refusal};
 use super::old::Old;
 use super::{Functions, Migration, OldPuddle, Refusals};
 use crate::error::{Error, Result as StoreResult};
-use crate::inspect::PuddleView;
+use crate::puddle_view::PuddleView;
 
 /// Has the program's functions begin. They look at whatever an old value leads to, in other pools, too.
 pub(super) fn begin(old: &Old<'_>, migration: &mut Migration<'_>) -> StoreResult<()> {

@@ -19,7 +19,7 @@ use super::{MigrateReport, Migration, OldPuddle, Refusals};
 use crate::dump::window::Window;
 use crate::error::{Error, Result};
 use crate::files::grown;
-use crate::inspect::PuddleView;
+use crate::puddle_view::PuddleView;
 
 const REBUILT: Site = Site("rebuilt maps");
 const ROOM: Site = Site("room for a map that is rebuilt");

@@ -11,8 +11,8 @@ use crate::dump::align_of;
 use crate::dump::heap::Wanted;
 use crate::dump::window::Window;
 use crate::error::{Error, Result};
-use crate::inspect::PuddleView;
 use crate::model::{Progress, Stage};
+use crate::puddle_view::PuddleView;
 use crate::roles::{Role, Tally};
 
 /// Objects between two words of progress.
