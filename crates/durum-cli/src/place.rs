@@ -45,7 +45,7 @@ impl Place {
         match self {
             Place::Directory(path) => Ok(path),
             Place::Service { address, .. } => Err(Failure::Refused(format!(
-                "{}: a service does not {operation}; end it, and name its directory",
+                "{}: a service does not {operation}; end it, name the directory (`durum stat` tells which), and start it again",
                 address.display()
             ))),
         }

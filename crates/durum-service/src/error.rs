@@ -17,7 +17,7 @@ use durum_format::section::Code;
 use crate::model::{InterruptionDetails, quoted};
 use crate::wording::{all_reasons, shown, some_of, user_of_range, with_attempt, with_others};
 use crate::wording::{
-    at, begins_at, cure_of_conflict, cure_of_missing, holder, interruption, of_pool,
+    at, begins_at, cure_of_conflict, cure_of_missing, holder, in_use, interruption, of_pool,
 };
 
 pub use kind::ErrorKind;
@@ -126,7 +126,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another opener holds the store.
-    #[error("{path}: the store is in use by {holder}; close it there first", path = .path.display(), holder = holder(*pid))]
+    #[error("{path}: the store is {in_use}", path = .path.display(), in_use = in_use(*pid))]
     StoreBusy {
         /// The store directory.
         path: PathBuf,

@@ -23,6 +23,23 @@ pub(crate) fn holder(pid: Option<u32>) -> String {
     }
 }
 
+/// Who has a store open, and what to do about it.
+pub(crate) fn in_use(pid: Option<u32>) -> String {
+    match pid.filter(|pid| is_service(*pid)) {
+        Some(pid) => format!(
+            "served by durumd (process {pid}); name the store by that service (durum:, or durum+unix:SOCKET), or end the service \
+             first"
+        ),
+        None => format!("in use by {}; close it there first", holder(pid)),
+    }
+}
+
+/// Whether the process calls itself as the service does: good enough for what to advise.
+fn is_service(pid: u32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| name.trim_end() == "durumd")
+}
+
 /// No store is there.
 pub(crate) fn cure_of_missing(path: &Path, can_be_made: bool) -> String {
     match can_be_made {
@@ -144,4 +161,33 @@ pub(crate) fn at(offset: Option<u64>) -> String {
 pub(crate) fn of_pool(pool: Option<&str>) -> String {
     pool.map(|pool| format!("pool \"{pool}\": "))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_store_that_a_service_has_is_to_be_named_by_it() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, said) in [
+            ("durumd", "served by durumd (process "),
+            ("durumd2", "in use by process "),
+        ] {
+            // What counts is what it is called.
+            let program = directory.path().join(name);
+            std::fs::copy("/bin/sleep", &program).unwrap();
+            let mut process = Command::new(&program).arg("60").spawn().unwrap();
+            let told = in_use(Some(process.id()));
+            process.kill().unwrap();
+            process.wait().unwrap();
+            assert!(told.starts_with(said), "{told}");
+            let is_named = told.contains("name the store by that service");
+            assert_eq!(is_named, name == "durumd", "{told}");
+        }
+        assert!(in_use(None).starts_with("in use by another process"));
+        let own = in_use(Some(std::process::id()));
+        assert!(own.starts_with("in use by this process"), "{own}");
+    }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use durum_format::content::printable;
 use durum_service::{CheckOptions, Leak};
 use serde_json::{Value as Json, json};
 use tempfile::NamedTempFile;
@@ -53,8 +54,11 @@ pub(super) fn write(
         Err(failure) => (told(failure), None),
     };
     let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
-    let ids = overview["pools"].as_array().into_iter().flatten();
-    let ids: Vec<&str> = ids.filter_map(|pool| pool["uuid"].as_str()).collect();
+    let listed = overview["pools"].as_array().into_iter().flatten();
+    let ids: Vec<&str> = listed
+        .clone()
+        .filter_map(|pool| pool["uuid"].as_str())
+        .collect();
     let mut taken = Taken::default();
     let mut pools = BTreeMap::new();
     for (at, id) in ids.iter().enumerate() {
@@ -67,6 +71,11 @@ pub(super) fn write(
         });
         pools.insert(*id, answer.unwrap_or_else(told));
     }
+    let unread = listed.filter_map(|pool| {
+        let why = pools.get(pool["uuid"].as_str()?)?["error"].as_str()?;
+        Some((pool["name"].as_str()?.to_owned(), why.to_owned()))
+    });
+    let unread: BTreeMap<String, String> = unread.collect();
     let leaks = ids.iter().map(|id| (*id, found.of_pool(id).to_json()));
     let leaks: BTreeMap<&str, Json> = leaks.collect();
     let answers = json!({
@@ -85,20 +94,31 @@ pub(super) fn write(
     match options.json {
         true => output::json(
             out,
-            &json!({ "file": path, "bytes": html.len(), "objects": taken.objects, "all_objects": taken.all }),
+            &json!({
+                "file": path,
+                "bytes": html.len(),
+                "objects": taken.objects,
+                "all_objects": taken.all,
+                "unread": unread,
+            }),
         )?,
-        false => writeln!(
-            out,
-            "wrote {} ({}) with {} of {}{}",
-            path.display(),
-            size(html.len() as u64),
-            grouped(taken.objects),
-            count(taken.all, "object"),
-            match taken.objects < taken.all {
-                true => " (--objects)",
-                false => "",
+        false => {
+            writeln!(
+                out,
+                "wrote {} ({}) with {} of {}{}",
+                path.display(),
+                size(html.len() as u64),
+                grouped(taken.objects),
+                count(taken.all, "object"),
+                match taken.objects < taken.all {
+                    true => " (--objects)",
+                    false => "",
+                }
+            )?;
+            for (pool, why) in &unread {
+                writeln!(out, "nothing of pool \"{}\": {why}", printable(pool))?;
             }
-        )?,
+        }
     }
     match report {
         Some(report) => survey::outcome(&report, path),

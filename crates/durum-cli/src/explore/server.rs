@@ -36,7 +36,7 @@ struct Served {
     survey: Survey,
     token: String,
     port: u16,
-    answered: AtomicUsize,
+    answered: Arc<AtomicUsize>,
 }
 
 /// An answer. All say the same about what a browser may do with them.
@@ -61,7 +61,7 @@ pub(super) fn serve(survey: Survey, options: &Explore, out: &mut dyn Write) -> R
         survey,
         token: page::random()?,
         port,
-        answered: AtomicUsize::new(0),
+        answered: Arc::default(),
     });
     let url = format!("http://127.0.0.1:{port}/{}/", served.token);
     match options.json {
@@ -92,20 +92,36 @@ pub(super) fn serve(survey: Survey, options: &Explore, out: &mut dyn Write) -> R
 
 /// Answers in a thread of its own.
 fn begin(served: &Arc<Served>, stream: TcpStream) {
-    if served.answered.fetch_add(1, Ordering::Relaxed) >= ANSWERED_MAX {
-        served.answered.fetch_sub(1, Ordering::Relaxed);
+    let Some(place) = AnswerPlace::take(&served.answered) else {
         return;
-    }
+    };
     let of_thread = served.clone();
     let answer = move || {
+        let _place = place;
         let is_set = stream.set_nonblocking(false);
         // Who goes away while he is answered has no answer.
         let _ = is_set.and_then(|()| of_thread.converse(stream));
-        of_thread.answered.fetch_sub(1, Ordering::Relaxed);
     };
     let thread = thread::Builder::new().name("explore".to_owned());
-    if thread.stack_size(STACK_BYTES).spawn(answer).is_err() {
-        served.answered.fetch_sub(1, Ordering::Relaxed);
+    // Without a thread nobody is answered, and the place is free again.
+    let _ = thread.stack_size(STACK_BYTES).spawn(answer);
+}
+
+/// One of the places for those who are answered. It is given back however the answer ends: a store whose bytes make an
+/// answer panic takes nobody else's place.
+struct AnswerPlace(Arc<AtomicUsize>);
+
+impl AnswerPlace {
+    fn take(answered: &Arc<AtomicUsize>) -> Option<Self> {
+        let place = AnswerPlace(answered.clone());
+        let before = answered.fetch_add(1, Ordering::Relaxed);
+        (before < ANSWERED_MAX).then_some(place)
+    }
+}
+
+impl Drop for AnswerPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -222,5 +238,30 @@ fn as_json(status: &'static str, answer: Json) -> Answer {
         kind: "application/json",
         body: page::harmless(answer).to_string().into_bytes(),
         policy: NOTHING.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_panics_takes_nobody_elses_place() {
+        let answered = Arc::default();
+        for _ in 0..2 * ANSWERED_MAX {
+            let place = AnswerPlace::take(&answered).unwrap();
+            let answer = thread::spawn(move || {
+                let _place = place;
+                panic!("a test's own");
+            });
+            assert!(answer.join().is_err());
+        }
+        let all: Vec<_> = (0..ANSWERED_MAX)
+            .map(|_| AnswerPlace::take(&answered))
+            .collect();
+        assert!(all.iter().all(Option::is_some));
+        assert!(AnswerPlace::take(&answered).is_none());
+        drop(all);
+        assert!(AnswerPlace::take(&answered).is_some());
     }
 }

@@ -507,6 +507,12 @@ fn a_pool_that_a_program_writes_is_left_alone() {
     assert!(!copy.exists());
     let all = succeeds(&["check", &address]);
     assert!(all.contains("note: ") && all.contains(busy), "{all}");
+    // The page has the other pools, and says of which it has nothing.
+    let page = served.store().with_file_name("page.html");
+    let written = succeeds(&["explore", &address, "--html", text(&page)]);
+    let left_out = format!("nothing of pool \"one\": pool \"one\" is {busy}");
+    assert!(written.contains(&left_out), "{written}");
+    assert!(!written.contains("pool \"two\""), "{written}");
     assert_eq!(writer.ask("add 1"), "6");
     // Nothing is held when a command has ended.
     assert_eq!(writer.ask("open two"), "5 5");
@@ -521,6 +527,27 @@ fn what_a_service_does_not_do_is_refused() {
     fails(&["rm", &address, "--yes"], 2, refused);
     fails(&["check", &address, "--repair"], 2, refused);
     fails(&["clone", text(&served.store()), &address], 2, refused);
+    let map = served.store().with_file_name("map");
+    std::fs::write(&map, r#"{"durum-map": 1, "types": {}}"#).unwrap();
+    let migrate = ["migrate", &address, "one", "--map", text(&map)];
+    fails(&migrate, 2, "end it, name the directory");
+    // Who names the directory is sent to the service.
+    let directory = served.store();
+    let directory = text(&directory);
+    for command in [
+        &["inspect", directory, "one"][..],
+        &["dump", directory, "one"],
+        &["load", directory, "new"],
+        &["migrate", directory, "one", "--map", text(&map)],
+        &["check", directory],
+        &["gc", directory],
+    ] {
+        fails(
+            command,
+            2,
+            "name the store by that service (durum:, or durum+unix:SOCKET)",
+        );
+    }
     fails(&["inspect", &address, "--heap"], 2, "name the pool");
     let demo = ["demo", "--store", &address];
     fails(&demo, 2, "the demo needs a store of its own");
