@@ -87,6 +87,14 @@ pub fn content(data: &[u8]) {
     );
     let _ = look.to_json().to_string();
     let _ = look.content.clone().redact();
+    for start in look.shown.keys().take(8) {
+        if let At::Object(object) = heap.at(*start) {
+            for offset in (0..object.size).step_by(4) {
+                let (part, rest) = content::part_of(&heap, &object, offset);
+                assert!(rest <= offset, "{part}");
+            }
+        }
+    }
     for path in look.shown.values().take(8) {
         let Ok(path) = path.parse::<Path>() else {
             continue;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use durum::Domain;
+use durum_format::content::printable;
 
 use crate::color;
 
@@ -102,8 +103,12 @@ pub(crate) fn heading(names: &str) -> Vec<Vec<String>> {
     vec![names.split('|').map(String::from).collect()]
 }
 
-/// Prints rows in columns; the first row is the heading. Columns of `right` (by index) are aligned to the right.
+/// Prints rows in columns; the first row is the heading. Columns of `right` (by index) are aligned to the right. Names
+/// that a store has chosen do nothing to a terminal.
 pub(crate) fn table(out: &mut dyn Write, rows: &[Vec<String>], right: &[usize]) -> io::Result<()> {
+    let rows = rows.iter();
+    let rows = rows.map(|row| row.iter().map(|cell| printable(cell)).collect::<Vec<_>>());
+    let rows: Vec<_> = rows.collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

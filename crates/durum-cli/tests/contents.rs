@@ -2,6 +2,7 @@
 
 mod support;
 
+use durum::{PoolOptions, Store, StoreOptions};
 use serde_json::json;
 use support::jobs::make_jobs;
 use support::*;
@@ -81,15 +82,35 @@ fn the_contents_are_shown_as_the_program_means_them() {
         to.starts_with(&format!("2 pointers to {address}, Worker")),
         "{to}"
     );
-    assert!(
-        to.contains("value.value.first.some -> ") && to.contains("boss.some ~> "),
-        "{to}"
+    // By the ways that `--path` follows, without what cells, options and maps keep.
+    assert!(to.contains(&format!("\nroot.first -> {address}\n")), "{to}");
+    let boss = format!("\nroot.tasks[2203].worker.boss ~> {address}\n");
+    assert!(to.contains(&boss), "{to}");
+    let bob = found.lines().find(|line| line.contains("Bob")).unwrap();
+    let address = bob.split(',').next().unwrap();
+    assert_eq!(
+        inspect(&["--to", address]),
+        format!(
+            "1 pointer to {address}, Worker at {address}\nroot.tasks[2203].worker -> {address}\n"
+        )
     );
+    assert!(inspect(&["--to", address, "--redact"]).contains(", ? -> "));
     let json = inspect(&["--path", "root.tasks[2203]", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["value"]["name"], "job-2203");
     assert_eq!(json["value"]["state"], json!({ "Taken": { "by": 2203 } }));
     assert_eq!(json["value"]["worker"]["value"]["name"], "Bob\u{1b}[2J");
+    // Types go by what the program calls them, and not by their descriptors.
+    let heap = inspect(&["--heap"]);
+    for name in ["\nPMutex<Jobs> ", "\nWorker ", "\n[PString] ", "\n[u8] "] {
+        assert!(heap.contains(name), "{name} in {heap}");
+    }
+    assert!(
+        !heap.contains("struct") && !heap.contains("root PMutex"),
+        "{heap}"
+    );
+    let rows = inspect(&["--find", "PString"]);
+    assert!(rows.starts_with("1 object of type PString\n"), "{rows}");
     let hidden = inspect(&["--redact"]) + &inspect(&["--redact", "--json"]);
     for secret in ["job-", "Ada", "long", "Taken", ": 7,"] {
         assert!(!hidden.contains(secret), "{secret} in {hidden}");
@@ -153,4 +174,80 @@ root: root {{
     let shown = succeeds(&["inspect", text(&path), "things", "--elements", "2"]).out;
     assert!(shown.contains("node { value: 22 }, … more]"), "{shown}");
     assert!(shown.contains("1 pointer not followed"), "{shown}");
+}
+
+#[repr(C)]
+struct Row {
+    number: u64,
+    event: *mut Event,
+}
+durum::describe!(Row as "row" { number, event });
+
+#[repr(C)]
+struct Table {
+    rows: [Row; 4],
+}
+durum::describe!(Table as "table" { rows });
+
+#[repr(C)]
+struct Event {
+    row: *mut Row,
+}
+durum::describe!(Event as "event" { row });
+
+/// What lies in another pool has a name, too, and rows in which nothing is are left out.
+#[test]
+fn pointers_to_other_pools_tell_what_lies_there() {
+    let dir = scratch();
+    let path = dir.path().join("store");
+    let store = Store::create(&path, StoreOptions::new()).unwrap();
+    let rows = store.create_pool("rows", PoolOptions::new()).unwrap();
+    let name = "ev\u{202e}ents";
+    let events = store.create_pool(name, PoolOptions::new()).unwrap();
+    let (table, event) = (
+        rows.root::<Table>().unwrap(),
+        events.root::<Event>().unwrap(),
+    );
+    rows.transaction(|tx| {
+        // SAFETY: both roots are there, and this thread is alone.
+        unsafe {
+            tx.add(&raw mut (*table).rows[2])?;
+            (*table).rows[2] = Row { number: 7, event };
+            tx.add(event)?;
+            (*event).row = &raw mut (*table).rows[2];
+        }
+        Ok::<_, durum::Error>(())
+    })
+    .unwrap();
+    let event = event as u64;
+    drop((rows, events, store));
+    let shown = succeeds(&["inspect", text(&path), "rows"]).out;
+    let there = format!("-> {event:#x} (event in pool \"ev\\u{{202e}}ents\")");
+    assert!(shown.contains("rows: 4 places, 1 filled ["), "{shown}");
+    let row = format!("2: row {{ number: 7, event: {there} }}");
+    assert!(shown.contains(&row), "{row} in {shown}");
+    let shown = succeeds(&["inspect", text(&path), name]).out;
+    assert!(
+        shown.contains(" (table.rows[2] in pool \"rows\")"),
+        "{shown}"
+    );
+    let shown = succeeds(&[
+        "inspect",
+        text(&path),
+        "rows",
+        "--to",
+        &format!("{event:#x}"),
+    ])
+    .out;
+    assert!(
+        shown.contains("event in pool \"ev\\u{202e}ents\"\nroot.rows[2].event -> "),
+        "{shown}"
+    );
+    // Neither in the tables of names does one turn what stands behind it.
+    let all = succeeds(&["ls", text(&path)]).out
+        + &succeeds(&["inspect", text(&path), "rows", "--raw"]).out;
+    assert!(
+        all.contains("ev\\u{202e}ents") && !all.contains('\u{202e}'),
+        "{all}"
+    );
 }

@@ -115,7 +115,12 @@ fn entries_are_put_read_listed_and_deleted() {
     );
     // It is a store like any other.
     succeeds(&["check", db]);
-    assert!(succeeds(&["inspect", db, "kv"]).out.contains("kv database"));
+    let inspected = succeeds(&["inspect", db, "kv"]).out;
+    assert!(inspected.contains("root: kv database"), "{inspected}");
+    assert!(
+        inspected.contains(&format!("`durum kv scan {db}` shows its entries")),
+        "{inspected}"
+    );
 }
 
 #[test]

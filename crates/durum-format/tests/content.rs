@@ -6,7 +6,10 @@ mod contents;
 mod heap;
 
 use contents::heaps;
-use durum_format::content::{Content, Limits, Object, Path, Target, at_path, of_object};
+use durum_format::content::{
+    At, Content, Limits, Object, Objects, Path, Target, at_path, has_data_in_paths, of_object,
+    part_of, printable,
+};
 use durum_format::types::{Descriptor, Strength};
 use heap::{BASE, Heap, STRIDE};
 
@@ -49,6 +52,12 @@ fn a_path_leads_to_what_is_shown_there() {
         (9, "root.to.name", Ok("\"two\"")),
         (10, "root[0].accounts", Ok("12")),
         (11, "root.accounts", Ok("13")),
+        (14, "root.to.name", Ok("\"two\"")),
+        (
+            14,
+            "root.to.to.name",
+            Err("`root.to.to`: what the weak pointer there led to is gone"),
+        ),
         (9, "roots", Err("`roots` is no path")),
         (9, "root[\"]", Err("`root[\"]` is no path")),
     ] {
@@ -61,6 +70,87 @@ fn a_path_leads_to_what_is_shown_there() {
                 assert!(error.contains(expected), "{path}: {error}");
             }
             (found, expected) => panic!("{path}: {found:?}, and not {expected:?}"),
+        }
+    }
+}
+
+/// Who redacts shows no paths through keys and cases.
+#[test]
+fn paths_that_may_tell_data_are_known_by_the_type() {
+    for (heap, object, expected) in [
+        (2, 1, true),
+        (3, 1, true),
+        (7, 0, true),
+        (8, 1, true),
+        (4, 1, false),
+        (13, 0, false),
+    ] {
+        let heap = Heap::parse(&heaps()[heap].0).unwrap();
+        let At::Object(found) = heap.at(BASE + object * STRIDE) else {
+            panic!("no object {object}");
+        };
+        let descriptor = heap.descriptor(found.type_id).unwrap();
+        assert_eq!(has_data_in_paths(descriptor), expected, "{descriptor:?}");
+    }
+}
+
+#[test]
+fn many_numbers_share_a_line() {
+    let heap = Heap::parse(&heaps()[17].0).unwrap();
+    let look = of_object(
+        &heap,
+        BASE,
+        "root",
+        &Limits {
+            elements: 39,
+            ..LIMITS
+        },
+    );
+    let lines: Vec<String> = look.to_string().lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 5, "{look}");
+    assert!(
+        lines[1].starts_with("    1, 2, 3, ") && lines[1].len() <= 100,
+        "{look}"
+    );
+    assert!(
+        lines[2].starts_with("    ") && lines[2].ends_with(" 38, 39,"),
+        "{look}"
+    );
+    assert_eq!(lines[3], "    … 1 more");
+}
+
+/// By number of the heap and of the object in it, with the offset in the object.
+#[test]
+fn a_part_is_told_by_a_path_without_what_collections_keep() {
+    for (heap, object, offset, expected) in [
+        (0, 0, 0, ("", 0)),
+        (0, 0, 8, ("", 8)),
+        (0, 1, 8, ("[2]", 0)),
+        (2, 1, 20, ("[5]", 0)),
+        (2, 1, 16, (" key 5", 16)),
+        (3, 1, 28, ("[30]", 0)),
+        (4, 0, 8, (".tail", 0)),
+        (4, 1, 8, (".next", 0)),
+        (4, 1, 12, (".next", 4)),
+        (5, 0, 24, ("", 0)),
+        (5, 1, 18, (".1[1]", 0)),
+        (7, 0, 36, ("[2].0", 0)),
+        (8, 1, 4, ("[2]", 0)),
+        (9, 0, 56, (".to", 0)),
+        (12, 1, 8, ("[1]", 0)),
+        (13, 0, 24, ("[1].b", 0)),
+    ] {
+        let data = &heaps()[heap].0;
+        let heap = Heap::parse(data).unwrap();
+        let At::Object(found) = heap.at(BASE + object * STRIDE) else {
+            panic!("no object {object}");
+        };
+        let (part, rest) = part_of(&heap, &found, offset);
+        assert_eq!((part.as_str(), rest), expected, "{found:?} + {offset}");
+        if object == 0 && rest == 0 && !part.is_empty() {
+            let path = format!("root{part}").parse::<Path>().unwrap();
+            let look = at_path(&heap, BASE, &path, &LIMITS).unwrap();
+            assert_eq!(look.address, BASE + offset, "{path}");
         }
     }
 }
@@ -98,6 +188,22 @@ fn nothing_of_the_programs_data_is_left_when_it_is_redacted() {
         ] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
+    }
+}
+
+#[test]
+fn names_are_escaped_where_they_control_what_is_shown_and_else_as_they_are() {
+    for (name, shown) in [
+        (
+            "a\u{1b}[2J\u{9b}\u{202e}\u{2066}\u{200b}\0\n",
+            r"a\u{1b}[2J\u{9b}\u{202e}\u{2066}\u{200b}\0\n",
+        ),
+        ("\u{feff}a\u{e0001}\u{2028}", r"\u{feff}a\u{e0001}\u{2028}"),
+        // A mark that would join what stands before the name.
+        ("\u{301}e\u{301}", "\\u{301}e\u{301}"),
+        ("हिन्दी \"ไทย\" it's \\ 名前", "हिन्दी \"ไทย\" it's \\ 名前"),
+    ] {
+        assert_eq!(printable(name), shown);
     }
 }
 

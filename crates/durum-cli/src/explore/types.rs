@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use durum_format::content::{self, Object};
 use durum_format::types::{Count, Descriptor, Field, Struct, Type, Variants, differences};
 use serde_json::{Value as Json, json};
 
@@ -23,7 +22,7 @@ pub(super) fn used(pool: &PoolView<'_>, used: &BTreeMap<u64, (u64, u64)>) -> Jso
         let each = pool.types.by_id(*id).map(|known| known.layout().size);
         json!({
             "id": hex(*id),
-            "name": name(pool, *id),
+            "name": pool.type_name(*id),
             "bytes": each,
             "objects": objects,
             "object_bytes": bytes,
@@ -39,7 +38,7 @@ pub(super) fn details(pool: &PoolView<'_>, id: u64) -> Json {
         None => json!({ "fields": [] }),
     };
     told["id"] = json!(hex(id));
-    told["name"] = json!(name(pool, id));
+    told["name"] = json!(pool.type_name(id));
     told
 }
 
@@ -56,20 +55,9 @@ pub(super) fn changed(pool: &PoolView<'_>) -> Json {
             }
             _ => Vec::new(),
         };
-        json!({ "old": hex(old), "new": hex(new), "name": name(pool, new), "differences": told })
+        json!({ "old": hex(old), "new": hex(new), "name": pool.type_name(new), "differences": told })
     });
     changed.collect()
-}
-
-/// What objects of a type are called.
-pub(super) fn name(pool: &PoolView<'_>, type_id: u64) -> String {
-    let object = Object {
-        start: 0,
-        size: 0,
-        type_id,
-        is_element: false,
-    };
-    content::type_name(pool, &object)
 }
 
 fn describe(descriptor: &Descriptor) -> Json {

@@ -14,6 +14,13 @@ use crate::args::Inspect;
 use crate::failure::Failure;
 use crate::output::{count, grouped, size};
 
+/// How far from the root it is looked for the path to an object.
+const NAMED: Limits = Limits {
+    depth: 64,
+    objects: 20_000,
+    elements: 20_000,
+};
+
 impl Objects for PoolView<'_> {
     fn at(&self, address: u64) -> At {
         match self.target(address) {
@@ -64,7 +71,9 @@ pub(crate) enum Contents {
 pub(crate) struct Referrer {
     object: Object,
     type_name: String,
-    /// Where in the object it lies, by name.
+    /// The way from the root to the object, if that was looked for and found.
+    path: Option<String>,
+    /// Where in the object it lies, as it is written behind the path.
     part: String,
     /// Where it leads.
     to: u64,
@@ -154,9 +163,8 @@ fn of_type(
     let (mut found, mut all) = (Vec::new(), 0);
     let mut names = std::collections::BTreeSet::new();
     each_object(pool, damages, |object| {
-        let its = content::type_name(pool, &object);
-        if its != name && pool.type_name(object.type_id) != name {
-            names.insert(its);
+        if !is_called(pool, &object, name) {
+            names.insert(content::type_name(pool, &object));
             return Ok(());
         }
         all += 1;
@@ -181,6 +189,17 @@ fn of_type(
     })
 }
 
+/// Whether that is the name of an object's type, as it is shown or as it stands in the store, or of what a collection
+/// keeps in the object.
+fn is_called(pool: &PoolView<'_>, object: &Object, name: &str) -> bool {
+    let its = content::type_name(pool, object);
+    let element = its.strip_prefix('[').and_then(|its| its.strip_suffix(']'));
+    let descriptor = pool.types.by_id(object.type_id);
+    its == name
+        || element == Some(name)
+        || descriptor.is_some_and(|descriptor| descriptor.title() == name)
+}
+
 /// What leads to an address, or into the object there.
 fn leading_to(
     pool: &PoolView<'_>,
@@ -190,7 +209,14 @@ fn leading_to(
 ) -> Result<Contents, Failure> {
     let mut search = Search::of(pool, address, most, damages);
     each_object(pool, damages, |object| search.visit(&object))?;
-    Ok(search.found())
+    let mut found = search.found();
+    if let (Contents::Referrers { found, .. }, Some(root)) = (&mut found, pool.root()?) {
+        let shown = content::of_object(pool, root, "root", &NAMED).shown;
+        for found in found {
+            found.path = shown.get(&found.object.start).cloned();
+        }
+    }
+    Ok(found)
 }
 
 /// A search for the pointers that lead to an address, or into the object there.
@@ -264,11 +290,11 @@ impl<'a, 'b> Search<'a, 'b> {
             }
             self.all += 1;
             if self.found.len() < self.most {
-                let path = descriptor.path(&bytes, pointer.offset);
                 self.found.push(Referrer {
                     object: *object,
                     type_name: content::type_name(pool, object),
-                    part: path.map_or_else(|_| format!("+ {}", pointer.offset), |path| path.text),
+                    path: None,
+                    part: content::part_of(pool, object, pointer.offset).0,
                     to,
                     is_weak: pointer.strength == Strength::Weak,
                 });
@@ -290,12 +316,13 @@ impl<'a, 'b> Search<'a, 'b> {
 }
 
 impl Contents {
-    /// Hides where in objects pointers lie: that may go through the case of an enum.
+    /// Hides where pointers lie: paths have the keys of maps, and may go through the case of an enum.
     pub(crate) fn redact(&mut self) {
         if let Self::Referrers { found, .. } = self {
-            found
-                .iter_mut()
-                .for_each(|found| found.part = "?".to_owned());
+            for found in found {
+                found.path = None;
+                found.part = ".?".to_owned();
+            }
         }
     }
 
@@ -312,7 +339,7 @@ impl Contents {
                 if look.cut > 0 {
                     writeln!(
                         out,
-                        "{} not followed (--depth {}, --objects {}, --elements {})",
+                        "{} not followed; a larger --depth (now {}), --objects ({}) or --elements ({}) shows more",
                         count(look.cut, "pointer"),
                         options.depth,
                         options.objects,
@@ -345,16 +372,17 @@ impl Contents {
                     printable(leads_to)
                 )?;
                 for referrer in found {
-                    let Referrer {
-                        object,
-                        type_name,
-                        part,
-                        to,
-                        is_weak,
-                    } = referrer;
-                    let arrow = if *is_weak { "~>" } else { "->" };
-                    let (name, part) = (printable(type_name), printable(part));
-                    writeln!(out, "{name} at {:#x}, {part} {arrow} {to:#x}", object.start)?;
+                    let arrow = if referrer.is_weak { "~>" } else { "->" };
+                    let begin = match &referrer.path {
+                        Some(path) => path.clone(),
+                        None => format!("{} at {:#x}, ", referrer.type_name, referrer.object.start),
+                    };
+                    let part = match &referrer.path {
+                        Some(_) => &referrer.part,
+                        None => referrer.part.trim_start_matches('.'),
+                    };
+                    let (begin, part) = (printable(&begin), printable(part));
+                    writeln!(out, "{begin}{part} {arrow} {:#x}", referrer.to)?;
                 }
                 more(*all, found.len(), out)?;
             }
@@ -395,13 +423,17 @@ impl Contents {
                 json["leads_to"] = json!(leads_to);
                 json["count"] = json!(all);
                 let pointers = found.iter().map(|found| {
-                    json!({
+                    let mut pointer = json!({
                         "address": address(found.object.start),
                         "type": found.type_name,
                         "part": found.part,
                         "to": address(found.to),
                         "weak": found.is_weak,
-                    })
+                    });
+                    if let Some(path) = &found.path {
+                        pointer["path"] = json!(format!("{path}{}", found.part));
+                    }
+                    pointer
                 });
                 json["pointers"] = pointers.collect();
             }

@@ -1,11 +1,13 @@
 //! `durum inspect`: what a pool holds, by the type descriptors in its store; or the pools, where none is named. Nothing
 //! is written.
 //!
-//! [`pool`] reads objects, [`contents`] tells what they mean; [`graph`] follows pointers from the root, [`tree`] and
-//! [`json`] print objects as they lie in memory; [`highlight`] gives what is printed its colours. [`heap`] tells about
-//! free space, [`logs`] about what was under way when a program died.
+//! [`pool`] reads objects, [`elsewhere`] tells which ones of other pools pointers lead to, [`contents`] what objects
+//! mean; [`graph`] follows pointers from the root, [`tree`] and [`json`] print objects as they lie in memory;
+//! [`highlight`] gives what is printed its colours. [`heap`] tells about free space, [`logs`] about what was under way
+//! when a program died.
 
 pub(crate) mod contents;
+mod elsewhere;
 mod graph;
 pub(crate) mod heap;
 mod highlight;
@@ -166,6 +168,13 @@ fn notes(store: &ReadOnlyStore, pool: &PoolView<'_>, out: &mut dyn Write) -> Res
             "{note_word} the pool is in quarantine, changes may be half done: {}: {}",
             note.log.display(),
             note.reason
+        )?;
+    }
+    if pool.is_database() {
+        writeln!(
+            out,
+            "{note_word} the pool is a database of durum-kv, shown as it lies in memory; `durum kv scan {}` shows its entries",
+            store.name().display()
         )?;
     }
     for client in store.interrupted_in(&pool.summary.name) {

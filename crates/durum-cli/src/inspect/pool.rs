@@ -2,11 +2,12 @@
 
 use std::fmt::Display;
 
-use durum_format::content::Object;
+use durum_format::content::{self, Object};
 use durum_format::extent::{self, ExtentKind, HeapBytes, Place};
 use durum_format::types::{Meanings, Registry, Value};
 use durum_service::{PoolSummary, PuddleSummary, PuddleView, ReadOnlyStore};
 
+use super::elsewhere::Elsewhere;
 use crate::failure::Failure;
 
 /// Objects above this size are shown by their first bytes.
@@ -21,6 +22,7 @@ pub(crate) struct PoolView<'a> {
     pub(crate) puddles: Vec<PuddleView>,
     /// All puddles of the store, by address.
     all: Vec<PuddleSummary>,
+    elsewhere: Elsewhere,
 }
 
 /// What lies at an address that a pointer holds.
@@ -84,6 +86,7 @@ impl<'a> PoolView<'a> {
             types,
             puddles,
             all,
+            elsewhere: Elsewhere::default(),
         })
     }
 
@@ -102,6 +105,15 @@ impl<'a> PoolView<'a> {
                 }
                 _ => None,
             }),
+        }
+    }
+
+    /// Whether durum-kv has made it, whose entries its own commands show.
+    pub(crate) fn is_database(&self) -> bool {
+        let root = self.root().ok().flatten().map(|root| self.target(root));
+        match root {
+            Some(Target::Object { object, .. }) => self.type_name(object.type_id) == "kv database",
+            _ => false,
         }
     }
 
@@ -162,7 +174,13 @@ impl<'a> PoolView<'a> {
         };
         let mut pools = self.store.pools().into_iter();
         match pools.find(|pool| pool.uuid == puddle.owner) {
-            Some(pool) => format!("in pool \"{}\"", pool.name),
+            Some(pool) => {
+                let name = self
+                    .elsewhere
+                    .name(&self.types, self.store, puddle, address);
+                let name = name.map_or_else(String::new, |name| format!("{name} "));
+                format!("{name}in pool \"{}\"", pool.name)
+            }
             None => "in a log".into(),
         }
     }
@@ -195,18 +213,23 @@ impl<'a> PoolView<'a> {
         Ok(Found {
             address: start,
             size: object.size,
-            type_name: self.type_name(object.type_id),
+            type_name: match descriptor {
+                Some(descriptor) => descriptor.title().to_owned(),
+                None => self.type_name(object.type_id),
+            },
             value,
         })
     }
 
-    /// The name of a type.
+    /// What objects with this id are called.
     pub(crate) fn type_name(&self, id: u64) -> String {
-        match self.types.by_id(self.meaning(id)) {
-            Some(descriptor) => descriptor.title().to_owned(),
-            None if id == extent::UNTYPED => "(untyped)".into(),
-            None => format!("(unknown type {id:#x})"),
-        }
+        let object = Object {
+            start: 0,
+            size: 0,
+            type_id: self.meaning(id),
+            is_element: false,
+        };
+        content::type_name(self, &object)
     }
 }
 

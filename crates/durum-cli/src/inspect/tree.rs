@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use durum_format::content::printable;
 use durum_format::types::{Strength, Value};
 
 use super::graph::{Graph, Link, is_null};
@@ -178,7 +179,10 @@ impl Printer<'_, '_> {
                 Ok(())
             }
             Link::Cut => Ok(write!(self.out, "{arrow} {address:#x} (not followed)")?),
-            Link::Other(what) => Ok(write!(self.out, "{arrow} {address:#x} ({what})")?),
+            Link::Other(what) => {
+                let what = printable(what);
+                Ok(write!(self.out, "{arrow} {address:#x} ({what})")?)
+            }
         }
     }
 }

@@ -52,7 +52,7 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
             };
             let mut named = Vec::new();
             for field in fields.iter().filter(|field| !std::ptr::eq(*field, link)) {
-                if !is_shown(field) {
+                if !is_shown(place.ty, field) {
                     continue;
                 }
                 let path = format!("{path}.{}", field.name);
@@ -124,5 +124,5 @@ fn place_of(field: &Field<usize>, of: &Descriptor) -> usize {
         return 0;
     };
     let before = fields.iter().take_while(|it| it.offset < field.offset);
-    before.filter(|it| is_shown(it)).count()
+    before.filter(|it| is_shown(of.root(), it)).count()
 }

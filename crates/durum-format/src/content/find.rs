@@ -1,4 +1,4 @@
-//! The value at a path.
+//! The value at a path, and the path of a part.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use super::path::{Path, PathError, Step};
 use super::place::Place;
 use super::read::{Limits, Look, Reader, key_of, name_of};
 use super::shape::{self, Shape};
-use super::{At, Objects, printable};
+use super::{At, Object, Objects, part, printable};
 use crate::types::{Field, Struct, Type};
 
 /// Pointers, cells and options in a row that lead to one value.
@@ -29,6 +29,19 @@ pub fn at_path<O: Objects + ?Sized>(
     let content = reader.place(&place, &name, 0, 0);
     let type_name = name_of(objects, place.ty, place.of);
     Ok(reader.look(content, type_name, place.address))
+}
+
+/// The smallest part of an object in which an offset lies, as it is written behind the object's name (`.next`,
+/// `[3].name`), and how far into the part it lies. What a collection keeps for itself is the collection.
+pub fn part_of<O: Objects + ?Sized>(objects: &O, object: &Object, offset: u64) -> (String, u64) {
+    let mut memory = Memory::of(objects);
+    part::down_to(&mut memory, object, offset, key_of, |_| false)
+}
+
+/// The largest part of an object that begins at an offset, as whoever has a pointer there means it; `None` where none
+/// does.
+pub fn part_at<O: Objects + ?Sized>(objects: &O, object: &Object, offset: u64) -> Option<String> {
+    part::part_beginning(&mut Memory::of(objects), object, offset, key_of)
 }
 
 /// Where the value at a path lies.
@@ -71,7 +84,7 @@ fn unwrapped<'o, O: Objects + ?Sized>(
         }
         place = match (place.shape(), place.ty) {
             (Shape::Cell(value), _) => memory.inner(&place, value)?,
-            (Shape::OptionalPointer(value), _) => place.field(value),
+            (Shape::OptionalPointer(value) | Shape::Objects(value), _) => place.field(value),
             (
                 Shape::Counted {
                     value: Some(value), ..
@@ -80,9 +93,20 @@ fn unwrapped<'o, O: Objects + ?Sized>(
             ) => place.field(value),
             (_, Type::Pointer { .. }) => {
                 let address = memory.word(&place, 0)?;
-                match memory.objects.at(address) {
-                    _ if address == 0 => return Err("the pointer there is null".to_owned()),
-                    At::Object(object) => {
+                if address == 0 {
+                    return Err("the pointer there is null".to_owned());
+                }
+                let mut at = (address, memory.objects.at(address));
+                if let At::Object(object) = &at.1
+                    && let Some(to) = memory.behind_proxy(object)
+                {
+                    if to == 0 {
+                        return Err("what the weak pointer there led to is gone".to_owned());
+                    }
+                    at = (to, memory.objects.at(to));
+                }
+                match at {
+                    (address, At::Object(object)) => {
                         let descriptor = memory.objects.descriptor(object.type_id);
                         let descriptor =
                             descriptor.ok_or("it leads to an object of unknown type")?;
@@ -91,8 +115,8 @@ fn unwrapped<'o, O: Objects + ?Sized>(
                         }
                         Place::of_object(&object, descriptor)?
                     }
-                    At::Other(what) => return Err(format!("it leads to this: {what}")),
-                    At::Damaged(why) => return Err(why),
+                    (_, At::Other(what)) => return Err(format!("it leads to this: {what}")),
+                    (_, At::Damaged(why)) => return Err(why),
                 }
             }
             _ => return Ok(place),

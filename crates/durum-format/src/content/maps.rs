@@ -153,7 +153,7 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
 
 impl<'d> Slots<'d> {
     /// Key and value in a slot of a part of a map's object.
-    fn entry(&self, part: &Place<'d>, slot: u64) -> (Place<'d>, Place<'d>) {
+    pub(super) fn entry(&self, part: &Place<'d>, slot: u64) -> (Place<'d>, Place<'d>) {
         let at = part.address + self.offset + slot * self.size;
         let place = |field: &'d Field<usize>| part.part(&field.ty, at + field.offset);
         (place(self.key), place(self.value))

@@ -7,13 +7,15 @@
 //! and memory.
 //!
 //! `shape` recognises types, `memory` reads, `place` and `maps` go to parts of what was recognised, `read` makes a tree
-//! of it with `text` and `chain`, `find` looks for a part by its [`Path`], `show` and `json` print the tree.
+//! of it with `text` and `chain`, `find` looks for a part by its [`Path`], `part` tells the path of one, `show` and
+//! `json` print the tree.
 
 mod chain;
 mod find;
 mod json;
 mod maps;
 mod memory;
+mod part;
 mod path;
 mod place;
 mod read;
@@ -26,7 +28,7 @@ use std::collections::HashMap;
 use crate::extent;
 use crate::types::{Descriptor, Strength, Type};
 
-pub use find::at_path;
+pub use find::{at_path, part_at, part_of};
 pub use path::{Path, PathError, Step};
 pub use read::{Limits, Look, of_object, type_name};
 
@@ -105,6 +107,13 @@ impl Object {
             false => self.size_by(descriptor),
         }
     }
+}
+
+/// Whether the path to a part of a type may tell data: the key in a map, or the case of an enum.
+pub fn has_data_in_paths(descriptor: &Descriptor) -> bool {
+    let root = descriptor.root();
+    let is_of_map = shape::group(root).is_some() || shape::node(root).is_some();
+    is_of_map || shape::binary_node(root).is_some() || has_variants(root)
 }
 
 fn has_variants(ty: &Type<usize>) -> bool {
@@ -252,13 +261,27 @@ pub enum Target {
 /// Where objects are shown: their paths by the addresses at which they begin.
 pub type Shown = HashMap<u64, String>;
 
-/// A name as it can be printed: what controls a terminal is escaped.
+/// A name as it can be printed: what controls a terminal, or turns the direction of what follows, is escaped. Marks
+/// that belong to the letter before them stay, as most scripts have such.
 pub fn printable(name: &str) -> String {
-    let escape = |char: char| match char {
-        '"' | '\'' | '\\' => vec![char],
-        char => char.escape_debug().collect(),
-    };
-    name.chars().flat_map(escape).collect()
+    let mut out = String::with_capacity(name.len());
+    let mut is_first = true;
+    for char in name.chars() {
+        match char {
+            '"' | '\'' | '\\' => out.push(char),
+            char if is_first => out.extend(char.escape_debug()),
+            // Behind a letter, as it is here.
+            char => {
+                let mut pair = [b'a', 0, 0, 0, 0];
+                let bytes = pair.get_mut(1..).unwrap_or_default();
+                let length = 1 + char.encode_utf8(bytes).len();
+                let pair = str::from_utf8(pair.get(..length).unwrap_or_default());
+                out.extend(pair.unwrap_or_default().escape_debug().skip(1));
+            }
+        }
+        is_first = false;
+    }
+    out
 }
 
 impl Content {

@@ -3,6 +3,7 @@
 use super::memory::Memory;
 use super::shape::{self, Shape};
 use super::{At, ListKind, Object, Objects};
+use crate::nvl;
 use crate::types::{Case, Count, Descriptor, Field, Primitive, Struct, Type, Variants};
 
 /// A value: an object or a part of one.
@@ -122,6 +123,14 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
     /// A word of a place.
     pub(super) fn word(&mut self, place: &Place<'_>, offset: u64) -> Result<u64, String> {
         self.unsigned(place.address.saturating_add(offset), place.end, 8)
+    }
+
+    /// Where the weak pointer leads for which an object of NVL-C's runtime stands.
+    pub(super) fn behind_proxy(&mut self, object: &Object) -> Option<u64> {
+        let descriptor = self.objects.descriptor(object.type_id)?;
+        let is_proxy = nvl::Kind::of(descriptor) == Some(nvl::Kind::Proxy);
+        let place = is_proxy.then(|| Place::of_object(object, descriptor).ok());
+        self.word(&place.flatten()?, 0).ok()
     }
 
     /// What lies at an address as a place, if it is an object of known type.
@@ -263,21 +272,29 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
         }
     }
 
-    /// Whether nothing is stored in a place of a row: a collection keeps it zero, though zero be no value of its type.
-    pub(super) fn is_vacant(&mut self, place: &Place<'_>, stride: u64) -> bool {
-        match place.ty {
-            Type::Pointer { .. } => self.word(place, 0) == Ok(0),
-            Type::Variants(variants) => {
+    /// Whether nothing is stored in an element: it is a null pointer, in an option or not; or it is a struct without a
+    /// byte that is not zero, in an array, which has room for more than is in use. A vector has as many as it says, but
+    /// for those that its collection keeps zero, though zero be no value of their type.
+    pub(super) fn is_vacant(&mut self, place: &Place<'_>, stride: u64, kind: &ListKind) -> bool {
+        match (place.ty, place.shape()) {
+            (Type::Pointer { .. }, _) => self.word(place, 0) == Ok(0),
+            (_, Shape::OptionalPointer(some)) => self.word(place, some.offset) == Ok(0),
+            (_, Shape::Cell(value)) => {
+                let size = value.ty.layout().map_or(0, |layout| layout.size);
+                self.is_vacant(&place.field(value), size, kind)
+            }
+            (Type::Variants(variants), _) => {
                 self.case(place, variants).is_err()
                     && self.is_zero(place.address, place.end, stride)
             }
-            Type::Struct(Struct { fields, .. }) => {
+            (Type::Struct(Struct { fields, .. }), _) => {
                 let mut fields = fields.iter();
                 let has_bad_tag = fields.any(|field| match &field.ty {
                     Type::Variants(variants) => self.case(&place.field(field), variants).is_err(),
                     _ => false,
                 });
-                has_bad_tag && self.is_zero(place.address, place.end, stride)
+                (has_bad_tag || *kind != ListKind::Vector)
+                    && self.is_zero(place.address, place.end, stride)
             }
             _ => false,
         }

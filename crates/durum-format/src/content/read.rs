@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::memory::Memory;
 use super::place::{Elements, Place, are_bytes};
 use super::shape::{self, Shape};
-use super::{At, Content, List, ListKind, Object, Objects, Shown, Target};
+use super::{At, CELL, Content, List, ListKind, Object, Objects, Shown, Target, part};
 use crate::types::{Descriptor, Field, Primitive, Strength, Struct, Type};
 
 /// Values in values, pointers followed: deeper is not read, whatever is asked for, so that no stack is too small.
@@ -90,7 +90,22 @@ pub fn type_name<O: Objects + ?Sized>(objects: &O, object: &Object) -> String {
         // The value is shown, and not what is kept of it.
         Some(descriptor) => {
             let name = name_of(objects, descriptor.root(), descriptor);
-            let value = name.strip_prefix("counted ").unwrap_or(&name);
+            let kept = match shape::shape(descriptor.root(), descriptor) {
+                // A row of them, which is never alone.
+                Shape::Cell(value) if descriptor.name().is_some_and(|it| it.starts_with(CELL)) => {
+                    let written = name.strip_prefix("durum::detail::cell<");
+                    let written = written.and_then(|name| name.strip_suffix('>'));
+                    let element = || name_of(objects, &value.ty, descriptor);
+                    return format!(
+                        "[{}]",
+                        written.map_or_else(element, |name| name.trim().to_owned())
+                    );
+                }
+                Shape::Counted { .. } => "counted ",
+                Shape::Cell(_) => "root ",
+                _ => "",
+            };
+            let value = name.strip_prefix(kept).unwrap_or(&name);
             match shape::start_of(descriptor) {
                 0 => value,
                 _ => value.strip_prefix("nvl ").unwrap_or(value),
@@ -206,6 +221,14 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                 let value = self.memory.inner(place, value)?;
                 Ok(self.place(&value, path, depth, nesting))
             }
+            Shape::Objects(objects) => {
+                let mut content = self.place(&place.field(objects), path, depth, nesting);
+                if let Content::List(list) = &mut content {
+                    // Nobody has asked for the others.
+                    list.count -= std::mem::take(&mut list.vacant);
+                }
+                Ok(content)
+            }
             Shape::OptionalPointer(some) => {
                 Ok(match self.place(&place.field(some), path, depth, nesting) {
                     Content::Null => Content::Nothing,
@@ -271,7 +294,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         depth: usize,
         nesting: usize,
     ) -> Vec<(String, Content)> {
-        let shown = fields.iter().filter(|field| is_shown(field));
+        let shown = fields.iter().filter(|field| is_shown(place.ty, field));
         shown
             .map(|field| {
                 let path = format!("{path}.{}", field.name);
@@ -291,7 +314,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         if elements.is_text {
             return self.text(elements);
         }
-        if let Some(byte) = are_bytes(elements.element())
+        if let Some(byte) = letters(elements)
             && (elements.count > 0 || elements.kind != ListKind::Vector)
         {
             let (first, length) = (elements.at(0), elements.count);
@@ -300,6 +323,9 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                 Content::Bytes { .. } if is_c => {}
                 content => return content,
             }
+        }
+        if elements.kind == ListKind::Vector && elements.count > 0 && elements.stride > 0 {
+            self.shown.insert(elements.at(0).address, path.to_owned());
         }
         // Elements without bytes are alike.
         let places = match elements.stride {
@@ -320,7 +346,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                 list.is_cut = true;
                 break;
             }
-            if self.memory.is_vacant(&place, elements.stride) {
+            if self.memory.is_vacant(&place, elements.stride, &list.kind) {
                 list.vacant += 1;
                 continue;
             }
@@ -352,6 +378,11 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
             ControlFlow::Continue(())
         })?;
         let entries = found.into_iter().map(|(key, value)| {
+            if let At::Object(object) = self.memory.objects.at(key.address) {
+                self.shown
+                    .entry(object.start)
+                    .or_insert_with(|| path.to_owned());
+            }
             let path = format!("{path}[{}]", key_of(&mut self.memory, &key));
             let key = self.place(&key, &path, depth, nesting);
             (key, self.place(&value, &path, depth, nesting))
@@ -373,7 +404,19 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         if address == 0 {
             return Content::Null;
         }
-        let target = match self.memory.objects.at(address) {
+        let (mut address, mut strength) = (address, strength);
+        let mut at = self.memory.objects.at(address);
+        // Where NVL-C has put an object of its own between, the program means what lies behind it.
+        if let At::Object(object) = &at
+            && let Some(to) = self.memory.behind_proxy(object)
+        {
+            if to == 0 {
+                return Content::Gone;
+            }
+            (address, strength) = (to, Strength::Weak);
+            at = self.memory.objects.at(to);
+        }
+        let target = match at {
             At::Object(object) => self.target(&object, address, strength, path, depth, nesting),
             At::Other(what) => Target::Other(what),
             At::Damaged(why) => {
@@ -424,25 +467,32 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
 
     /// What in an object lies at an address, by name.
     fn part_of(&mut self, object: &Object, offset: u64) -> String {
-        let descriptor = self.memory.objects.descriptor(object.type_id);
-        let size = descriptor.map_or(0, |descriptor| object.size_by(descriptor).min(1 << 20));
-        let end = object.start.saturating_add(object.size);
-        let bytes = self.memory.bytes(object.start, end, size);
-        let path = bytes.ok().zip(descriptor).and_then(|(bytes, descriptor)| {
-            let path = descriptor.path(&bytes, offset).ok()?;
-            (path.offset == offset && !path.text.is_empty()).then_some(path.text)
-        });
-        match path {
-            Some(path) if path.starts_with('[') => path,
-            Some(path) => format!(".{path}"),
-            None => format!(" + {offset}"),
-        }
+        let part = part::part_beginning(&mut self.memory, object, offset, key_of);
+        part.unwrap_or_else(|| format!(" + {offset}"))
     }
 }
 
-/// Whether a field means anything now.
-pub(super) fn is_shown(field: &Field<usize>) -> bool {
+/// Whether elements are bytes, also where `durum.hpp` keeps each of them in a cell.
+fn letters(elements: &Elements<'_>) -> Option<Primitive> {
+    let element = elements.element();
+    match shape::shape(element, elements.at(0).of) {
+        Shape::Cell(value) if element.name().is_some_and(|name| name.starts_with(CELL)) => {
+            are_bytes(&value.ty)
+        }
+        _ => are_bytes(element),
+    }
+}
+
+/// Whether a field of a type means anything now, to its program.
+pub(super) fn is_shown(of: &Type<usize>, field: &Field<usize>) -> bool {
+    // What the runtime of lock-based code notes with the program's root and its global variables.
+    let kept: &[&str] = match of.name() {
+        Some("durum.ido.heap") => &["version", "epoch", "size"],
+        Some("durum.ido.variable") => &["size", "name_size"],
+        _ => &[],
+    };
     !matches!(field.ty, Type::Volatile { .. } | Type::Reserved { .. })
+        && !kept.contains(&field.name.as_str())
 }
 
 fn primitive(primitive: Primitive, raw: u64) -> Content {

@@ -36,6 +36,8 @@ pub(super) enum Shape<'d> {
         len: u64,
         line: usize,
     },
+    /// The objects that a program of C++ has asked for by their types: there is room for more.
+    Objects(&'d Field<usize>),
     /// A map of C++.
     BinaryMap { root: u64, len: u64, line: usize },
 }
@@ -328,7 +330,7 @@ fn heap_of_nvl(fields: &[Field<usize>]) -> Option<Shape<'_>> {
 fn objects(fields: &[Field<usize>]) -> Option<Shape<'_>> {
     match fields {
         [types, objects] if types.name == "types" && objects.name == "objects" => {
-            Some(Shape::Cell(objects))
+            Some(Shape::Objects(objects))
         }
         _ => None,
     }

@@ -113,7 +113,19 @@ impl Printer<'_> {
         };
         out.push_str(&open);
         let inner = indent + INDENT;
+        let (are_small, mut column) = (are_small(content), WIDTH);
         for part in parts {
+            if let (true, Some(item)) = (are_small, self.small(&part)) {
+                column += 1 + item.len();
+                if column <= WIDTH {
+                    out.push(' ');
+                } else {
+                    let _ = write!(out, "\n{:inner$}", "");
+                    column = inner + item.len();
+                }
+                out.push_str(&item);
+                continue;
+            }
             let start = out.len();
             let _ = write!(out, "\n{:inner$}", "");
             let used = |out: &String| out.len() - start - 1;
@@ -136,6 +148,19 @@ impl Printer<'_> {
             out.push(',');
         }
         let _ = write!(out, "\n{:indent$}{close}", "");
+    }
+
+    /// One of many elements that share a line.
+    fn small(&self, part: &Part<'_>) -> Option<String> {
+        let mut item = Line::of(usize::MAX);
+        let written = match part {
+            Part::Plain(content) => self.inline(content, &mut item),
+            Part::Named(name, content) => {
+                write!(item, "{name}: ").and_then(|()| self.inline(content, &mut item))
+            }
+            Part::Entry(..) | Part::Note(_) => return None,
+        };
+        written.ok().map(|()| item.text + ",")
     }
 
     fn inline(&self, content: &Content, line: &mut Line) -> fmt::Result {
@@ -189,7 +214,7 @@ impl Printer<'_> {
                             )
                         }
                     },
-                    Target::Other(what) => write!(line, "{address:#x} ({what})"),
+                    Target::Other(what) => write!(line, "{address:#x} ({})", printable(what)),
                 }
             }
             Content::Null => line.write_str("null"),
@@ -274,6 +299,25 @@ impl Printer<'_> {
     }
 }
 
+/// Whether it is a row of numbers and the like, of which many are read at a glance.
+fn are_small(content: &Content) -> bool {
+    let Content::List(list) = content else {
+        return false;
+    };
+    list.elements.iter().all(|(_, element)| {
+        matches!(
+            element,
+            Content::Unsigned(_)
+                | Content::Signed(_)
+                | Content::Float(_)
+                | Content::Single(_)
+                | Content::Bool(_)
+                | Content::Char(_)
+                | Content::Hidden
+        )
+    })
+}
+
 fn rest<'c>(count: u64, shown: u64) -> Option<Part<'c>> {
     let more = count.checked_sub(shown).filter(|more| *more > 0)?;
     Some(Part::Note(format!("… {} more", grouped(more))))
@@ -310,12 +354,21 @@ fn of_fields<'c>(name: String, fields: &'c [(String, Content)]) -> Parts<'c> {
 
 fn of_list(list: &List) -> Parts<'_> {
     let count = grouped(list.count);
+    let is_sparse = list.vacant > 0;
     let mut open = match &list.kind {
+        ListKind::Array if is_sparse => format!("{count} places"),
         ListKind::Array => String::new(),
-        ListKind::Vector => format!("vector of {count} "),
-        ListKind::Row => format!("row of {count} "),
-        ListKind::Chain { by, .. } => format!("chain by {} ", printable(by)),
+        ListKind::Vector => format!("vector of {count}"),
+        ListKind::Row => format!("row of {count}"),
+        ListKind::Chain { by, .. } => format!("chain by {}", printable(by)),
     };
+    if is_sparse && !list.is_cut {
+        let filled = grouped(list.count.saturating_sub(list.vacant));
+        let _ = write!(open, ", {filled} filled");
+    }
+    if !open.is_empty() {
+        open.push(' ');
+    }
     let shown = list.elements.len() as u64;
     // Elements with vacant places between them go by their numbers.
     let is_numbered = list
@@ -323,14 +376,6 @@ fn of_list(list: &List) -> Parts<'_> {
         .iter()
         .zip(0..)
         .any(|((at, _), index)| *at != index);
-    let is_sparse = list.vacant > 0;
-    if is_sparse && list.kind == ListKind::Array {
-        let filled = grouped(list.count.saturating_sub(list.vacant));
-        let _ = match list.is_cut {
-            true => write!(open, "{count} places "),
-            false => write!(open, "{count} places, {filled} filled "),
-        };
-    }
     open.push('[');
     let elements = list.elements.iter();
     let mut parts: Vec<_> = elements

@@ -56,6 +56,15 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
         struct \"bank\"(8,8){0:\"accounts\":u64;}\n";
     let heap_of_nvl = "struct \"nvl heap\"(32,8){0:\"version\":u64;8:\"root\":*1;16:\"checksum\":u64;24:\"zero\":*any;}\n\
         struct \"bank\"(8,8){0:\"accounts\":u64;}\n";
+    let weak = "struct \"nvl point\"(48,16){0:\"count\":u64;8:\"next\":*any;16:\"previous\":~any;24:\"weak\":*1;\
+        32:\"strong\":u64;40:\"state\":u64;48:\"data\":[struct \"point\"(16,8){0:\"name\":[i8;8];8:\"to\":*any;};\
+        field \"count\"];}\nstruct \"nvl weak\"(24,8){0:\"target\":~any;8:\"count\":u64;16:\"next\":*1;}\n";
+    let ido = "struct \"durum.ido.heap\"(40,8){0:\"version\":u64;8:\"epoch\":u64;16:\"root\":*any;24:\"size\":u64;\
+        32:\"globals\":*1;}\nstruct \"durum.ido.variable\"(32,8){0:\"next\":*1;8:\"place\":*2;16:\"size\":u64;\
+        24:\"name_size\":u64;32:\"name\":[u8;tail];}\nu32\n";
+    let options = "struct \"PVec<Option<Pbox<u32>>>\"(24,8){0:\"buffer\":*1;8:\"capacity\":u64;16:\"len\":u64;}\n\
+        [struct \"Option<Pbox<u32>>\"(8,8){0:\"some\":*2;};tail]\nu32\n";
+    let pairs = "[struct \"pair\"(16,8){0:\"a\":u64;8:\"b\":u64;};4]\n";
     let leaf = |order: u64, pairs: [u32; 10], children: &[u64]| {
         [words(&[order]), halves(&pairs), words(children)].concat()
     };
@@ -189,14 +198,14 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
                     ),
                 ],
             ),
-            r#"point { name: "one", to: -> point { name: "two", to: -> root.count } }"#,
+            r#"point { name: "one", to: -> point { name: "two", to: -> root + 0 } }"#,
         ),
         (
             heap(
                 objects,
                 &[(0, words(&[0xfeed, 0, 0, at(1), 0, 0])), (1, words(&[12]))],
             ),
-            "3 places, 1 filled [-> bank { accounts: 12 }]",
+            "[-> bank { accounts: 12 }]",
         ),
         (
             heap(
@@ -204,6 +213,72 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
                 &[(0, words(&[1, at(1), 77, 0])), (1, words(&[13]))],
             ),
             "-> bank { accounts: 13 }",
+        ),
+        (
+            heap(
+                options,
+                &[
+                    (0, words(&[at(1), 4, 3])),
+                    (1, words(&[0, at(2), 0, 0])),
+                    (2, halves(&[7])),
+                ],
+            ),
+            "vector of 3, 1 filled [1: -> 7]",
+        ),
+        (
+            heap(pairs, &[(0, words(&[0, 0, 0, 1, 0, 0, 2, 3]))]),
+            "4 places, 2 filled [1: pair { a: 0, b: 1 }, 3: pair { a: 2, b: 3 }]",
+        ),
+        (
+            heap(
+                weak,
+                &[
+                    (
+                        0,
+                        [
+                            words(&[1, 0, 0, 0, 1, 0]),
+                            b"one\0\0\0\0\0".to_vec(),
+                            words(&[at(1)]),
+                        ]
+                        .concat(),
+                    ),
+                    (1, words(&[at(2) + 48, 1, 0])),
+                    (
+                        0,
+                        [
+                            words(&[1, 0, 0, at(1), 0, 0]),
+                            b"two\0\0\0\0\0".to_vec(),
+                            words(&[at(3)]),
+                        ]
+                        .concat(),
+                    ),
+                    (1, words(&[0, 1, 0])),
+                ],
+            ),
+            r#"point { name: "one", to: ~> point at 0x200000000200 }"#,
+        ),
+        (
+            heap(
+                ido,
+                &[
+                    (0, words(&[1, 2, 0, 0, at(1)])),
+                    (1, [words(&[0, at(2), 4, 6]), b"main.c".to_vec()].concat()),
+                    (2, halves(&[7])),
+                ],
+            ),
+            "durum.ido.heap {\n    root: null,\n    globals: -> durum.ido.variable { next: null, place: -> 7, \
+             name: \"main.c\" },\n}",
+        ),
+        (
+            heap(
+                "struct \"N5durum6detail4cellIcEE\"(1,1){0:\"value\":i8;}\n",
+                &[(0, b"On pools\0\0\0\0\0\0\0\0".to_vec())],
+            ),
+            "\"On pools\"",
+        ),
+        (
+            heap("[u32;40]\n", &[(0, halves(&(1..=40).collect::<Vec<_>>()))]),
+            "[1, 2, 3, 4, … 36 more]",
         ),
     ]
 }
