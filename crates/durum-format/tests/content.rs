@@ -92,6 +92,16 @@ fn paths_that_may_tell_data_are_known_by_the_type() {
         let descriptor = heap.descriptor(found.type_id).unwrap();
         assert_eq!(has_data_in_paths(descriptor), expected, "{descriptor:?}");
     }
+    // A part of a map may lie in something else.
+    let node = "struct \"node\"(32,8){0:\"entry\":struct \"entry\"(16,8){0:\"first\":u64;8:\"second\":u64;};16:\"left\":*1;\
+        24:\"right\":*1;}";
+    for text in [
+        format!("struct \"outer\"(32,8){{0:\"of a map\":{node};}}\n{node}\n"),
+        format!("[{node};2]\n{node}\n"),
+    ] {
+        let outer = Descriptor::parse(&text).unwrap();
+        assert!(has_data_in_paths(&outer), "{text}");
+    }
 }
 
 #[test]

@@ -163,6 +163,12 @@ fn what_is_cut_off_is_told_where_it_is_missing_though_reads_are_slow() {
     for error in missing {
         assert!(matches!(error, Err(HeapError::Read(_))), "{error:?}");
     }
+    // No block is tried once for each extent in it.
+    let slow = Slow::of(&puddle.bytes);
+    assert_eq!(extents(&slow, &puddle.header).count() as u64, granules);
+    let blocks = granules / 256 + 2;
+    let reads = slow.reads.get();
+    assert!(reads <= granules - 5000 + 256 + blocks + 4, "{reads}");
 }
 
 /// Put together by hand from docs/format/heap.md.

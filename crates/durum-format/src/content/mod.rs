@@ -111,9 +111,19 @@ impl Object {
 
 /// Whether the path to a part of a type may tell data: the key in a map, or the case of an enum.
 pub fn has_data_in_paths(descriptor: &Descriptor) -> bool {
-    let root = descriptor.root();
-    let is_of_map = shape::group(root).is_some() || shape::node(root).is_some();
-    is_of_map || shape::binary_node(root).is_some() || has_variants(root)
+    may_tell_data(descriptor.root())
+}
+
+fn may_tell_data(ty: &Type<usize>) -> bool {
+    let is_of_map = shape::group(ty).is_some() || shape::node(ty).is_some();
+    is_of_map
+        || shape::binary_node(ty).is_some()
+        || match ty {
+            Type::Variants(_) => true,
+            Type::Struct(it) => it.fields.iter().any(|field| may_tell_data(&field.ty)),
+            Type::Array { element, .. } => may_tell_data(element),
+            _ => false,
+        }
 }
 
 fn has_variants(ty: &Type<usize>) -> bool {

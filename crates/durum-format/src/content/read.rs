@@ -14,6 +14,8 @@ const NESTING_MAX: usize = 256;
 const VALUES_MAX: usize = 1 << 20;
 /// Places of a row that are looked at for those that have something in them.
 const PLACES_MAX: u64 = 1 << 16;
+/// Pointers in the name of a type, which may lead in a circle.
+const POINTERS_NAMED_MAX: usize = 4;
 
 /// How much is read.
 #[derive(Clone, Copy, Debug)]
@@ -71,14 +73,29 @@ pub(super) fn name_of<O: Objects + ?Sized>(
     ty: &Type<usize>,
     of: &Descriptor,
 ) -> String {
+    name_with(objects, ty, of, POINTERS_NAMED_MAX)
+}
+
+fn name_with<O: Objects + ?Sized>(
+    objects: &O,
+    ty: &Type<usize>,
+    of: &Descriptor,
+    pointers: usize,
+) -> String {
     match ty {
         Type::Primitive(primitive) => primitive.name().to_owned(),
         Type::Pointer { target, .. } => {
             let target = target.and_then(|line| of.line(line));
-            let name = target.map_or("anything".to_owned(), |target| name_of(objects, target, of));
+            let name = match (target, pointers.checked_sub(1)) {
+                (None, _) => "anything".to_owned(),
+                (Some(_), None) => "…".to_owned(),
+                (Some(target), Some(pointers)) => name_with(objects, target, of, pointers),
+            };
             format!("pointer to {name}")
         }
-        Type::Array { element, .. } => format!("[{}]", name_of(objects, element, of)),
+        Type::Array { element, .. } => {
+            format!("[{}]", name_with(objects, element, of, pointers))
+        }
         Type::Opaque { size, .. } | Type::Volatile { size, .. } => format!("{size} bytes"),
         ty => objects.name_for_people(ty.name().unwrap_or("?")),
     }
@@ -476,7 +493,11 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
 fn letters(elements: &Elements<'_>) -> Option<Primitive> {
     let element = elements.element();
     match shape::shape(element, elements.at(0).of) {
-        Shape::Cell(value) if element.name().is_some_and(|name| name.starts_with(CELL)) => {
+        // A cell may claim to be larger than its letter: then there are others between two letters.
+        Shape::Cell(value)
+            if elements.stride == 1
+                && element.name().is_some_and(|name| name.starts_with(CELL)) =>
+        {
             are_bytes(&value.ty)
         }
         _ => are_bytes(element),

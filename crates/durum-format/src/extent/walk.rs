@@ -37,6 +37,8 @@ pub struct Extents<'a, B: HeapBytes + ?Sized> {
     /// What was read at once, and where it begins.
     block: Vec<u8>,
     block_offset: u64,
+    /// Where the last block ended of which something could not be read.
+    unreadable_end: u64,
 }
 
 /// The extents of the data puddle with this `header`, in order. Each is checked: its header, a slab's header and
@@ -53,6 +55,7 @@ pub fn extents<'a, B: HeapBytes + ?Sized>(bytes: &'a B, header: &PuddleHeader) -
         done: false,
         block: Vec::new(),
         block_offset: 0,
+        unreadable_end: 0,
     }
 }
 
@@ -101,13 +104,15 @@ impl<B: HeapBytes + ?Sized> Extents<'_, B> {
     /// The extent that begins at a granule whose bit is in the window.
     fn extent(&mut self, granule: u64) -> Checked<B> {
         let offset = puddle::heap_offset(self.header.size) + granule * GRANULE;
-        if self.bytes.is_slow() && self.in_block(offset).is_none() && self.is_dense(granule) {
+        let may_be_read = self.bytes.is_slow() && offset >= self.unreadable_end;
+        if may_be_read && self.in_block(offset).is_none() && self.is_dense(granule) {
             let length = BLOCK.min(self.header.size.saturating_sub(offset));
             self.block.resize(length as usize, 0);
             self.block_offset = offset;
             if self.bytes.read(offset, &mut self.block).is_err() {
-                // Part of it can be read, maybe: each by itself tells.
+                // Part of it can be read, maybe: each by itself tells. A bad place of a device takes its time to fail.
                 self.block.clear();
+                self.unreadable_end = offset + length;
             }
         }
         match self.in_block(offset) {

@@ -280,5 +280,16 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
             heap("[u32;40]\n", &[(0, halves(&(1..=40).collect::<Vec<_>>()))]),
             "[1, 2, 3, 4, … 36 more]",
         ),
+        (
+            heap(
+                "struct \"N5durum6detail4cellIcEE\"(2,1){0:\"value\":i8;}\n",
+                &[(0, b"a b c ".to_vec())],
+            ),
+            "row of 3 [97, 98, 99]",
+        ),
+        (
+            heap("*0\n", &[(0, words(&[at(1) + 8])), (0, words(&[0, 0]))]),
+            "-> pointer to pointer to pointer to pointer to pointer to … at 0x200000000100[1]",
+        ),
     ]
 }
