@@ -11,11 +11,12 @@ use serde_json::{Value as Json, json};
 use tempfile::NamedTempFile;
 
 use super::leaks::Leaks;
-use super::objects::{self, Damages, ELEMENTS};
+use super::objects::{self, ELEMENTS};
 use super::survey::{self, Survey};
 use super::{page, types};
 use crate::args::explore::Explore;
 use crate::failure::Failure;
+use crate::inspect::damages::Damages;
 use crate::inspect::pool::PoolView;
 use crate::output::{self, count, grouped, size};
 use crate::place::Place;

@@ -10,8 +10,8 @@ use serde_json::{Value as Json, json};
 use super::tree::{self, hex};
 use crate::failure::Failure;
 use crate::inspect::contents;
+use crate::inspect::damages::Damages;
 use crate::inspect::pool::{PoolView, damaged};
-use crate::output::count;
 
 /// Objects of a type that are told of at once, and pointers to one.
 pub(super) const AT_ONCE: usize = 200;
@@ -21,8 +21,6 @@ pub(super) const ELEMENTS_MAX: usize = 10_000;
 /// Elements and characters of an object's line in a list.
 const LINE_ELEMENTS: usize = 4;
 const LINE_CHARS: usize = 160;
-/// Damages that are told of at once.
-const DAMAGES_MAX: usize = 100;
 
 /// An object, as the page shows it, and where its pointers lead.
 pub(super) struct Shown {
@@ -174,30 +172,6 @@ pub(super) fn each(
         }
     }
     None
-}
-
-/// What is damaged, in words: of many the first ones, and how many there are.
-#[derive(Default)]
-pub(super) struct Damages {
-    told: Vec<String>,
-    more: u64,
-}
-
-impl Damages {
-    fn add(&mut self, text: String) {
-        match self.told.len() < DAMAGES_MAX {
-            true => self.told.push(text),
-            false => self.more += 1,
-        }
-    }
-
-    fn in_words(mut self) -> Vec<String> {
-        if self.more > 0 {
-            self.told
-                .push(format!("and {} more", count(self.more, "damage")));
-        }
-        self.told
-    }
 }
 
 /// The time for a part of an answer. The clock is looked at now and then: the sooner the more there was to read.

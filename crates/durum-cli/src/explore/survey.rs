@@ -234,7 +234,7 @@ pub(super) fn heap(
     json["by_type"] = types::used(pool, &all);
     json["changed"] = types::changed(pool);
     json["root"] = json!(pool.root()?.map(hex));
-    json["damages"] = json!(heap.damages);
+    json["damages"] = json!(heap.damages.in_words());
     json["next"] = json!(next);
     Ok(json)
 }

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Instant;
 
 use durum_format::extent::{self, ExtentKind};
@@ -12,14 +9,14 @@ use durum_format::{GRANULE, puddle};
 use durum_service::PuddleView;
 use serde_json::{Value as Json, json};
 
+use super::damages::Damages;
 use super::pool::{PoolView, damaged};
+use super::threads;
 use crate::failure::Failure;
 use crate::output::{self, count, grouped, size};
 
 /// The longest bar of the histogram.
 const BAR_MAX: u64 = 40;
-/// Threads that read puddles at a time.
-const THREADS_MAX: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Heap {
@@ -30,7 +27,7 @@ pub(crate) struct Heap {
     free_blocks: Vec<u64>,
     /// Elements of slabs that are free, and their bytes.
     free_elements: (u64, u64),
-    pub(crate) damages: Vec<String>,
+    pub(crate) damages: Damages,
 }
 
 pub(crate) struct PuddleUse {
@@ -56,35 +53,17 @@ impl Heap {
         views: &[PuddleView],
         until: Option<Instant>,
     ) -> Self {
-        let next = AtomicUsize::new(0);
-        let parts = Mutex::new(BTreeMap::new());
-        let read = || {
-            loop {
-                // Who takes one reads it, however late it is then: none is left out in front of another one.
-                let is_late = until.is_some_and(|until| Instant::now() >= until);
-                let taken = match is_late {
-                    true => next.compare_exchange(0, 1, Relaxed, Relaxed).ok(),
-                    false => Some(next.fetch_add(1, Relaxed)),
-                };
-                let Some((at, view)) = taken.and_then(|at| Some((at, views.get(at)?))) else {
-                    break;
-                };
-                let part = Self::of_puddle(pool, view);
-                let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
-                parts.insert(at, part);
-            }
+        let of_one = |at| {
+            views
+                .get(at)
+                .map(|view: &PuddleView| Self::of_puddle(pool, view))
         };
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        thread::scope(|scope| {
-            for _ in 1..processors.min(THREADS_MAX).min(views.len()) {
-                // Without a further thread it takes longer.
-                let _ = thread::Builder::new().spawn_scoped(scope, read);
-            }
-            read();
-        });
+        let parts = threads::in_order(views.len(), until, of_one);
         let mut heap = Self::default();
-        let parts = parts.into_inner().unwrap_or_else(PoisonError::into_inner);
-        parts.into_values().for_each(|part| heap.append(part));
+        parts
+            .into_iter()
+            .flatten()
+            .for_each(|part| heap.append(part));
         heap
     }
 
@@ -102,7 +81,7 @@ impl Heap {
         }
         self.free_elements.0 += part.free_elements.0;
         self.free_elements.1 += part.free_elements.1;
-        self.damages.append(&mut part.damages);
+        self.damages.append(part.damages);
     }
 
     fn of_puddle(pool: &PoolView<'_>, view: &PuddleView) -> Self {
@@ -118,7 +97,7 @@ impl Heap {
             let extent = match extent {
                 Ok(extent) => extent,
                 Err(error) => {
-                    heap.damages.push(damaged(view, error));
+                    heap.damages.add(damaged(view, error));
                     continue;
                 }
             };

@@ -3,10 +3,11 @@
 //!
 //! [`pool`] reads objects, [`elsewhere`] tells which ones of other pools pointers lead to, [`contents`] what objects
 //! mean; [`graph`] follows pointers from the root, [`tree`] and [`json`] print objects as they lie in memory;
-//! [`highlight`] gives what is printed its colours. [`heap`] tells about free space, [`logs`] about what was under way
-//! when a program died.
+//! [`highlight`] gives what is printed its colours. [`heap`] tells about free space, by several [`threads`], with
+//! [`damages`] that it comes upon, [`logs`] about what was under way when a program died.
 
 pub(crate) mod contents;
+pub(crate) mod damages;
 mod elsewhere;
 mod graph;
 pub(crate) mod heap;
@@ -16,6 +17,7 @@ pub(crate) mod logs;
 pub(crate) mod names;
 pub(crate) mod pool;
 pub(crate) mod records;
+mod threads;
 mod tree;
 
 use std::io::Write;
@@ -126,7 +128,7 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
             }
         }
     }
-    let of_heap = heap.into_iter().flat_map(|heap| heap.damages);
+    let of_heap = heap.into_iter().flat_map(|heap| heap.damages.in_words());
     let of_graph = graph.into_iter().flat_map(|graph| graph.damages);
     match of_heap.chain(of_graph).chain(damages).next() {
         None => Ok(()),
