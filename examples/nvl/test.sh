@@ -16,7 +16,7 @@ RANDOM=1
 # name, arguments of a run that is over at once, and of one that is killed
 table() {
     cat <<'TABLE'
-stream;1009 8;200000 120
+stream;1009 8;200000 600
 matmul;100;640
 jacobi;65 41;500 400
 hash;9000;400000

@@ -53,7 +53,7 @@ struct root {
 };
 
 static struct root *root;
-/* In a file: what threads have told of. */
+/* In a file: what threads have told of, and behind that whether those of a process are at work. */
 static volatile uint64_t *told;
 
 static void fail(const char *what, uint64_t found, uint64_t expected) {
@@ -241,19 +241,25 @@ static void run(const char *path) {
     pthread_t running[THREADS];
     for (unsigned thread = 0; thread < THREADS; thread++)
         told[thread] = root->done[thread][0];
+    told[THREADS] = 1;
     for (intptr_t thread = 0; thread < THREADS; thread++)
         pthread_create(&running[thread], NULL, work, (void *)thread);
     pause();
 }
 
-static int in_child(void (*body)(const char *), const char *path, long nanoseconds) {
+/* With nanoseconds it is killed so long after it began, or after its threads did. */
+static int in_child(void (*body)(const char *), const char *path, long nanoseconds, int at_work) {
+    told[THREADS] = 0;
     pid_t child = fork();
     if (child == 0) {
         body(path);
         exit(0);
     }
     if (nanoseconds) {
-        struct timespec a_moment = {0, nanoseconds};
+        struct timespec a_moment = {0, nanoseconds}, a_while = {0, 1000000};
+        /* To open the heap takes long on a busy machine. Who never gets to work is told by the threads' counts. */
+        for (int waited = 0; at_work && !told[THREADS] && waited < 10000; waited++)
+            nanosleep(&a_while, NULL);
         nanosleep(&a_moment, NULL);
         kill(child, SIGKILL);
     }
@@ -281,16 +287,16 @@ int main(int argc, char **argv) {
         return 2;
     told = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     srand((unsigned)atoi(argv[2]));
-    if (in_child(set_up, path, 0))
+    if (in_child(set_up, path, 0, 0))
         return 3;
     for (int kills = 0; kills < kills_max; kills++) {
-        int status = in_child(run, path, 1000000 + rand() % 60000000);
+        int status = in_child(run, path, 1000000 + rand() % 60000000, kills % 2);
         if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
             fprintf(stderr, "%s after %d kills: status %#x\n", directory, kills, (unsigned)status);
             return 1;
         }
     }
-    if (in_child(look, path, 0))
+    if (in_child(look, path, 0, 0))
         return 1;
     uint64_t all = 0;
     for (unsigned thread = 0; thread < THREADS; thread++)

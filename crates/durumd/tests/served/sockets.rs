@@ -88,7 +88,13 @@ fn a_configuration_is_checked_with_the_place_of_its_socket() {
     };
     let serving = format!("process {}", served.pid());
     says(&store, &socket, &[], true, &format!("{serving} serves it"));
-    says(&store, &free, &[], false, &format!("in use by {serving}"));
+    says(
+        &store,
+        &free,
+        &[],
+        false,
+        &format!("served by durumd ({serving})"),
+    );
     says(
         &new,
         &socket,
