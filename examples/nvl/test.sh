@@ -18,10 +18,10 @@ table() {
     cat <<'TABLE'
 stream;1009 8;200000 600
 matmul;100;640
-jacobi;65 41;500 400
+jacobi;65 41;500 1600
 hash;9000;400000
 lookup;30007 500;3000000 2000
-shock;301 300;6000 2500
+shock;301 300;6000 5000
 TABLE
 }
 

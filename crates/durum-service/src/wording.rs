@@ -179,6 +179,11 @@ mod tests {
             let program = directory.path().join(name);
             std::fs::copy("/bin/sleep", &program).unwrap();
             let mut process = Command::new(&program).arg("60").spawn().unwrap();
+            // It gets its name a moment after it has begun.
+            let comm = format!("/proc/{}/comm", process.id());
+            while std::fs::read_to_string(&comm).unwrap().trim_end() != name {
+                std::thread::yield_now();
+            }
             let told = in_use(Some(process.id()));
             process.kill().unwrap();
             process.wait().unwrap();
