@@ -1,7 +1,7 @@
 //! Going over the heap of a puddle: every extent in order, every object, or the one at an address.
 //!
 //! A walk costs one read of bitmap per 4,096 granules, and one of 88 bytes per extent. Where reads are slow, and the
-//! bitmap says that many extents begin close together, one read of [`BLOCK`] bytes gets them all.
+//! bitmap says that many extents begin close together, one read of `BLOCK` bytes gets them all.
 
 use super::object::{Extent, ExtentObjects, Object, Slab};
 use super::slab::{SLAB_ALIGN, SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
