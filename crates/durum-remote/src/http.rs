@@ -4,6 +4,8 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long somebody may take to ask and to take the answer.
@@ -12,6 +14,32 @@ const TIME: Duration = Duration::from_secs(5);
 const QUESTION_MAX: usize = 16 << 10;
 /// The most header lines of a question.
 const HEADERS_MAX: usize = 64;
+/// How many are answered at a time; others are sent away.
+const ANSWERED_MAX: usize = 8;
+
+/// The places of a server for those who are answered: eight.
+#[derive(Clone, Debug, Default)]
+pub struct Places(Arc<AtomicUsize>);
+
+/// A place of somebody who is answered. It is given back when this is dropped, however the answer ends: one that panics
+/// takes nobody else's place.
+#[derive(Debug)]
+pub struct Place(Arc<AtomicUsize>);
+
+impl Places {
+    /// A place, if one is free.
+    pub fn take(&self) -> Option<Place> {
+        let place = Place(self.0.clone());
+        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        (before < ANSWERED_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// What somebody asks.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -172,5 +200,29 @@ impl<S: Stream> Write for InTime<S> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn an_answer_that_panics_takes_nobody_elses_place() {
+        let places = Places::default();
+        for _ in 0..2 * ANSWERED_MAX {
+            let place = places.take().unwrap();
+            let answer = thread::spawn(move || {
+                let _place = place;
+                panic!("a test's own");
+            });
+            assert!(answer.join().is_err());
+        }
+        let all: Vec<_> = (0..ANSWERED_MAX).map(|_| places.take()).collect();
+        assert!(all.iter().all(Option::is_some));
+        assert!(places.take().is_none());
+        drop(all);
+        assert!(places.take().is_some());
     }
 }

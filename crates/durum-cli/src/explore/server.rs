@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use durum_remote::http::{self, Asked, InTime};
+use durum_remote::http::{self, Asked, InTime, Places};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value as Json, json};
 
@@ -22,8 +21,6 @@ use crate::demo::interrupt;
 use crate::failure::{DAMAGED, Failure, REFUSED};
 use crate::output;
 
-/// How many are answered at a time; others are sent away.
-const ANSWERED_MAX: usize = 8;
 /// How long it takes at most until Ctrl-C is seen.
 const PAUSE: Timespec = Timespec {
     tv_sec: 0,
@@ -36,7 +33,7 @@ struct Served {
     survey: Survey,
     token: String,
     port: u16,
-    answered: Arc<AtomicUsize>,
+    places: Places,
 }
 
 /// An answer. All say the same about what a browser may do with them.
@@ -61,7 +58,7 @@ pub(super) fn serve(survey: Survey, options: &Explore, out: &mut dyn Write) -> R
         survey,
         token: page::random()?,
         port,
-        answered: Arc::default(),
+        places: Places::default(),
     });
     let url = format!("http://127.0.0.1:{port}/{}/", served.token);
     match options.json {
@@ -92,7 +89,7 @@ pub(super) fn serve(survey: Survey, options: &Explore, out: &mut dyn Write) -> R
 
 /// Answers in a thread of its own.
 fn begin(served: &Arc<Served>, stream: TcpStream) {
-    let Some(place) = AnswerPlace::take(&served.answered) else {
+    let Some(place) = served.places.take() else {
         return;
     };
     let of_thread = served.clone();
@@ -105,24 +102,6 @@ fn begin(served: &Arc<Served>, stream: TcpStream) {
     let thread = thread::Builder::new().name("explore".to_owned());
     // Without a thread nobody is answered, and the place is free again.
     let _ = thread.stack_size(STACK_BYTES).spawn(answer);
-}
-
-/// One of the places for those who are answered. It is given back however the answer ends: a store whose bytes make an
-/// answer panic takes nobody else's place.
-struct AnswerPlace(Arc<AtomicUsize>);
-
-impl AnswerPlace {
-    fn take(answered: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = AnswerPlace(answered.clone());
-        let before = answered.fetch_add(1, Ordering::Relaxed);
-        (before < ANSWERED_MAX).then_some(place)
-    }
-}
-
-impl Drop for AnswerPlace {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Served {
@@ -238,30 +217,5 @@ fn as_json(status: &'static str, answer: Json) -> Answer {
         kind: "application/json",
         body: page::harmless(answer).to_string().into_bytes(),
         policy: NOTHING.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_that_panics_takes_nobody_elses_place() {
-        let answered = Arc::default();
-        for _ in 0..2 * ANSWERED_MAX {
-            let place = AnswerPlace::take(&answered).unwrap();
-            let answer = thread::spawn(move || {
-                let _place = place;
-                panic!("a test's own");
-            });
-            assert!(answer.join().is_err());
-        }
-        let all: Vec<_> = (0..ANSWERED_MAX)
-            .map(|_| AnswerPlace::take(&answered))
-            .collect();
-        assert!(all.iter().all(Option::is_some));
-        assert!(AnswerPlace::take(&answered).is_none());
-        drop(all);
-        assert!(AnswerPlace::take(&answered).is_some());
     }
 }

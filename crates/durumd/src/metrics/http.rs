@@ -6,18 +6,14 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use durum_protocol::address::MetricsAddress;
-use durum_remote::http::{self, Asked, InTime, Stream};
+use durum_remote::http::{self, Asked, InTime, Places, Stream};
 
 use crate::socket_files;
-
-/// How many are answered at a time; others are sent away.
-const ANSWERED_MAX: usize = 8;
 
 /// How long a text is good: asking more often makes no more work.
 const FRESH: Duration = Duration::from_millis(100);
@@ -85,32 +81,27 @@ pub(crate) fn serve(
     let page = Arc::new(Page {
         make: Box::new(text),
         made: Mutex::default(),
-        answered: AtomicUsize::new(0),
     });
+    let places = Places::default();
     let accept = move || {
         loop {
             let Ok(stream) = listener.accept() else {
                 thread::sleep(Duration::from_millis(50));
                 continue;
             };
-            if page.answered.fetch_add(1, Ordering::Relaxed) >= ANSWERED_MAX {
-                page.answered.fetch_sub(1, Ordering::Relaxed);
+            let Some(place) = places.take() else {
                 continue;
-            }
+            };
             let asked = page.clone();
             let answer = move || {
+                let _place = place;
                 if let Err(error) = asked.answer(&mut InTime::new(stream)) {
                     tracing::debug!(%error, "somebody who asked for metrics got none");
                 }
-                asked.answered.fetch_sub(1, Ordering::Relaxed);
             };
-            let begun = thread::Builder::new()
-                .name("http".to_owned())
-                .stack_size(256 << 10)
-                .spawn(answer);
-            if begun.is_err() {
-                page.answered.fetch_sub(1, Ordering::Relaxed);
-            }
+            let thread = thread::Builder::new().name("http".to_owned());
+            // Without a thread nobody is answered, and the place is free again.
+            let _ = thread.stack_size(256 << 10).spawn(answer);
         }
     };
     let thread = thread::Builder::new().name("metrics".to_owned());
@@ -121,7 +112,6 @@ pub(crate) fn serve(
 struct Page {
     make: Box<dyn Fn() -> String + Send + Sync>,
     made: Mutex<Option<(Instant, Arc<str>)>>,
-    answered: AtomicUsize,
 }
 
 impl Page {

@@ -156,8 +156,8 @@ fn compare_and_write(
     Ok(())
 }
 
-/// Writes the record of a transaction: alone, which is the plain way, or with others; or leaves it to the queue, if it
-/// is to be buffered.
+/// Writes the record of a transaction, by itself or with what else waits; or leaves it to the queue, if it is to be
+/// buffered.
 #[inline(always)]
 fn write_record(tx: &mut TxState) -> Step {
     let Some(OfThread {
