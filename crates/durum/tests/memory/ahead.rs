@@ -1,30 +1,15 @@
 //! Pages of a pool that grows are made before they are needed.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use durum::Domain;
 
+use crate::private_pages::private_pages;
 use crate::{Fixture, PAGE, PIECE, alone, make_piece, root};
 
 const UNIT: usize = 2 << 20;
 const COUNT: usize = 20;
-
-/// The pages of this range that are private.
-fn private_pages(range: Range<usize>) -> usize {
-    let mut entries = vec![0; range.len() / PAGE * 8];
-    let pages = File::open("/proc/self/pagemap").unwrap();
-    pages
-        .read_exact_at(&mut entries, (range.start / PAGE * 8) as u64)
-        .unwrap();
-    let words = (entries.as_chunks::<8>().0.iter()).map(|entry| u64::from_ne_bytes(*entry));
-    // Present, and not shared with a file.
-    words
-        .filter(|page| page >> 63 == 1 && page >> 61 & 1 == 0)
-        .count()
-}
 
 /// Fills a pool so far that it has grown, and gives the 2 MiB behind what it holds.
 fn grow(pages_ahead: bool) -> (Fixture, Range<usize>) {
@@ -46,7 +31,7 @@ fn a_thread_makes_what_follows() {
     let Some(_alone) = alone() else { return };
     let (_fixture, next) = grow(true);
     let began = Instant::now();
-    while private_pages(next.clone()) < UNIT / PAGE {
+    while private_pages(&next) < UNIT / PAGE {
         assert!(began.elapsed() < Duration::from_secs(20), "never made");
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -57,5 +42,5 @@ fn no_thread_makes_what_it_shall_not() {
     let Some(_alone) = alone() else { return };
     let (_fixture, next) = grow(false);
     std::thread::sleep(Duration::from_millis(20));
-    assert_eq!(private_pages(next), 0);
+    assert_eq!(private_pages(&next), 0);
 }

@@ -13,6 +13,8 @@ mod ahead;
 mod limits;
 mod measures;
 mod pages;
+#[path = "../../src/engine/shadow/pages/private_pages.rs"]
+mod private_pages;
 #[path = "../support/mod.rs"]
 mod support;
 mod threads;

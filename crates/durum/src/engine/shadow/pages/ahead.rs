@@ -111,30 +111,15 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::os::unix::fs::FileExt;
     use std::ptr::NonNull;
     use std::sync::Arc;
 
+    use super::super::private_pages::private_pages;
     use super::*;
     use crate::alloc::puddle_needed_at;
     use crate::{PoolOptions, Store, StoreOptions};
 
     const UNIT: Range<usize> = 0..LARGE_PAGE;
-
-    /// The pages of this range that are private.
-    fn private_pages(range: &Range<usize>) -> usize {
-        let mut entries = vec![0; range.len() / PAGE * 8];
-        let pages = File::open("/proc/self/pagemap").unwrap();
-        pages
-            .read_exact_at(&mut entries, (range.start / PAGE * 8) as u64)
-            .unwrap();
-        let words = (entries.as_chunks::<8>().0.iter()).map(|entry| u64::from_ne_bytes(*entry));
-        // Present, and not shared with a file.
-        words
-            .filter(|page| page >> 63 == 1 && page >> 61 & 1 == 0)
-            .count()
-    }
 
     struct There(NonNull<Puddle>);
 

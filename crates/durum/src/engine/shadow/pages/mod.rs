@@ -3,5 +3,7 @@
 mod ahead;
 pub(super) mod budget;
 pub(super) mod chunk_stamps;
+#[cfg(test)]
+mod private_pages;
 pub(super) mod puddle;
 pub(super) mod reclaim;
