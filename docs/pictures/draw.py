@@ -88,8 +88,8 @@ def architecture(theme):
     d = Drawing(
         920, 700, "How durum is built",
         "Layers from top to bottom. Front ends: the compiler durumcc, the C interfaces, the command. Below them the"
-        " NVL-C runtime and the key-value store, then the client durum, then durum-service, then durum-format and"
-        " durum-persist, through which all writes go to the media.",
+        " runtimes of compiled code and the key-value store, then the client durum, then durum-service, in the process"
+        " or in the daemon durumd, then durum-format and durum-persist, through which all writes go to the media.",
         theme,
     )
     # Arrows first, so that boxes lie over their ends.
@@ -107,15 +107,17 @@ def architecture(theme):
     d.line([(80, 412), (80, 560)], arrow=True)
     d.line([(690, 412), (690, 560)], arrow=True)
     d.line([(250, 514), (250, 560)], arrow=True)
-    d.line([(560, 514), (560, 560)], arrow=True)
+    d.line([(470, 514), (470, 560)], arrow=True)
+    d.line([(590, 412), (590, 456)], arrow=True, dashed=True)
+    d.line([(530, 488), (502, 488)], arrow=True)
     d.line([(660, 610), (660, 646)], arrow=True)
 
-    d.box(30, 24, 166, 58, "front", "durumcc", "compiler of NVL-C")
+    d.box(30, 24, 166, 58, "front", "durumcc", "NVL-C; C with locks")
     d.box(212, 24, 166, 58, "front", "durum-capi", "libdurum: C and C++")
     d.box(394, 24, 186, 58, "front", "durum-kv-capi", "LevelDB's C and C++")
     d.box(596, 24, 144, 58, "front", "durum-kv-bench", "db_bench")
     d.box(756, 24, 134, 58, "front", "durum-cli", "the command")
-    d.box(30, 140, 232, 48, "front", "durum-nvl", "runtime of compiled NVL-C")
+    d.box(30, 140, 232, 48, "front", "durum-nvl, durum-ido", "runtimes of compiled code")
     d.box(394, 140, 346, 48, "front", "durum-kv", "key-value store")
 
     d.rect(30, 244, 860, 168, "client", "client_edge", 6)
@@ -134,8 +136,9 @@ def architecture(theme):
         d.text(x + width / 2, y + 15, name, 12.5, anchor="middle", bold=True)
         d.text(x + width / 2, y + 29, what, 11, "soft", "middle")
 
-    d.box(120, 458, 530, 56, "below", "durum-service",
-          "a store directory: registry, lock, addresses, files, recovery, check")
+    d.box(120, 458, 380, 62, "below", "durum-service",
+          "a store directory: registry, lock, addresses,", "files, recovery, check")
+    d.box(530, 458, 134, 62, "below", "durumd", "it as a daemon")
     d.box(730, 458, 160, 56, "below", "durum-derive", "what types derive")
     d.box(30, 562, 350, 48, "below", "durum-format", "every layout, its validation, replay")
     d.box(430, 562, 460, 48, "below", "durum-persist", "stores, write-back, fence, sync; crash simulator")

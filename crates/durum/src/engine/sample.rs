@@ -1,7 +1,7 @@
 //! An engine of the tests' own: what any engine has to do, in the simplest way ([`Direct`]), with something that it
 //! keeps of each puddle, pool, store and thread. It looks whether it is told of them what it should be.
 //!
-//! It has no number on the media. A test runs pools of another engine by it, one whose programs work in place.
+//! It has no `EngineKind`. A test runs pools of another engine by it, one whose programs work in place.
 
 use std::ops::Range;
 use std::sync::Arc;
