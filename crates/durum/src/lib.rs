@@ -49,14 +49,15 @@
 mod addresses;
 mod alloc;
 mod announced;
-mod asked;
 #[doc(hidden)]
 pub mod asymmetric;
+mod before_images;
 mod checker;
 mod combine;
 mod completed;
 mod contention;
 mod deferred;
+mod deferred_events;
 mod demand;
 mod described;
 mod engine;
@@ -87,7 +88,6 @@ mod pool_types;
 mod populate;
 #[doc(hidden)]
 pub mod primitive;
-mod put_off;
 mod rawlog;
 mod reach;
 mod reading;
@@ -97,10 +97,10 @@ mod savepoint;
 mod section_memory;
 mod section_puddles;
 mod services;
-mod shown;
 mod signals;
 mod sites;
 mod snapshot;
+mod snapshot_requests;
 mod space;
 mod spare;
 mod stats;

@@ -10,10 +10,10 @@ use durum_persist::Site;
 use durum_persist::file::MediaFile;
 use durum_persist::line;
 
+use crate::before_images;
 use crate::error::{Error, Result};
 use crate::mapping::Mapping;
 use crate::poison::Poison;
-use crate::shown;
 
 /// A step that a test leaves out.
 const KEEP: Site = Site("snapshot: keep what is about to change in a file");
@@ -64,7 +64,7 @@ impl Barrier {
             let len = bytes.len();
             return Err(Error::NotInPool { address, len });
         };
-        shown::before_write(puddle, offset, bytes.len(), KEEP);
+        before_images::before_write(puddle, offset, bytes.len(), KEEP);
         file.write_all_at(bytes, offset).map_err(|source| {
             tracing::error!(file = %puddle.path.display(), %source, "a write failed");
             puddle.poison.set(

@@ -9,12 +9,12 @@ use durum_format::log::{ENTRY_HEADER_SIZE, EntryFlags, EntryHeader, Order};
 use durum_persist::{Site, line};
 
 use crate::alloc::{puddle_at, puddle_followed_at};
+use crate::before_images::before_store;
 use crate::error::{Error, Result};
 use crate::fault::check_forked;
 use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::opened::{PoolInner, Store, StoreInner};
-use crate::shown::before_store;
 use crate::sites::sites;
 
 /// A step that a test leaves out.

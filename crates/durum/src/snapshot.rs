@@ -17,13 +17,13 @@ use durum_service::{
 };
 
 use crate::alloc::Puddle;
+use crate::before_images;
 use crate::error::{Error, Result};
 use crate::fault::check_forked;
 use crate::gate::Closed;
 use crate::kept_lines;
 use crate::opened::{Pool, PoolInner, StoreInner};
 use crate::primitive::locked;
-use crate::shown;
 use crate::tx::Tx;
 
 /// Steps that a test leaves out.
@@ -391,7 +391,7 @@ impl Picture for Shown<'_> {
                 uuid: puddle.to_string(),
             });
         };
-        shown::read(puddle, bytes).map_err(|error| match error {
+        before_images::read(puddle, bytes).map_err(|error| match error {
             Error::Store(error) => error,
             error => durum_service::Error::Damaged {
                 file: puddle.path.clone(),

@@ -8,8 +8,8 @@ use durum_persist::line::{self, LINE, prefetch_to_write};
 use super::puddle::Puddle;
 use super::slab::Slab;
 use crate::announced::{Announced, FRESH_LARGE};
+use crate::before_images::before_store;
 use crate::error::{Error, Result};
-use crate::shown::before_store;
 
 /// A step that a test leaves out.
 const KEEP: Site = Site("snapshot: keep the place of an object that is made in place");

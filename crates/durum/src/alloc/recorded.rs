@@ -28,8 +28,8 @@ use super::pool::{Allocate, ThreadCache};
 use super::puddle::{Puddle, puddle_at};
 use super::reserve::{begin_free, give_back, shrink, slab_extent};
 use super::slab::{Class, Slab};
+use crate::before_images::before_store;
 use crate::error::Result;
-use crate::shown::before_store;
 
 /// A step that a test leaves out.
 const KEEP: Site = Site("snapshot: keep what a record is about to change");

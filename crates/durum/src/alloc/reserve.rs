@@ -25,8 +25,8 @@ use super::pool_heap::PoolHeap;
 use super::puddle::{Puddle, puddle_at};
 use super::slab::{Class, Slab};
 use crate::announced::{Announced, FRESH_LARGE};
+use crate::before_images::before_store;
 use crate::error::{Error, Result};
-use crate::shown::before_store;
 use crate::steps;
 
 /// A step that a test leaves out.

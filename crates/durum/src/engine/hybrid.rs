@@ -28,12 +28,12 @@ use super::check_failed;
 use super::in_place::{apply, check_media, write_back_announced};
 use crate::alloc::{Puddle, puddle_at};
 use crate::announced::Announced;
+use crate::before_images::before_store;
 use crate::error::{Error, Result, Step};
 use crate::fault::guarded;
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
 use crate::opened::{self, Announce, ByThread, Engine, Facts, PoolInner, StoreInner, TxState};
-use crate::shown::before_store;
 use crate::sites::sites;
 
 pub(super) use private::SITES as PRIVATE_SITES;

@@ -4,12 +4,12 @@ use durum_persist::{Site, line};
 
 use crate::alloc::puddle_at;
 use crate::announced::Announced;
+use crate::before_images::before_store;
 use crate::deferred::Set;
 use crate::error::Result;
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
 use crate::opened::{PoolRef, TxState};
-use crate::shown::before_store;
 
 /// A step that a test leaves out.
 const KEEP: Site = Site("snapshot: keep what a commit is about to change in place");

@@ -24,11 +24,11 @@ mod home;
 mod large;
 mod log;
 mod pages;
+mod rare_writes;
 mod section;
 mod shared;
 mod thread;
 mod torn;
-mod ways;
 mod wide;
 mod with_others;
 
@@ -69,7 +69,7 @@ pub(crate) const SITES: &[Site] = &[
     segments::RECORD_WRITE,
     segments::REACH_WRITE,
     commit::COMMIT_FENCE,
-    ways::FLIGHT_FENCE,
+    rare_writes::FLIGHT_FENCE,
     checkpoint::LAND_WRITE,
     checkpoint::LAND_FENCE,
     mapped::HOME_WRITE,
@@ -130,7 +130,7 @@ impl Engine for Shadow {
 
     fn land(&self, tx: &mut TxState, in_flight: u64) -> Result<()> {
         match tx.kept.find::<OfThread>() {
-            Some(thread) => ways::wait(thread, &mut tx.barrier, in_flight),
+            Some(thread) => rare_writes::wait(thread, &mut tx.barrier, in_flight),
             // The thread has left the store since, and with it its log, of which nothing is left in flight.
             None => Ok(()),
         }

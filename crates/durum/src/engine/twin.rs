@@ -38,12 +38,12 @@ use super::in_place::write_file;
 use super::{check_failed, put_back};
 use crate::alloc::{Puddle, PuddleHeap, puddle_at};
 use crate::announced::{Announced, LARGE};
+use crate::before_images::before_change;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
 use crate::opened::{self, Engine, Facts, OfPool, PoolInner, SecondMapping, StoreInner, TxState};
 use crate::options::{PoolOptions, TwinMode};
-use crate::shown::before_change;
 use crate::sites::sites;
 
 use copies::Copies;

@@ -189,7 +189,7 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     }
 
     /// Has `show` run while the media hold what was committed on the pool, and nobody changes that: they tell it to
-    /// the puddles that a snapshot shows ([`crate::shown`]). No transaction is open.
+    /// the puddles that a snapshot shows ([`crate::before_images`]). No transaction is open.
     ///
     /// # Errors
     /// Those of bringing home what is logged.

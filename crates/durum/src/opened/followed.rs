@@ -9,11 +9,11 @@ use super::engine::PoolInner;
 use super::store::StoreInner;
 use super::tie::{Tie, Tied};
 use crate::addresses::Refused;
+use crate::deferred_events::put_off;
 use crate::demand::{self, Follow, Opens};
 use crate::error::Result;
 use crate::fault::forked;
 use crate::primitive::locked;
-use crate::put_off::put_off;
 use crate::space::entry_at;
 
 /// So long the last handle waits for threads that are just ending. They take microseconds, if they run.

@@ -13,12 +13,12 @@ use durum_service::{PUDDLES_AT_ONCE, PuddleGrant, PuddlePlace};
 use super::store::StoreInner;
 use crate::addresses::{Beside, Refused};
 use crate::alloc::{Puddle, Puddles};
+use crate::deferred_events::put_off;
 use crate::demand::{self, Waiting};
 use crate::error::{Error, Result};
 use crate::pages::Way;
 use crate::poison::Poison;
 use crate::primitive::locked;
-use crate::put_off::put_off;
 use crate::space::entry_at;
 
 /// So many puddles are mapped at once at most where a program goes from one to the next.

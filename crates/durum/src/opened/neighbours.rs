@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use durum_service::{AddressRange, Result, Service, UsedElsewhere};
 
+use crate::deferred_events::put_off;
 use crate::fault;
-use crate::put_off::put_off;
 use crate::space::Space;
 
 /// An open store, as others of the process know it.

@@ -30,9 +30,9 @@ use super::pages::puddle::{OfPuddle, note_in, note_range};
 use super::shared::state::Shared;
 use crate::alloc::{Puddle, puddle_at};
 use crate::announced::{Announced, FRESH_LARGE, Ranges, SomeObjects};
+use crate::before_images::before_change;
 use crate::fault::guarded;
 use crate::mapping::PAGE;
-use crate::shown::before_change;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.fresh: write back large fresh objects at home");
 /// So many bytes are summed and then written, while they are in the processor's nearest cache.

@@ -24,11 +24,11 @@ use super::shared::state::Shared;
 use super::thread::OfThread;
 use crate::alloc::puddle_at;
 use crate::announced::Ranges;
+use crate::before_images::before_change;
 use crate::error::Result;
 use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::opened::{StoreInner, TxState};
-use crate::shown::before_change;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.torn: write large ranges that may be torn home");
 pub(super) const HOME_FENCE: Site = Site("shadow.torn: fence after ranges that may be torn");

@@ -9,9 +9,9 @@ use durum_persist::record as recorder;
 
 use super::commit::COMMIT_FENCE;
 use super::log::writer::Writer;
+use super::rare_writes::write_alone;
 use super::shared::lanes::Lane;
 use super::shared::state::Shared;
-use super::ways::write_alone;
 use crate::error::{Result, Step};
 use crate::fault::Guard;
 use crate::media::Barrier;

@@ -10,8 +10,8 @@ use durum_persist::{Site, line};
 use super::BACK_WRITE;
 use crate::alloc::puddle_at;
 use crate::announced::{Announced, AnnouncedLine, runs};
+use crate::before_images::before_change;
 use crate::fault::guarded;
-use crate::shown::before_change;
 
 /// A step that a test leaves out.
 const KEEP: Site = Site("snapshot: keep a line that is about to come to the back copy");

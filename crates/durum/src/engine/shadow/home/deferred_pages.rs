@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 
 use super::super::pages::puddle::note;
 use crate::alloc::puddle_at;
+use crate::before_images::before_change;
 use crate::fault::Guard;
 use crate::mapping::PAGE;
-use crate::shown::before_change;
 
 pub(crate) const PAGE_WRITE: Site = Site("shadow.checkpoint: write pages home that waited");
 /// A step that a crash test leaves out.

@@ -8,8 +8,8 @@ use super::super::wide::{Wide, Work};
 use super::deferred_pages::DeferredPages;
 use super::line_set::LineSet;
 use crate::alloc::puddle_at;
+use crate::before_images::before_change;
 use crate::mapping::PAGE;
-use crate::shown::before_change;
 
 pub(crate) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lines");
 /// A step that a crash test leaves out: the line is taken from where the program stores to, then.
