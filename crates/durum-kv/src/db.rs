@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use durum::{Address, Domain, Durability, Pool, PoolOptions, Store, Tx};
+use durum::{Address, Described, Domain, Durability, Pool, PoolOptions, Store, Tx};
 use durum_service::Error as StoreError;
 
 use crate::batch::{Change, WriteBatch};
@@ -14,7 +14,9 @@ use crate::in_flight::InFlight;
 use crate::inner::{Inner, Root};
 use crate::iter::Iter;
 use crate::lock::ReadersWriter;
-use crate::media::{BUFFERED, Database, LAYOUT, Media, store};
+use crate::media::{
+    BUFFERED, Database, GuidedDatabase, HAS_STALE, LAYOUT, LAYOUT_WITHOUT_GUIDES, Media, store,
+};
 use crate::options::{Options, ReadOptions, WriteOptions};
 use crate::pins::Pins;
 use crate::snapshot::{Pin, Snapshot};
@@ -108,22 +110,24 @@ impl Db {
             }
             Err(error) => return Err(error.into()),
         };
-        let database = match pool.root::<Database>() {
+        let (database, own_layout) = match Self::root(&pool) {
             // Nothing is there yet.
-            Err(durum::Error::ReadOnly { .. }) => return Err(Error::Missing { path }),
+            Err(Error::Durum(durum::Error::ReadOnly { .. })) => {
+                return Err(Error::Missing { path });
+            }
             root => root?,
         };
         let mut media = Media::new(pool.clone())?;
         // SAFETY: the root is live as long as the pool is open; nobody else has the database open.
         let layout = unsafe { (*database).layout };
-        match layout & !BUFFERED {
+        match layout & !(BUFFERED | HAS_STALE) {
             0 if was_there && (options.read_only || !options.create_if_missing) => {
                 return Err(Error::Missing { path });
             }
-            0 => Self::make(&media, database, &options)?,
-            LAYOUT if options.error_if_exists => return Err(Error::Exists { path }),
-            LAYOUT => {}
-            found => return Err(Error::Newer { path, found }),
+            0 => Self::make(&media, database, own_layout, &options)?,
+            found if found != u64::from(own_layout) => return Err(Error::Newer { path, found }),
+            _ if options.error_if_exists => return Err(Error::Exists { path }),
+            _ => {}
         }
         // SAFETY: the root is live as long as the pool is open; nobody else has the database open.
         let (comparator, sequence) = unsafe { ((*database).comparator, (*database).sequence_max) };
@@ -168,8 +172,16 @@ impl Db {
         Ok(db)
     }
 
+    /// The root, and the layout that goes with its type.
+    fn root(pool: &Pool) -> Result<(*mut Database, u32)> {
+        if pool.root_type()? == Some(Database::description().id()) {
+            return Ok((pool.root::<Database>()?, LAYOUT_WITHOUT_GUIDES));
+        }
+        Ok((pool.root::<GuidedDatabase>()?.cast(), LAYOUT))
+    }
+
     /// Writes the root of a new database.
-    fn make(media: &Media, database: *mut Database, options: &Options) -> Result<()> {
+    fn make(media: &Media, database: *mut Database, layout: u32, options: &Options) -> Result<()> {
         let name = options.keys().name().to_owned();
         media.pool().transaction(|tx| {
             let comparator = media.alloc_text(tx, name.as_bytes())?;
@@ -178,7 +190,7 @@ impl Db {
             unsafe {
                 tx.add(database)?;
                 database.write(Database {
-                    layout: LAYOUT,
+                    layout: layout.into(),
                     first,
                     comparator,
                     sequence_max: 0,
@@ -343,9 +355,12 @@ impl Db {
         let inner = &self.inner;
         let _turn = inner.wait_for_turn()?;
         let is_buffered = durability == Durability::Buffered;
-        let layout = LAYOUT | if is_buffered { BUFFERED } else { 0 };
         // SAFETY: the root is live as long as the pool is open, and only who has the turn changes it.
-        let place = unsafe { &raw mut (*inner.database.0).layout };
+        let (place, before) = unsafe {
+            let place = &raw mut (*inner.database.0).layout;
+            (place, *place)
+        };
+        let layout = before & !BUFFERED | if is_buffered { BUFFERED } else { 0 };
         inner.pool.transaction(|tx| store(tx, place, layout))?;
         inner.is_buffered.store(is_buffered, Ordering::Relaxed);
         Ok(())

@@ -83,6 +83,11 @@ impl Entries {
         low: Option<&[u8]>,
         high: Option<&[u8]>,
     ) -> Result<Box<Self>> {
+        // SAFETY: the leaf lies in the pool, and nobody changes it before it is known in memory.
+        if !media.has_stale && unsafe { (*leaf).stale } != 0 {
+            let reason = "a leaf marks slots, and the root says that none is marked";
+            return Err(Error::damaged(leaf.addr(), reason));
+        }
         let mut found: Vec<Row> = Vec::with_capacity(SLOTS);
         let compare = |a: &Row, b: &Row| {
             // SAFETY: those that are found were checked.

@@ -77,7 +77,7 @@ impl fmt::Debug for Iter {
 
 /// The leaf that a key belongs to, and which of its entries are equal: one, or none where it would be.
 fn place(tree: &Tree, key: &[u8]) -> Result<(Position, Range<usize>)> {
-    let position = tree.index.find(&tree.keys, key);
+    let position = tree.find(key)?;
     let found = tree.entries(position)?.find(&tree.keys, key);
     Ok((
         position,
@@ -150,7 +150,7 @@ impl Iter {
     /// `Damaged`, `Broken`; it stands at none then.
     pub fn seek_to_first(&mut self) -> Result<bool> {
         self.reach = LONG;
-        self.row_from::<true>(|tree, _| Ok((tree.index.first(), 0)))
+        self.row_from::<true>(|tree, _| Ok((tree.first()?, 0)))
     }
 
     /// Goes to the last entry. Whether there is one.
@@ -160,7 +160,7 @@ impl Iter {
     pub fn seek_to_last(&mut self) -> Result<bool> {
         self.reach = LONG;
         self.row_from::<false>(|tree, _| {
-            let last = tree.index.last();
+            let last = tree.last()?;
             Ok((last, tree.entries(last)?.len()))
         })
     }
@@ -277,7 +277,7 @@ impl Iter {
                 return Ok(true);
             }
             if at == if FORWARD { entries.len() } else { 0 } {
-                let Some(next) = tree.index.beyond::<FORWARD>(leaf) else {
+                let Some(next) = tree.beyond::<FORWARD>(leaf)? else {
                     return Ok(false);
                 };
                 leaf = next;

@@ -133,7 +133,7 @@ fn look_many<K: AsRef<[u8]>>(
         let sequence = fixed.unwrap_or_else(|| db.visible());
         for group in stretch.chunks(GROUP) {
             let keys = group.iter().copied();
-            let places = tree.look_up(keys.clone());
+            let places = tree.look_up(keys.clone())?;
             for (key, place) in keys.zip(&places) {
                 let record = tree.get_at(place, key, sequence)?;
                 see(db.value_of(&tree, key, record, options)?);

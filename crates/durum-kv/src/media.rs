@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::mem::offset_of;
 
 use durum::types::{Count, Field, Primitive, Type};
 use durum::{Described, Pool, Tx, Walk};
@@ -16,10 +17,15 @@ use durum_format::crc::Crc;
 use crate::error::{Error, Result};
 
 /// The layout that this version writes: the lower half of [`Database::layout`].
-pub(crate) const LAYOUT: u64 = 1;
+pub(crate) const LAYOUT: u32 = 2;
+/// That of databases without guides, which earlier versions have made: opening them takes time for each leaf.
+pub(crate) const LAYOUT_WITHOUT_GUIDES: u32 = 1;
 /// In the upper half: writes that say nothing are buffered. A version that does not know it refuses the database, as a
 /// layout that is newer. Never renumber.
 pub(crate) const BUFFERED: u64 = 1 << 32;
+/// In the upper half: slots of leaves may be marked as stale. In a database without guides it is never set, and says
+/// nothing. Never renumber.
+pub(crate) const HAS_STALE: u64 = 1 << 33;
 
 /// Records of one leaf. With its extent's header a leaf takes 512 bytes.
 pub(crate) const SLOTS: usize = 59;
@@ -27,10 +33,11 @@ pub(crate) const SLOTS: usize = 59;
 /// Records from this size on are given to the engine as a whole.
 const FILLED_MIN: usize = 32 << 10;
 
-/// The pool's root.
+/// The pool's root in a database without guides, and what that of one with guides begins with.
 #[repr(C)]
 pub(crate) struct Database {
-    /// 0: the database is being made. [`LAYOUT`] otherwise, and [`BUFFERED`] if that is set.
+    /// 0: the database is being made. The layout's number otherwise, with [`BUFFERED`] and [`HAS_STALE`] if they are
+    /// set.
     pub layout: u64,
     /// The leaf of the smallest keys.
     pub first: *mut Leaf,
@@ -40,6 +47,80 @@ pub(crate) struct Database {
     pub sequence_max: u64,
 }
 durum::describe!(Database as "kv database" { layout, first, comparator, sequence_max });
+
+/// The pool's root in a database with guides.
+#[repr(C)]
+pub(crate) struct GuidedDatabase {
+    pub layout: u64,
+    pub first: *mut Leaf,
+    pub comparator: *mut Text,
+    pub sequence_max: u64,
+    /// The first one; null where there is none yet.
+    pub guides: *mut Guide,
+}
+durum::describe!(GuidedDatabase as "kv database" { layout, first, comparator, sequence_max, guides });
+
+/// Starts of one guide. With its extent's header it takes 4,096 bytes.
+pub(crate) const STARTS: usize = 84;
+
+/// Leaves of which each begins a part of the row, in no order: whoever looks for a key goes on from there.
+#[repr(C)]
+pub(crate) struct Guide {
+    /// The next guide, null in the last one.
+    pub next: *mut Guide,
+    pub starts: [Start; STARTS],
+}
+durum::describe!(Guide as "kv guide" { next, starts });
+
+/// Bounds up to this length are in the guide itself.
+const SHORT: usize = 31;
+
+/// A leaf that is not the first one, with the same bound that it has itself. All is zero where there is none.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Start {
+    pub leaf: *mut Leaf,
+    pub low: *mut Text,
+    /// The bytes of a short bound, so that whoever opens the database need not look for them all over the pool.
+    short: [u8; SHORT],
+    /// How many; more than there is room for if it is longer.
+    short_len: u8,
+}
+durum::describe!(Start as "kv start" { leaf, low, short, short_len });
+
+impl Start {
+    pub(crate) const NONE: Self = Self {
+        leaf: std::ptr::null_mut(),
+        low: std::ptr::null_mut(),
+        short: [0; SHORT],
+        short_len: 0,
+    };
+
+    /// Of a leaf with the bound `low`, whose bytes are these.
+    pub(crate) fn of(leaf: *mut Leaf, low: *mut Text, bytes: &[u8]) -> Self {
+        let mut start = Self {
+            leaf,
+            low,
+            ..Self::NONE
+        };
+        match start.short.get_mut(..bytes.len()) {
+            Some(short) => {
+                short.copy_from_slice(bytes);
+                start.short_len = bytes.len() as u8;
+            }
+            None => start.short_len = u8::MAX,
+        }
+        start
+    }
+
+    /// The bytes of the bound.
+    pub(crate) fn bound<'s>(&'s self, media: &Media) -> Result<&'s [u8]> {
+        match self.short.get(..usize::from(self.short_len)) {
+            Some(short) => Ok(short),
+            None => media.text(self.low),
+        }
+    }
+}
 
 /// Records of neighbouring keys, in no order.
 #[repr(C)]
@@ -136,6 +217,9 @@ unsafe impl Described for Text {
 
 const _: () = {
     assert!(size_of::<Leaf>() == 496 && size_of::<Record>() == 32 && size_of::<Text>() == 8);
+    assert!(
+        size_of::<Guide>() == 4040 && offset_of!(GuidedDatabase, guides) == size_of::<Database>()
+    );
     assert!(SLOTS <= u64::BITS as usize, "stale has a bit for each slot");
 };
 
@@ -227,6 +311,8 @@ pub(crate) struct Media {
     text_type: u64,
     /// Leaves that were not looked at since the pool was read have records with no larger sequence number.
     pub(crate) sequence_max: u64,
+    /// They may have marks, which were noted then.
+    pub(crate) has_stale: bool,
 }
 
 impl fmt::Debug for Media {
@@ -239,6 +325,7 @@ impl Media {
     pub(crate) fn new(pool: Pool) -> Result<Self> {
         Ok(Self {
             sequence_max: 0,
+            has_stale: false,
             record_type: pool.ensure_described(Record::description())?,
             text_type: pool.ensure_described(Text::description())?,
             pool,
@@ -324,6 +411,12 @@ impl Media {
     /// A leaf that a pointer in the pool leads to.
     pub(crate) fn leaf(&self, pointer: *mut Leaf) -> Result<*mut Leaf> {
         self.check(pointer, 0, "a pointer to a leaf leads out of the pool")?;
+        Ok(pointer)
+    }
+
+    /// A guide that a pointer in the pool leads to.
+    pub(crate) fn guide(&self, pointer: *mut Guide) -> Result<*mut Guide> {
+        self.check(pointer, 0, "a pointer to a guide leads out of the pool")?;
         Ok(pointer)
     }
 

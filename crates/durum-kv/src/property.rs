@@ -64,7 +64,7 @@ impl Db {
         let text = match name {
             "leveldb.stats" => {
                 let usage = self.inner.pool.usage()?;
-                let leaves = tree.index.len();
+                let leaves = tree.leaves()?;
                 drop(tree);
                 self.stats(leaves, &usage)
             }
@@ -74,7 +74,7 @@ impl Db {
                 drop(tree);
                 self.iter().count()?.to_string()
             }
-            "durum.leaves" => tree.index.len().to_string(),
+            "durum.leaves" => tree.leaves()?.to_string(),
             "durum.stale-keys" => tree.stale_keys().to_string(),
             "durum.snapshots" => self.inner.pins.len().to_string(),
             "durum.sequence" => self.inner.visible().to_string(),
@@ -155,18 +155,17 @@ fn size_of_range(tree: &Tree, range: &Range<'_>) -> Result<u64> {
     if tree.keys.compare(range.start, range.limit).is_ge() {
         return Ok(0);
     }
-    let first = tree.index.find(&tree.keys, range.start);
-    let last = tree.index.find(&tree.keys, range.limit);
+    let (first, last) = (tree.find(range.start)?, tree.find(range.limit)?);
     let mut size = size_in_node(tree, first, range)?;
     if first == last {
         return Ok(size);
     }
     size += size_in_node(tree, last, range)?;
     // Those between, of which every `step`th is looked at.
-    let between = tree.index.rank(last) - tree.index.rank(first) - 1;
+    let between = tree.index.distance(&tree.media, &tree.keys, first, last)? - 1;
     let step = between.div_ceil(SAMPLES).max(1);
     let (mut sampled, mut samples) = (0u64, 0u64);
-    let mut at = tree.index.next(first);
+    let mut at = tree.beyond::<true>(first)?;
     let mut number = 0;
     while let Some(position) = at.filter(|&position| position != last) {
         if number % step == 0 {
@@ -174,7 +173,7 @@ fn size_of_range(tree: &Tree, range: &Range<'_>) -> Result<u64> {
             samples += 1;
         }
         number += 1;
-        at = tree.index.next(position);
+        at = tree.beyond::<true>(position)?;
     }
     Ok(size + (sampled * between as u64).checked_div(samples).unwrap_or(0))
 }

@@ -37,7 +37,7 @@ impl Inner {
     ) -> Result<Option<&'t [u8]>> {
         let Some(record) = record else {
             if options.verify_checksums {
-                tree.verify(tree.index.find(&tree.keys, key))?;
+                tree.verify(tree.find(key)?)?;
             }
             return Ok(None);
         };

@@ -13,14 +13,19 @@ use durum::Tx;
 use durum_persist::line::prefetch_to_write;
 
 use crate::batch::Change;
+use crate::chunk::{Chunk, Node};
 use crate::comparator::Keys;
 use crate::entries::Entries;
 use crate::error::{Error, Result};
-use crate::index::{Index, Node, Position};
-use crate::media::{Database, Leaf, Media, Record, slot_of, store};
+use crate::index::{Index, Position};
+use crate::media::{
+    Database, Guide, GuidedDatabase, LAYOUT_WITHOUT_GUIDES, Leaf, Media, Record, Start, slot_of,
+    store,
+};
 use crate::versions::{Readers, versions, visible};
 
 pub(crate) mod group;
+mod guides;
 mod leaves;
 mod sweep;
 
@@ -49,6 +54,12 @@ pub(crate) struct Tree {
     pub(crate) media: Media,
     pub(crate) keys: Keys,
     database: *mut Database,
+    /// Where the root has the first guide; null in a database that has none.
+    guides: *mut *mut Guide,
+    /// Where guides have room.
+    free_starts: Vec<*mut Start>,
+    /// The root says so ([`HAS_STALE`](crate::media::HAS_STALE)).
+    pub(crate) has_stale: bool,
     pub(crate) index: Index,
     /// Each slot that is marked stale, once.
     stale: VecDeque<Stale>,
@@ -69,14 +80,23 @@ unsafe impl Send for Tree {}
 unsafe impl Sync for Tree {}
 
 impl Tree {
-    /// Reads the leaves of a database. Their records are read when they are first asked for.
+    /// Reads where the leaves of a database are. They, and their records, are read when they are first asked for.
     pub(crate) fn open(media: Media, keys: Keys, database: *mut Database) -> Result<Self> {
-        let none = Node::new(std::ptr::null_mut(), Box::default());
+        let none = Chunk::new(&keys, vec![Node::new(std::ptr::null_mut(), Box::default())]);
+        // SAFETY: the root is live as long as the pool is open.
+        let guides = match unsafe { (*database).layout } as u32 {
+            LAYOUT_WITHOUT_GUIDES => std::ptr::null_mut(),
+            // SAFETY: the root of this layout is a `GuidedDatabase`.
+            _ => unsafe { &raw mut (*database.cast::<GuidedDatabase>()).guides },
+        };
         let mut tree = Self {
-            index: Index::new(&keys, none),
+            index: Index::new(&keys, vec![none]),
             media,
             keys,
             database,
+            guides,
+            free_starts: Vec::new(),
+            has_stale: false,
             stale: VecDeque::new(),
             leaving: Vec::new(),
             is_ahead: false,
@@ -85,40 +105,6 @@ impl Tree {
         };
         tree.load()?;
         Ok(tree)
-    }
-
-    /// Reads the pool again.
-    pub(crate) fn load(&mut self) -> Result<()> {
-        self.stale.clear();
-        self.leaving.clear();
-        self.is_ahead = false;
-        self.shape += 1;
-        // SAFETY: the root is live as long as the pool is open.
-        let first = unsafe { (*self.database).first };
-        let mut at = self.media.leaf(first)?;
-        self.note_stale(at)?;
-        self.index = Index::new(&self.keys, Node::new(at, Box::default()));
-        let mut last = self.index.first();
-        loop {
-            // SAFETY: `at` was checked, and nobody changes it meanwhile.
-            let next = unsafe { (*at).next };
-            if next.is_null() {
-                return Ok(());
-            }
-            at = self.media.leaf(next)?;
-            // SAFETY: `at` was checked, and nobody changes it meanwhile.
-            let low = self.media.text(unsafe { (*at).low })?;
-            let is_first = last == self.index.first();
-            // Leaves that ascend form no circle.
-            if !is_first && self.keys.compare(low, &self.index.node(last).low).is_le() {
-                let reason = "the bounds of two leaves do not ascend";
-                return Err(Error::damaged(at.addr(), reason));
-            }
-            self.note_stale(at)?;
-            let node = Node::new(at, low.into());
-            self.index.insert_after(&self.keys, last, node);
-            last = self.index.last();
-        }
     }
 
     /// Refuses if what memory says is not to be believed.
@@ -135,6 +121,31 @@ impl Tree {
         self.index.entries(&self.media, &self.keys, at)
     }
 
+    /// The node that a key belongs to.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Position> {
+        self.index.find(&self.media, &self.keys, key)
+    }
+
+    pub(crate) fn first(&self) -> Result<Position> {
+        self.index.first(&self.media, &self.keys)
+    }
+
+    pub(crate) fn last(&self) -> Result<Position> {
+        self.index.last(&self.media, &self.keys)
+    }
+
+    /// The next node, forward or backward.
+    pub(crate) fn beyond<const FORWARD: bool>(&self, at: Position) -> Result<Option<Position>> {
+        self.index.beyond::<FORWARD>(&self.media, &self.keys, at)
+    }
+
+    /// The number of leaves, all of which are read for that.
+    pub(crate) fn leaves(&self) -> Result<usize> {
+        self.index.read_all(&self.media, &self.keys)?;
+        Ok(self.index.len())
+    }
+
     /// The entries of a node in which a key is looked for.
     #[inline]
     fn entries_to_search(&self, at: Position) -> Result<&Entries> {
@@ -146,7 +157,7 @@ impl Tree {
     /// The record of a key that a reader by `sequence` sees.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], sequence: u64) -> Result<Option<*const Record>> {
-        let entries = self.entries_to_search(self.index.find(&self.keys, key))?;
+        let entries = self.entries_to_search(self.find(key)?)?;
         let record = entries.find_to_read(&self.keys, key);
         // SAFETY: entered records are live.
         Ok(record.and_then(|record| unsafe { visible(record, sequence) }))
@@ -186,7 +197,7 @@ impl Tree {
     /// Where a key is, or belongs, which is about to be written.
     #[inline(always)]
     fn spot_to_write(&self, key: &[u8]) -> Result<Spot> {
-        let at = self.index.find(&self.keys, key);
+        let at = self.find(key)?;
         let (entries, leaf) = (self.entries_to_search(at)?, self.index.node(at).leaf);
         let found = entries.find_to_write(&self.media, &self.keys, leaf, key);
         Ok(Spot { at, found })
@@ -328,7 +339,7 @@ impl Tree {
     /// Checks all versions that a leaf has, and that its neighbours keep to their bounds. A key that is not found in it
     /// is in the database under no other name.
     pub(crate) fn verify(&self, at: Position) -> Result<()> {
-        for neighbour in [self.index.previous(at), self.index.next(at)] {
+        for neighbour in [self.beyond::<false>(at)?, self.beyond::<true>(at)?] {
             neighbour.map_or(Ok(()), |at| self.entries(at).map(|_| ()))?;
         }
         // SAFETY: entered records are live.

@@ -366,13 +366,31 @@ impl Inner {
         }
         let mut waiting = usize::MAX;
         loop {
-            let now = self.tree.read().stale_keys();
+            let (now, is_noted) = {
+                let tree = self.tree.read();
+                (tree.stale_keys(), tree.has_stale)
+            };
+            if now == 0 && is_noted {
+                return self.note_that_none_is_stale(turn);
+            }
             if now == 0 || now >= waiting {
                 return Ok(());
             }
             waiting = now;
             self.sweep(turn, 1, SWEPT_AT_REST)?;
         }
+    }
+
+    /// Spares the next opener to look for older versions. If a crash takes it back, it looks.
+    fn note_that_none_is_stale(&self, turn: &Turn<'_, Tree>) -> Result<()> {
+        self.transact::<false>(
+            turn,
+            Durability::Buffered,
+            false,
+            |tx, tree, _| keep_readers_out(turn, tree)?.note_has_stale(tx, false),
+            |_| Ok(()),
+        )?;
+        Ok(())
     }
 
     /// Frees superseded versions that nobody needs, where at least `least` keys wait. Readers are kept out.

@@ -36,8 +36,11 @@ type Places = ArrayVec<Place, GROUP>;
 
 impl Tree {
     /// Looks up to [`GROUP`] keys up, and fetches what a reader of their values looks at.
-    pub(crate) fn look_up<'k>(&self, keys: impl Iterator<Item = &'k [u8]> + Clone) -> Places {
-        let mut places = self.find_nodes(keys.clone());
+    pub(crate) fn look_up<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+    ) -> Result<Places> {
+        let mut places = self.find_nodes(keys.clone())?;
         self.narrow(&mut places, keys, |_| {});
         for (_, entries, index) in self.first_of(&places) {
             if let Some(index) = index {
@@ -45,7 +48,7 @@ impl Tree {
                 (0..3).for_each(|line| prefetch(start + line * LINE));
             }
         }
-        places
+        Ok(places)
     }
 
     /// The record of a key that was looked up, as a reader by `sequence` sees it.
@@ -77,13 +80,13 @@ impl Tree {
             return self.change(tx, *change, sequence, readers);
         }
         let shapes = (self.index.shape(), self.shape);
-        let places = self.look_up_to_change(changes);
+        let places = self.look_up_to_change(changes)?;
         for (change, place) in changes.iter().zip(places) {
             let key = change.key();
             let at = match self.index.shape() == shapes.0 {
                 true => place.at,
                 // One of those before has split a leaf, or merged two.
-                false => self.index.find(&self.keys, key),
+                false => self.find(key)?,
             };
             let entries = self.entries(at)?;
             let found = match place.among {
@@ -100,13 +103,13 @@ impl Tree {
     }
 
     /// Looks up where changes are made, and fetches what they look at.
-    fn look_up_to_change(&self, changes: &[Change<'_>]) -> Places {
+    fn look_up_to_change(&self, changes: &[Change<'_>]) -> Result<Places> {
         let pool = self.media.pool();
         let leaf = |at| self.index.node(at).leaf;
         let keys = changes.iter().map(Change::key);
-        let mut places = self.find_nodes(keys.clone());
+        let mut places = self.find_nodes(keys.clone())?;
         if are_neighbours(&places) {
-            return places;
+            return Ok(places);
         }
         // Where the leaf's marks are.
         self.narrow(&mut places, keys, |at| prefetch(leaf(at).addr()));
@@ -131,7 +134,7 @@ impl Tree {
                 prefetch_to_write(slot_of(leaf(at), slot).addr());
             }
         }
-        places
+        Ok(places)
     }
 
     /// The nodes of keys that were looked up, as far as they are known, and the first entry that each key may be.
@@ -147,11 +150,11 @@ impl Tree {
     }
 
     /// In which nodes keys are looked for.
-    fn find_nodes<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Places {
+    fn find_nodes<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<Places> {
         let find = |key| {
-            let at = self.index.find(&self.keys, key);
+            let at = self.find(key)?;
             prefetch((&raw const *self.index.node(at)).addr());
-            Place { at, among: None }
+            Ok(Place { at, among: None })
         };
         keys.map(find).collect()
     }

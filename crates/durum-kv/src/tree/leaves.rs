@@ -4,9 +4,10 @@
 use durum::Tx;
 
 use super::{LeafKey, Tree};
+use crate::chunk::Node;
 use crate::entries::Entries;
 use crate::error::Result;
-use crate::index::{Node, Position};
+use crate::index::Position;
 use crate::media::{Leaf, SLOTS, Text, store};
 
 /// With at most so many records a leaf looks for a neighbour to merge with.
@@ -38,7 +39,7 @@ impl Tree {
     ) -> Result<()> {
         let seen = self.newest_before(sequence, self.entries(at)?.record(index))?;
         self.take_out(tx, at, index)?;
-        let is_first = at == self.index.first();
+        let is_first = at == Position::default();
         let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
         let is_first_to_leave = entries.note_leaving();
         if seen.is_null() {
@@ -61,7 +62,7 @@ impl Tree {
         let leaving = std::mem::take(&mut self.leaving);
         self.shape += 1;
         for leaf in &leaving {
-            let at = self.find_leaf(leaf);
+            let at = self.find_leaf(leaf)?;
             let leaf = self.index.node(at).leaf;
             let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
             entries.remove_leaving(leaf);
@@ -72,7 +73,7 @@ impl Tree {
     /// Merges those of these leaves that have few records left.
     pub(crate) fn merge_few(&mut self, tx: &Tx, leaves: &[LeafKey]) -> Result<()> {
         for leaf in leaves {
-            let at = self.find_leaf(leaf);
+            let at = self.find_leaf(leaf)?;
             if self.entries(at)?.len() <= FEW {
                 self.merge_around(tx, at)?;
             }
@@ -80,16 +81,16 @@ impl Tree {
         Ok(())
     }
 
-    fn find_leaf(&self, LeafKey(low): &LeafKey) -> Position {
+    fn find_leaf(&self, LeafKey(low): &LeafKey) -> Result<Position> {
         match low {
-            Some(low) => self.index.find(&self.keys, low),
-            None => self.index.first(),
+            Some(low) => self.find(low),
+            None => self.first(),
         }
     }
 
     /// Makes room in a full leaf for `key`, which belongs at `index`.
     pub(super) fn split(&mut self, tx: &Tx, at: Position, index: usize, key: &[u8]) -> Result<()> {
-        let is_last = self.index.next(at).is_none();
+        let is_last = self.index.is_last(at);
         let entries = self.entries(at)?;
         let len = entries.len();
         // Keys that come in their order leave full leaves behind.
@@ -130,16 +131,15 @@ impl Tree {
             self.leaving.push(LeafKey(Some(low.clone())));
         }
         let node = Node::with_entries(new, low, entries);
-        self.index.insert_after(&self.keys, at, node);
-        Ok(())
+        self.enter(tx, at, node)
     }
 
     /// A leaf has few records: it goes, or takes in its neighbour, if there is room.
     pub(super) fn merge_around(&mut self, tx: &Tx, at: Position) -> Result<()> {
         let len = self.entries(at)?.len();
         let pairs = [
-            self.index.previous(at).map(|previous| (previous, at)),
-            self.index.next(at).map(|next| (at, next)),
+            self.beyond::<false>(at)?.map(|previous| (previous, at)),
+            self.beyond::<true>(at)?.map(|next| (at, next)),
         ];
         for (left, right) in pairs.into_iter().flatten() {
             let other = if left == at { right } else { left };
@@ -174,7 +174,6 @@ impl Tree {
             tx.free::<Text>((*from).low)?;
             tx.free(from)?;
         }
-        self.index.remove(&self.keys, right);
-        Ok(())
+        self.take_off(tx, right)
     }
 }

@@ -4,7 +4,7 @@ use durum::Tx;
 
 use super::{Stale, Tree};
 use crate::error::{Error, Result};
-use crate::media::{Leaf, Record, SLOTS, store};
+use crate::media::{HAS_STALE, Leaf, Record, SLOTS, store};
 use crate::versions::Readers;
 
 impl Stale {
@@ -148,12 +148,33 @@ impl Tree {
         if wanted == marks {
             return Ok(());
         }
+        if is_stale && !self.has_stale {
+            self.note_has_stale(tx, true)?;
+        }
         // SAFETY: a field of the live leaf.
         store(tx, unsafe { &raw mut (*leaf).stale }, wanted)?;
         if is_stale {
             // SAFETY: the caller's record is live.
             self.stale.push_back(unsafe { Stale::of(record) });
         }
+        Ok(())
+    }
+
+    /// Notes in the root whether leaves may have marks: if not, the next opener need not look for them.
+    pub(crate) fn note_has_stale(&mut self, tx: &Tx, has_stale: bool) -> Result<()> {
+        if self.guides.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the root is live as long as the pool is open.
+        let place = unsafe { &raw mut (*self.database).layout };
+        // SAFETY: only the writer changes it.
+        let layout = unsafe { *place };
+        let wanted = match has_stale {
+            true => layout | HAS_STALE,
+            false => layout & !HAS_STALE,
+        };
+        store(tx, place, wanted)?;
+        self.has_stale = has_stale;
         Ok(())
     }
 
@@ -186,7 +207,7 @@ impl Tree {
     }
 
     fn sweep_key(&mut self, tx: &Tx, key: &[u8], readers: &Readers) -> Result<()> {
-        let at = self.index.find(&self.keys, key);
+        let at = self.find(key)?;
         let entries = self.entries(at)?;
         let Ok(index) = entries.find(&self.keys, key) else {
             return Ok(());

@@ -71,6 +71,26 @@ fn snapshots() -> Story {
     }
 }
 
+/// A chunk of the index has 128 nodes: one begins behind the last key, one in the middle, whose first leaf goes, and then
+/// the last one goes.
+fn guides() -> Story {
+    let last = 128 * 59;
+    Story {
+        name: "guides",
+        before: last,
+        steps: vec![
+            Put(2 * last, 20),
+            Put(2 * 59 * 10 + 1, 20),
+            // The second chunk begins with the 64th leaf, as one before was split.
+            Batch(2 * last + 10, 2 * 59 * 63, 118),
+            Batch(2 * last + 10, 2 * last + 10, 118),
+            Delete(2 * last),
+        ],
+        points: 10,
+        inside: 0,
+    }
+}
+
 fn buffered() -> Story {
     let mut steps = vec![
         Buffered(1, 20),
@@ -180,6 +200,13 @@ fn older_versions_are_kept_and_swept() {
 #[test]
 fn older_versions_are_kept_and_swept_on_a_file_system() {
     all(&SECTORS, snapshots);
+}
+
+/// Where the index begins to read leaves is told by guides, which change with the leaves.
+#[test]
+fn guides_lead_to_leaves() {
+    LINES[0].survives(&guides());
+    SECTORS[0].survives(&guides());
 }
 
 #[test]
