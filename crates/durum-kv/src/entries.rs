@@ -163,8 +163,8 @@ impl Entries {
         found.ok().map(|index| self.records[index])
     }
 
-    /// The place of a key, which is about to be written: if it has a record, that is freed and its slot changes, and
-    /// these places are fetched together with the record's key.
+    /// The place of a key, which is about to be written: if it has a record, that changes, or it is freed and its slot
+    /// changes. These places are fetched together with the record's key.
     #[inline]
     pub(crate) fn find_to_write(
         &self,
@@ -178,6 +178,9 @@ impl Entries {
             return self.find(keys, key);
         }
         self.order.find(keys, key, |index| {
+            let start = self.records[index].addr();
+            prefetch_to_write(start + LINE);
+            prefetch_to_write(start + 2 * LINE);
             // SAFETY: entered records are live.
             unsafe { media.pool().prefetch_free(self.records[index].cast()) };
             prefetch_to_write(slot_of(leaf, self.slot(index)).addr());

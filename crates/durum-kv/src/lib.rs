@@ -26,7 +26,8 @@
 //! docs/tutorials/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `inner` (what
 //! its handles share), `read`, `write`, `queue` and `in_flight` (how changes become durable and visible), `many` (many
 //! keys in one call), `tree`, `versions` and `media` (what changes, and where it lies), `index`, `chunk`, `entries`,
-//! `sorted` and `heads` (finding a key), `lock`, `pins` and `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
+//! `sorted` and `heads` (finding a key), `lock`, `pins` and `snapshot` (readers beside the writer), [`Iter`],
+//! [`Transaction`].
 
 #![warn(clippy::unwrap_used)]
 

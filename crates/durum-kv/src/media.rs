@@ -11,7 +11,7 @@ use std::fmt;
 use std::mem::offset_of;
 
 use durum::types::{Count, Field, Primitive, Type};
-use durum::{Described, Pool, Tx, Walk};
+use durum::{Announce, Described, Pool, Tx, Walk};
 use durum_format::crc::Crc;
 
 use crate::error::{Error, Result};
@@ -32,6 +32,9 @@ pub(crate) const SLOTS: usize = 59;
 
 /// Records from this size on are given to the engine as a whole.
 const FILLED_MIN: usize = 32 << 10;
+
+/// A new value is put into a record that is there, if that has up to so many bytes.
+const REWRITTEN_MAX: usize = 4 << 10;
 
 /// The pool's root in a database without guides, and what that of one with guides begins with.
 #[repr(C)]
@@ -156,7 +159,7 @@ pub(crate) fn store<T: Copy>(tx: &Tx, target: *mut T, value: T) -> Result<()> {
 /// A version of a key: its value, or that it was deleted. The bytes of key and value follow.
 #[repr(C)]
 pub(crate) struct Record {
-    /// The version before, as long as a snapshot needs it. The only field that changes after the record was made.
+    /// The version before, as long as a snapshot needs it. The only field that changes while somebody sees the record.
     pub previous: *mut Record,
     /// Twice the number of the commit that made it; plus 1 if that deleted the key.
     pub version: u64,
@@ -285,6 +288,45 @@ impl Record {
         sum.update(key);
         sum.update(value);
         sum.value()
+    }
+
+    /// Puts another value into a record, if it is as long as the one that it has, and the key the same to the byte.
+    /// Whether it was.
+    ///
+    /// # Safety
+    /// As for [`Record::bytes`]. Nobody looks at the record until the transaction has ended, and nobody who has looked
+    /// at it before looks again.
+    #[inline]
+    pub(crate) unsafe fn rewrite(
+        tx: &Tx,
+        this: *mut Record,
+        key: &[u8],
+        value: &[u8],
+        sequence: u64,
+    ) -> Result<bool> {
+        // SAFETY: as the caller promises.
+        let has_room = unsafe {
+            (*this).len <= REWRITTEN_MAX as u64
+                && Self::key(this) == key
+                && Self::value(this).len() == value.len()
+        };
+        if !has_room {
+            return Ok(false);
+        }
+        // SAFETY: as the caller promises; all that changes is announced before.
+        unsafe {
+            let start: *mut u64 = &raw mut (*this).version;
+            let head = size_of::<Record>() - offset_of!(Record, version);
+            let len = head + key.len() + value.len();
+            tx.add_bytes(start.cast(), len, Announce::Backup)?;
+            start.write(2 * sequence);
+            (*this).check = (*this).sum(key, value);
+            let place: *mut u8 = this.add(1).cast();
+            place
+                .add(key.len())
+                .copy_from_nonoverlapping(value.as_ptr(), value.len());
+        }
+        Ok(true)
     }
 
     /// Whether the record is as it was made.

@@ -3,7 +3,8 @@
 //! A put of a new key makes a record and stores its address in a free slot of a leaf: one word that existed before
 //! changes. A put of a known key does the same with the slot that it has, and frees the old record, unless somebody
 //! still reads by an older sequence number: then the new record leads to the old one, and the leaf's word `stale` says
-//! that this slot is to be looked at again.
+//! that this slot is to be looked at again. Where nobody does, and the new value is as long as the old one, the record
+//! itself is changed.
 //!
 //! Memory follows at once. If the transaction fails, the caller has it read again ([`Tree::load`]).
 
@@ -313,6 +314,15 @@ impl Tree {
         // SAFETY: entered records are live.
         let (from, is_only_version) = unsafe { ((*old).sequence(), (*old).previous.is_null()) };
         let frees_old = is_only_version && !readers.need(from, sequence);
+        // Beside readers not even what this commit has made: they come by it on their way to what they see.
+        if frees_old
+            && readers.beside.is_none()
+            && let Some(value) = value
+            // SAFETY: nobody sees the old record but those whom the writer keeps out until the commit is through.
+            && unsafe { Record::rewrite(tx, old, key, value, sequence)? }
+        {
+            return self.mark(tx, self.index.node(at).leaf, slot, false, old);
+        }
         let previous = match frees_old {
             true => std::ptr::null_mut(),
             false => old,

@@ -20,6 +20,8 @@ fn key(number: u64) -> [u8; 16] {
 }
 
 const VALUE: [u8; 100] = [7; 100];
+/// Of the same length, and no word is the same.
+const OTHER: [u8; 100] = [8; 100];
 
 #[test]
 fn operations_cost_what_is_documented() {
@@ -51,8 +53,15 @@ fn operations_cost_what_is_documented() {
     // Scattered by a multiplication that reaches each key once.
     let scattered = |number: u64| key(number * 7919 % COUNT);
     let overwrite =
-        cost(|| (0..COUNT).for_each(|number| db.put(&scattered(number), &VALUE).unwrap()));
+        cost(|| (0..COUNT).for_each(|number| db.put(&scattered(number), &OTHER).unwrap()));
     one_each("overwrite", overwrite);
+    // The record itself changes, and nothing else.
+    assert!(overwrite.bytes_logged < COUNT * 200, "{overwrite:?}");
+    let longer = [&VALUE[..], &[7; 4]].concat();
+    let moved = cost(|| (0..COUNT).for_each(|number| db.put(&scattered(number), &longer).unwrap()));
+    one_each("overwrite, longer", moved);
+    // Back to the length that the buffered writes have.
+    (0..COUNT).for_each(|number| db.put(&key(number), &OTHER).unwrap());
     let reads = cost(|| {
         for number in 0..COUNT {
             assert!(db.get(&scattered(number)).unwrap().is_some());
@@ -95,8 +104,9 @@ fn rows_and_writes_in_flight_cost_what_is_documented() {
     let keys: Vec<_> = pairs.iter().map(|(key, _)| *key).collect();
     let (_dir, path) = support::place();
     let db = Db::open(&path, support::options()).unwrap();
-    for round in ["new", "known"] {
-        let row = cost(|| db.multi_put(&pairs).unwrap());
+    let others: Vec<_> = keys.iter().map(|key| (*key, OTHER)).collect();
+    for (round, pairs) in [("new", &pairs), ("known", &others)] {
+        let row = cost(|| db.multi_put(pairs).unwrap());
         println!("{round} keys, {COUNT} pairs: {row:?}");
         // 32 share one; a pool that grows takes some more.
         assert!(

@@ -116,7 +116,7 @@ impl Tree {
         for (_, entries, index) in self.first_of(&places) {
             if let Some(index) = index {
                 let record = entries.record(index);
-                prefetch(record.addr());
+                (0..3).for_each(|line| prefetch_to_write(record.addr() + line * LINE));
                 // SAFETY: entered records are live.
                 unsafe { pool.prefetch_slab(record.cast()) };
             }

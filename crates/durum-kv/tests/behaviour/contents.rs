@@ -164,3 +164,31 @@ fn sizes_count_what_snapshots_keep() {
     db.compact().unwrap();
     assert_eq!(all(), 0);
 }
+
+/// A value as long as the old one goes into the record that is there, unless somebody still sees the old one.
+#[test]
+fn who_reads_at_a_moment_sees_no_later_value_of_the_same_length() {
+    let (_dir, db) = database();
+    db.put(b"a", b"first").unwrap();
+    db.put(b"b", b"first").unwrap();
+    let before = db.snapshot();
+    let mut entries = db.iter();
+    assert!(entries.seek(b"a").unwrap());
+    for value in [b"later", b"third"] {
+        db.put(b"a", value).unwrap();
+        db.put(b"b", value).unwrap();
+    }
+    let at = ReadOptions::new().snapshot(&before);
+    assert_eq!(
+        db.get_with(b"b", &at).unwrap().as_deref(),
+        Some(&b"first"[..])
+    );
+    assert_eq!(entries.value(), Some(&b"first"[..]));
+    assert!(entries.next().unwrap());
+    assert_eq!(entries.value(), Some(&b"first"[..]));
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"third"[..]));
+    drop((before, entries));
+    db.put(b"a", b"fifth").unwrap();
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"fifth"[..]));
+    assert_eq!(db.verify().unwrap(), 2);
+}

@@ -23,7 +23,9 @@ fn leaves() -> Story {
     let mut steps = vec![Put(1, 10), Put(2, 40), Put(1, 3000), Delete(4), Put(4, 0)];
     steps.extend((0..6).map(|at| Put(2 * at + 1001, 20)));
     steps.extend((0..8).map(|at| Put(2 * at + 41, 150)));
-    steps.extend([Put(1, 5000), Delete(1), Delete(7777)]);
+    // Values as long as those that are there: their records are changed.
+    steps.extend([Put(1, 5000), Put(1, 5000), Put(8, 20), Put(8, 20)]);
+    steps.extend([Delete(1), Delete(7777)]);
     Story {
         name: "leaves",
         before: 59,
@@ -71,8 +73,8 @@ fn snapshots() -> Story {
     }
 }
 
-/// A chunk of the index has 128 nodes: one begins behind the last key, one in the middle, whose first leaf goes, and then
-/// the last one goes.
+/// A chunk of the index has 128 nodes: one begins behind the last key, one in the middle, whose first leaf goes, and
+/// then the last one goes.
 fn guides() -> Story {
     let last = 128 * 59;
     Story {
@@ -98,7 +100,7 @@ fn buffered() -> Story {
         Buffered(1, 25),
         Put(5, 10),
     ];
-    steps.extend([Buffered(7, 2000), Buffered(5, 11), Sync, Buffered(9, 9)]);
+    steps.extend([Buffered(7, 2000), Buffered(5, 10), Sync, Buffered(9, 9)]);
     Story {
         name: "buffered",
         before: 20,
@@ -156,6 +158,9 @@ fn flights() -> Story {
         Wait,
         MultiPut(1, 3, 9),
         Begin(2, 2),
+        Begin(4, 20),
+        Begin(4, 20),
+        Wait,
     ]);
     Story {
         name: "flights",
