@@ -55,6 +55,15 @@ struct Options {
     /// Operations of fill100K on the disk; in memory a thousandth of --num.
     #[arg(long = "disk-100k", value_name = "N", default_value = "200")]
     disk_large: NonZero<u64>,
+    /// Bytes of a value.
+    #[arg(long, value_name = "N", default_value = "100")]
+    value_size: usize,
+    /// Threads of each benchmark.
+    #[arg(long, value_name = "N", default_value = "1")]
+    threads: NonZero<usize>,
+    /// Writes of durum are buffered, and the others do not sync.
+    #[arg(long)]
+    buffered: bool,
     /// How often; the median counts.
     #[arg(long, value_name = "N", default_value = "3")]
     rounds: NonZero<usize>,
@@ -74,6 +83,30 @@ struct Options {
     memory_only: bool,
     #[arg(long)]
     disk_only: bool,
+}
+
+impl Options {
+    fn durability(&self) -> &'static str {
+        match self.buffered {
+            true => "No commit waits for the media.",
+            false => "Each commit is durable.",
+        }
+    }
+
+    /// What is not as it is without options.
+    fn caption(&self) -> String {
+        let mut text = String::new();
+        if self.value_size != 100 {
+            text += &format!(", values of {} bytes", self.value_size);
+        }
+        if self.threads.get() > 1 {
+            text += &format!(", {} threads", self.threads);
+        }
+        if self.buffered {
+            text += ", buffered";
+        }
+        text
+    }
 }
 
 fn main() -> ExitCode {
@@ -118,7 +151,8 @@ fn bench(options: &Options) -> Result<(), String> {
         }
         dirs.push(dir);
         let times = measure(options, place)?;
-        let table = table(place, &times);
+        let mut table = table(place, &times);
+        table.caption += &options.caption();
         println!("{}\n{table}", table.caption);
         tables.push((name, measured(place, &times), table));
         for (row, sides) in &times {
@@ -147,7 +181,7 @@ fn bench(options: &Options) -> Result<(), String> {
     let text = description.to_string();
     let caption = description.caption();
     let part = |(place, measured, table): (&str, Vec<Measured>, Table)| Part {
-        about: "Each commit is durable. The medians of the rounds.".to_owned(),
+        about: format!("{} The medians of the rounds.", options.durability()),
         ..Part::of_suite(
             &format!("Suite kv, {place}"),
             Length::Time,
@@ -207,7 +241,10 @@ fn measure(options: &Options, place: &Place<'_>) -> Result<Times, String> {
                 sync_writes: place.few[0],
                 large_writes: place.few[1],
                 db: path.clone(),
-                sync: true,
+                sync: !options.buffered,
+                buffered: options.buffered,
+                value_size: options.value_size,
+                threads: options.threads.get(),
                 ..Flags::default()
             };
             let mut quiet = Output {
