@@ -104,29 +104,46 @@ impl Chunk {
     /// Reads its nodes: up to where the next chunk begins, if there is one.
     #[cold]
     pub(crate) fn read(&self, media: &Media, keys: &Keys, next: Option<&Chunk>) -> Result<&Row> {
-        let end = next.map(|next| (next.first, &*next.low));
-        let nodes = read_nodes(media, keys, self.first, &self.low, end)?;
-        if !self.start.is_null() {
-            // SAFETY: the pointers were checked before they were followed; nobody changes what is not read yet.
-            let (own, guide) = unsafe { ((*self.first).low, (*self.start).low) };
-            if own != guide || media.text(own)? != &*self.low {
-                let reason = "a leaf and its guide have different bounds";
-                return Err(Error::damaged(self.first.addr(), reason));
-            }
+        // A bound that lies would have keys looked for in the wrong one of two chunks.
+        self.check_start(media)?;
+        if let Some(next) = next.filter(|next| next.row.get().is_none()) {
+            next.check_start(media)?;
         }
+        let end = next.map(|next| (next.first, &*next.low));
+        // The first chunk is told of by no guide.
+        let low = (!self.start.is_null()).then_some(&*self.low);
+        let nodes = read_nodes(media, keys, self.first, low, end)?;
         Ok(self.row.get_or_init(|| Row::new(keys, nodes)))
+    }
+
+    /// Compares what a guide says with the leaf that it leads to, before anybody has changed one of them.
+    fn check_start(&self, media: &Media) -> Result<()> {
+        if self.start.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the pointers were checked before they were followed; nobody changes what is not read yet.
+        let (own, guide) = unsafe { ((*self.first).low, (*self.start).low) };
+        if own != guide || media.text(own)? != &*self.low {
+            let reason = "a leaf and its guide have different bounds";
+            return Err(Error::damaged(self.first.addr(), reason));
+        }
+        Ok(())
     }
 }
 
-/// The leaves from one on, whose bound is `low`, up to `end`, which has a larger bound; or up to the last one.
+/// The leaves from one on, up to `end`, which has a larger bound than all of them; or up to the last one. `low` is the
+/// bound of the first one, if that has any.
 pub(crate) fn read_nodes(
     media: &Media,
     keys: &Keys,
     first: *mut Leaf,
-    low: &[u8],
+    low: Option<&[u8]>,
     end: Option<(*mut Leaf, &[u8])>,
 ) -> Result<Vec<Node>> {
-    let mut nodes = vec![Node::new(media.leaf(first)?, low.into())];
+    let mut nodes = vec![Node::new(
+        media.leaf(first)?,
+        low.unwrap_or_default().into(),
+    )];
     let mut at = first;
     loop {
         // SAFETY: `at` was checked, and nobody changes it meanwhile.
@@ -136,15 +153,17 @@ pub(crate) fn read_nodes(
         }
         at = media.leaf(next)?;
         // SAFETY: `at` was checked, and nobody changes it meanwhile.
-        let low = media.text(unsafe { (*at).low })?;
-        let is_first = nodes.len() == 1 && nodes[0].low.is_empty();
-        let before = &nodes[nodes.len() - 1].low;
-        let is_beyond = end.is_some_and(|(_, end)| keys.compare(low, end).is_ge());
+        let bound = media.text(unsafe { (*at).low })?;
+        let before = match nodes.len() {
+            1 => low,
+            len => Some(&*nodes[len - 1].low),
+        };
+        let is_beyond = end.is_some_and(|(_, end)| keys.compare(bound, end).is_ge());
         // Leaves that ascend form no circle.
-        if is_beyond || !is_first && keys.compare(low, before).is_le() {
+        if is_beyond || before.is_some_and(|before| keys.compare(bound, before).is_le()) {
             let reason = "the bounds of two leaves do not ascend";
             return Err(Error::damaged(at.addr(), reason));
         }
-        nodes.push(Node::new(at, low.into()));
+        nodes.push(Node::new(at, bound.into()));
     }
 }

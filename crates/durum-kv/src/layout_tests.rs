@@ -7,7 +7,9 @@ use std::process::Command;
 
 use durum::{PoolOptions, Store, StoreOptions};
 
-use crate::media::{BUFFERED, Database, GuidedDatabase, HAS_STALE, LAYOUT, LAYOUT_WITHOUT_GUIDES};
+use crate::media::{
+    BUFFERED, Database, GuidedDatabase, HAS_STALE, LAYOUT, LAYOUT_WITHOUT_GUIDES, Start,
+};
 use crate::{Db, Durability, Error, Options, POOL, WriteBatch};
 
 const COUNT: u32 = 30_000;
@@ -153,6 +155,57 @@ fn databases_of_earlier_versions_are_used_as_they_are() {
     }
 }
 
+/// The starts of the first guide, of which some are used; and where that guide is.
+fn starts(db: &Db) -> (usize, Vec<Start>) {
+    // SAFETY: the root is one with guides, and there is one; nobody writes.
+    unsafe {
+        let guide = (*db.inner.database.0.cast::<GuidedDatabase>()).guides;
+        let used = (*guide).starts.iter().filter(|it| !it.leaf.is_null());
+        (guide.addr(), used.copied().collect())
+    }
+}
+
+fn bytes(start: &Start) -> [u8; size_of::<Start>()] {
+    // SAFETY: a start has no padding.
+    unsafe { std::mem::transmute_copy(start) }
+}
+
+/// The file of a closed database that has these bytes, and where.
+fn place_of(path: &Path, wanted: &[u8]) -> (fs::File, u64) {
+    let puddles = fs::read_dir(path.join("puddles")).unwrap();
+    let find = |puddle: std::io::Result<fs::DirEntry>| {
+        let path = puddle.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        let mut places = bytes.windows(wanted.len());
+        let at = places.position(|bytes| bytes == wanted)?;
+        let file = fs::OpenOptions::new().write(true).read(true).open(path);
+        Some((file.unwrap(), at as u64))
+    };
+    puddles.filter_map(find).next().unwrap()
+}
+
+/// Reads each key of a database by itself, where nobody has read others before: what is read is right, or refused. How
+/// often it was refused.
+fn refusals(
+    path: &Path,
+    numbers: impl Iterator<Item = u32>,
+    expected: &dyn Fn(u32) -> bool,
+) -> usize {
+    let mut refused = 0;
+    for number in numbers {
+        let found = Db::open(path, Options::new()).and_then(|db| db.get(&key(number)));
+        match found {
+            Ok(found) => {
+                let expected = expected(number).then(|| number.to_le_bytes().to_vec());
+                assert_eq!(found, expected, "{number}");
+            }
+            Err(Error::Damaged { .. }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    refused
+}
+
 /// What a guide says is not believed: it is compared with the leaf that it leads to.
 #[test]
 fn a_damaged_guide_is_damage() {
@@ -160,37 +213,43 @@ fn a_damaged_guide_is_damage() {
     let path = dir.path().join("db");
     let db = open(&path);
     fill(&db);
-    // SAFETY: the root is one with guides, and there is one.
-    let (guide, starts) = unsafe {
-        let guide = (*db.inner.database.0.cast::<GuidedDatabase>()).guides;
-        (guide.addr(), [(*guide).starts[0], (*guide).starts[1]])
+    let (guide, starts) = starts(&db);
+    // Where new starts could be written, if it were taken for a guide.
+    db.put(b"zeros", &[0; 16 << 10]).unwrap();
+    let zeros = {
+        let tree = db.inner.tree.read();
+        tree.get(b"zeros", u64::MAX).unwrap().unwrap().addr() + (4 << 10)
     };
+    db.delete(b"zeros").unwrap();
     drop(db);
-    let [first, second] =
-        starts.map(|start| [start.leaf.addr(), start.low.addr()].map(usize::to_le_bytes));
-    let puddles = fs::read_dir(path.join("puddles")).unwrap();
-    let (file, at) = puddles
-        .filter_map(|puddle| {
-            let path = puddle.unwrap().path();
-            let bytes = fs::read(&path).unwrap();
-            let at = bytes
-                .windows(16)
-                .position(|bytes| bytes == first.as_flattened())?;
-            let file = fs::OpenOptions::new().write(true).read(true).open(path);
-            Some((file.unwrap(), at as u64))
-        })
-        .next()
-        .unwrap();
-    // Behind the guide's pointer to the next one: leaf, bound, the bytes of the bound.
-    let damages: [(&str, u64, [u8; 8]); 7] = [
+    let [first, second] = [&starts[0], &starts[1]].map(bytes);
+    let (file, at) = place_of(&path, &first);
+    let word = |bytes: &[u8], at: usize| bytes[at..at + 8].try_into().unwrap();
+    // So close to what it is that no other bound lies between.
+    let near = |by: i16| {
+        let mut bound: [u8; 8] = word(&first, 16);
+        let number = i16::from_be_bytes([bound[0], bound[1]]).wrapping_add(by);
+        bound[..2].copy_from_slice(&number.to_be_bytes());
+        bound
+    };
+    // Behind the guide's own place and the pointer to the next one: leaf, bound, the bytes of the bound.
+    let damages: [(&str, u64, [u8; 8]); 10] = [
         ("a leaf out of the pool", at, [0x77; 8]),
-        ("another leaf", at, second[0]),
+        ("another leaf", at, word(&second, 0)),
         ("a bound out of the pool", at + 8, [0x77; 8]),
-        ("another bound", at + 8, second[1]),
+        ("another bound", at + 8, word(&second, 8)),
         ("other bytes, smaller", at + 16, [0; 8]),
         ("other bytes, larger", at + 16, [0xff; 8]),
+        ("other bytes, a bit smaller", at + 16, near(-16)),
+        ("other bytes, a bit larger", at + 16, near(16)),
         ("a circle", at - 8, guide.to_le_bytes()),
+        ("no guide", at - 8, zeros.to_le_bytes()),
     ];
+    // Those next to the bound, and some others.
+    let bound = u64::from_be_bytes(word(&first, 16));
+    let is_near = |number: &u32| u64::from_be_bytes(key(*number)).abs_diff(bound) < 1 << 52;
+    let near: Vec<u32> = (0..COUNT).filter(is_near).chain(0..4).collect();
+    assert!((10..40).contains(&near.len()), "{}", near.len());
     for (name, at, damage) in damages {
         let mut clean = [0; 8];
         file.read_exact_at(&mut clean, at).unwrap();
@@ -201,7 +260,46 @@ fn a_damaged_guide_is_damage() {
             matches!(found, Err(Error::Damaged { .. })),
             "{name}: {found:?}"
         );
+        refusals(&path, near.iter().copied(), &|_| true);
         file.write_all_at(&clean, at).unwrap();
         has_all(&open(&path), 0);
     }
+}
+
+/// A guide as it was before its leaf has gone leads to no leaf, and one that has been lost leads nobody astray.
+#[test]
+fn a_stale_guide_is_damage_and_a_missing_one_is_not() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("db");
+    let db = open(&path);
+    fill(&db);
+    let (_, before) = starts(&db);
+    let old = bytes(&before[0]);
+    let bound = u64::from_be_bytes(old[16..24].try_into().unwrap());
+    let beyond = |number: u32| u64::from_be_bytes(key(number)).wrapping_sub(bound);
+    // Most of what the leaf before has, so that there is room, and then what its own leaf has.
+    let is_below = |number: u32| beyond(number) >= 0_u64.wrapping_sub(1 << 55) && number % 3 != 0;
+    let is_gone = |number: u32| beyond(number) < 1 << 55 || is_below(number);
+    let mut gone: Vec<u32> = (0..COUNT).filter(|number| is_gone(*number)).collect();
+    gone.sort_by_key(|number| !is_below(*number));
+    gone.iter()
+        .for_each(|number| db.delete(&key(*number)).unwrap());
+    let (_, after) = starts(&db);
+    assert_eq!(before.len(), after.len());
+    let new = bytes(&after[0]);
+    assert_ne!(old, new);
+    drop(db);
+    let numbers = || gone.iter().copied().step_by(6).chain(0..4);
+    let (file, at) = place_of(&path, &new);
+    file.write_all_at(&old, at).unwrap();
+    assert!(refusals(&path, numbers(), &|number| !is_gone(number)) > 0);
+    file.write_all_at(&[0; size_of::<Start>()], at).unwrap();
+    assert_eq!(refusals(&path, numbers(), &|number| !is_gone(number)), 0);
+    // Two chunks were read as one.
+    let db = open(&path);
+    assert_eq!(starts(&db).1.len(), after.len() - 1);
+    fill(&db);
+    has_all(&db, 0);
+    drop(db);
+    has_all(&open(&path), 0);
 }

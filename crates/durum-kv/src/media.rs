@@ -69,11 +69,13 @@ pub(crate) const STARTS: usize = 84;
 /// Leaves of which each begins a part of the row, in no order: whoever looks for a key goes on from there.
 #[repr(C)]
 pub(crate) struct Guide {
+    /// Where it is itself: what a pointer leads to that is damaged does not say so.
+    pub own: *mut Guide,
     /// The next guide, null in the last one.
     pub next: *mut Guide,
     pub starts: [Start; STARTS],
 }
-durum::describe!(Guide as "kv guide" { next, starts });
+durum::describe!(Guide as "kv guide" { own, next, starts });
 
 /// Bounds up to this length are in the guide itself.
 const SHORT: usize = 31;
@@ -221,7 +223,11 @@ unsafe impl Described for Text {
 const _: () = {
     assert!(size_of::<Leaf>() == 496 && size_of::<Record>() == 32 && size_of::<Text>() == 8);
     assert!(
-        size_of::<Guide>() == 4040 && offset_of!(GuidedDatabase, guides) == size_of::<Database>()
+        size_of::<Guide>() == 4048 && offset_of!(GuidedDatabase, guides) == size_of::<Database>()
+    );
+    assert!(
+        REWRITTEN_MAX < FILLED_MIN,
+        "what is given to the engine as a whole does not change"
     );
     assert!(SLOTS <= u64::BITS as usize, "stale has a bit for each slot");
 };
@@ -459,6 +465,12 @@ impl Media {
     /// A guide that a pointer in the pool leads to.
     pub(crate) fn guide(&self, pointer: *mut Guide) -> Result<*mut Guide> {
         self.check(pointer, 0, "a pointer to a guide leads out of the pool")?;
+        // SAFETY: it lies in the pool; any bytes are a `Guide`.
+        if unsafe { (*pointer).own } != pointer {
+            // New starts would be written there.
+            let reason = "a pointer to a guide leads to something else";
+            return Err(Error::damaged(pointer.addr(), reason));
+        }
         Ok(pointer)
     }
 

@@ -43,7 +43,7 @@ impl Tree {
     fn read_row(&self) -> Result<Vec<Chunk>> {
         // SAFETY: the root is live as long as the pool is open.
         let first = unsafe { (*self.database).first };
-        let mut nodes = read_nodes(&self.media, &self.keys, first, &[], None)?.into_iter();
+        let mut nodes = read_nodes(&self.media, &self.keys, first, None, None)?.into_iter();
         let mut chunks = Vec::new();
         loop {
             let some: Vec<Node> = nodes.by_ref().take(CHUNK_MAX).collect();
@@ -137,7 +137,7 @@ impl Tree {
     fn add_guide(&mut self, tx: &Tx) -> Result<()> {
         let guide = tx.alloc_zeroed::<Guide>()?;
         // SAFETY: the root is live, and the guide is nobody else's yet.
-        unsafe { (*guide).next = *self.guides };
+        unsafe { ((*guide).own, (*guide).next) = (guide, *self.guides) };
         store(tx, self.guides, guide)?;
         self.free_starts
             .extend((0..STARTS).rev().map(|index| start_of(guide, index)));

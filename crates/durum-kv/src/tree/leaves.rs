@@ -172,6 +172,8 @@ impl Tree {
                 entries.insert(&self.keys, end, record, free);
             }
             tx.free::<Text>((*from).low)?;
+            // No guide agrees with what has gone.
+            store(tx, &raw mut (*from).low, std::ptr::null_mut())?;
             tx.free(from)?;
         }
         self.take_off(tx, right)

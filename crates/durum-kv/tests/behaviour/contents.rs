@@ -192,3 +192,30 @@ fn who_reads_at_a_moment_sees_no_later_value_of_the_same_length() {
     assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"fifth"[..]));
     assert_eq!(db.verify().unwrap(), 2);
 }
+
+/// What a batch puts and puts again with as many bytes is changed in the transaction that makes it.
+#[test]
+fn a_batch_changes_what_it_has_made() {
+    let (_dir, db) = database();
+    db.put(b"a", b"first").unwrap();
+    let mut batch = WriteBatch::new();
+    for value in [b"later", b"third", b"fifth"] {
+        batch.put(b"a", value);
+        batch.put(b"b", value);
+        batch.put(b"c", &[value[0]; 4000]);
+    }
+    batch.delete(b"c");
+    batch.put(b"c", b"fresh");
+    batch.put(b"c", b"again");
+    db.write(&batch).unwrap();
+    let path = db.path().to_path_buf();
+    let check = |db: &Db| {
+        for (key, value) in [(b"a", b"fifth"), (b"b", b"fifth"), (b"c", b"again")] {
+            assert_eq!(db.get(key).unwrap().as_deref(), Some(&value[..]));
+        }
+        assert_eq!(db.verify().unwrap(), 3);
+    };
+    check(&db);
+    drop(db);
+    check(&Db::open(path, options()).unwrap());
+}

@@ -62,6 +62,8 @@ pub struct Story {
     pub name: &'static str,
     /// Keys that are there before the recording begins.
     pub before: u32,
+    /// Which of them are deleted again. Then the database is opened anew, so that nothing is recorded of these.
+    pub thinned: Option<fn(u32) -> bool>,
     pub steps: Vec<Step>,
     pub points: usize,
     /// States inside of a step that have to be found, or the story does not show what it is about.
@@ -209,12 +211,20 @@ impl Setting {
         skip: Option<durum::Site>,
     ) -> Result<(Report, usize), Failure> {
         let (_dir, path) = support::place();
-        let db = Db::open(&path, self.options()).unwrap();
+        let mut db = Db::open(&path, self.options()).unwrap();
         let mut map = Map::new();
         for number in 0..story.before {
             let (key, value) = (key(2 * number), value(0, 20));
             db.put(&key, &value).unwrap();
             map.insert(key, value);
+        }
+        if let Some(is_gone) = story.thinned {
+            for number in (0..story.before).filter(|number| is_gone(*number)) {
+                db.delete(&key(2 * number)).unwrap();
+                map.remove(&key(2 * number));
+            }
+            drop(db);
+            db = Db::open(&path, self.options()).unwrap();
         }
         let mut states = vec![map];
         let options = RecorderOptions {
