@@ -278,7 +278,8 @@ fn a_stale_guide_is_damage_and_a_missing_one_is_not() {
     let bound = u64::from_be_bytes(old[16..24].try_into().unwrap());
     let beyond = |number: u32| u64::from_be_bytes(key(number)).wrapping_sub(bound);
     // Most of what the leaf before has, so that there is room, and then what its own leaf has.
-    let is_below = |number: u32| beyond(number) >= 0_u64.wrapping_sub(1 << 55) && number % 3 != 0;
+    let is_below =
+        |number: u32| beyond(number) >= 0_u64.wrapping_sub(1 << 55) && !number.is_multiple_of(3);
     let is_gone = |number: u32| beyond(number) < 1 << 55 || is_below(number);
     let mut gone: Vec<u32> = (0..COUNT).filter(|number| is_gone(*number)).collect();
     gone.sort_by_key(|number| !is_below(*number));
