@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 pub use std::hint::spin_loop as relax;
 use std::sync::PoisonError;
 pub use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 pub use std::sync::{Condvar, Mutex, MutexGuard};
 pub use std::thread::{Thread, current, park, sleep, yield_now};

@@ -12,6 +12,9 @@ use crate::harness::{Campaign, Helper, How, Medium, PLAIN, Workload, World};
 
 const SETTLE: Site = Site("shadow.lanes: apply what the only thread has left pending");
 const APPLY: Site = Site("shadow.commit: apply the record before others can build on it");
+const RAISE: Site = Site("shadow.owners: draw above the log that has changed the line before");
+const RAISE_ABOVE_ALL: Site = Site("shadow.owners: draw above all logs where a line is shared");
+const FLOOR: Site = Site("shadow.owners: draw above what counts as home");
 
 fn on_shadow(mut campaign: Campaign) -> Campaign {
     campaign.engine = Engine::Shadow;
@@ -93,6 +96,66 @@ pub const IN_TURNS: Workload = Workload {
     ..PLAIN
 };
 
+/// Owners of lines order the records of two threads, of which one is ahead of the other: both change lines of their
+/// own, each others', and shared ones; words, whole objects, bitmap words, records in several parts.
+pub const BY_OWNER: Workload = Workload {
+    name: "records that owners of lines order",
+    needs: on_shadow,
+    run: |world| {
+        world.store.order_by_owner();
+        let other = Helper::new();
+        for round in 0..2u64 {
+            let (tag, slot) = (20 * (round + 1), round as usize);
+            for ahead in 0..3 {
+                world.lane().commits(|tx| tx.change(0, 16, tag + ahead));
+            }
+            other.run(world, move |lane| {
+                // On a line of the one that is ahead, and then on one of its own.
+                lane.commits(|tx| tx.change(8, 16, tag + 3));
+                lane.commits(|tx| tx.change(512, 16, tag + 4));
+                lane.commits(|tx| tx.alloc(slot, 40, tag + 4, How::Add));
+            });
+            for ahead in 0..3 {
+                world
+                    .lane()
+                    .commits(|tx| tx.change(256, 16, tag + 5 + ahead));
+            }
+            // The line is shared now.
+            world.lane().commits(|tx| tx.change(0, 16, tag + 8));
+            other.run(world, move |lane| {
+                lane.commits(|tx| tx.change(8, 8, tag + 9));
+            });
+            for ahead in 0..3 {
+                world
+                    .lane()
+                    .commits(|tx| tx.change(256, 16, tag + 10 + ahead));
+            }
+            bring_home(world);
+            other.run(world, move |lane| {
+                // Nothing of its is missing at home.
+                lane.commits(|tx| tx.change(512, 16, tag + 13));
+                lane.aborts(|tx| tx.change(0, 40, tag + 14));
+                lane.buffers(|tx| tx.change(4, 16, tag + 14));
+            });
+            world.lane().commits(|tx| {
+                tx.change(0, 16, tag + 15)?;
+                tx.free(slot, How::Set)
+            });
+            // In several parts, which the counter orders, and then the counter goes on.
+            other.run(world, move |lane| {
+                lane.commits(|tx| tx.alloc_filled(slot + 4, 70_000, tag + 16))
+            });
+            world.lane().commits(|tx| tx.change(512, 16, tag + 17));
+        }
+    },
+    ..PLAIN
+};
+
+#[test]
+fn records_that_owners_order_survive_on_mapped_memory() {
+    BY_OWNER.survives_on_lines();
+}
+
 #[test]
 fn threads_that_come_and_go_survive_on_mapped_memory() {
     COMING_AND_GOING.survives_on_lines();
@@ -114,7 +177,13 @@ mod canaries {
 
     #[test]
     fn no_step_that_keeps_the_order_is_redundant() {
-        for (step, run) in [(SETTLE, &COMING_AND_GOING), (APPLY, &IN_TURNS)] {
+        for (step, run) in [
+            (SETTLE, &COMING_AND_GOING),
+            (APPLY, &IN_TURNS),
+            (RAISE, &BY_OWNER),
+            (RAISE_ABOVE_ALL, &BY_OWNER),
+            (FLOOR, &BY_OWNER),
+        ] {
             assert!(
                 is_noticed(Medium::Lines, step, run),
                 "nobody notices that {:?} is left out of {:?}",

@@ -32,6 +32,9 @@ mod gate_tests;
 #[path = "../../src/engine/twin/left_right.rs"]
 mod left_right;
 mod owned_updates;
+#[path = "../../src/engine/shadow/log/owners.rs"]
+mod owners;
+mod owners_tests;
 mod primitive;
 #[path = "../../src/typed/revocable.rs"]
 mod revocable;
@@ -50,6 +53,32 @@ use asymmetric::ReadersWriter;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use primitive::be;
+
+/// The table of owners, which is a mapping in the product.
+mod line_owners {
+    use std::ops::Range;
+
+    use crate::primitive::{AtomicU8, Ordering};
+
+    #[derive(Debug)]
+    pub(crate) struct LineOwners(Vec<AtomicU8>);
+
+    impl LineOwners {
+        pub(crate) fn new(space: Range<usize>) -> Option<Self> {
+            Some(Self(space.step_by(64).map(|_| AtomicU8::new(0)).collect()))
+        }
+
+        pub(crate) fn of(&self, address: usize) -> &AtomicU8 {
+            &self.0[address / 64]
+        }
+
+        pub(crate) fn clear(&self) -> bool {
+            let bytes = self.0.iter();
+            bytes.for_each(|byte| byte.store(0, Ordering::Relaxed));
+            true
+        }
+    }
+}
 
 /// What the files name of this crate beside [`primitive`] and [`asymmetric`].
 mod error {

@@ -89,6 +89,7 @@ fn compare_and_write(
         tx.recent_home,
         is_left_out,
     );
+    writer.words_end = writer.record.len();
     // Another thread's fence would not cover what goes home past the cache.
     let may_go_home = tx.durability == Durability::Durable && !tx.may_fly;
     if tx.announced.has_lines() {
@@ -163,6 +164,7 @@ fn write_record(tx: &mut TxState) -> Step {
     let Some(OfThread {
         shared,
         log,
+        section,
         written,
         ..
     }) = tx.kept.current()
@@ -183,7 +185,12 @@ fn write_record(tx: &mut TxState) -> Step {
         };
     }
     let may_fly = tx.may_fly && written.is_empty();
-    let result = write_alone(writer, lane, shared, store, &mut tx.barrier, may_fly);
+    // What a section has found comes before them.
+    let words = match section.is_none() {
+        true => tx.announced.words(),
+        false => &[],
+    };
+    let result = write_alone(writer, lane, shared, store, &mut tx.barrier, may_fly, words);
     writer.clear();
     if tx.may_fly {
         tx.in_flight = *result.as_ref().unwrap_or(&0);

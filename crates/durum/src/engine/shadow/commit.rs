@@ -151,7 +151,10 @@ pub(super) fn write(
     may_fly: bool,
 ) -> Step<u64> {
     // Drawn before any write-back: an atomic read-modify-write waits for those under way as a fence does.
-    let stamp = lane.missing.draw(&shared.stamps, 1, alone.is_some());
+    let stamp = match alone {
+        Some(_) => lane.missing.draw(&shared.stamps, 1, true),
+        None => lane.draw_among_others(&shared.stamps, 1, writer.above),
+    };
     let size = writer.record.len() * 8;
     let (step, streamed) = (
         checkpoint.pending.is_due_after(size),

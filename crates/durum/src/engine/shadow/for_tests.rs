@@ -28,6 +28,20 @@ impl Store {
         Shared::of(&self.inner).bring_batch_home()
     }
 
+    /// From now on owners of lines order the records of Shadow pools, whenever several threads commit, also where the
+    /// counter would cost less. For tests.
+    #[doc(hidden)]
+    pub fn order_by_owner(&self) {
+        let shared = Shared::of(&self.inner);
+        shared.lanes.order_by_owner(&shared.stamps);
+    }
+
+    /// Whether owners of lines order the records of Shadow pools now. For tests.
+    #[doc(hidden)]
+    pub fn is_ordered_by_owner(&self) -> bool {
+        Shared::of(&self.inner).stamps.owners.order()
+    }
+
     /// From now on commits of Shadow pools bring nothing home, and go on as if they did: what they have changed is lost
     /// in the end. For a benchmark of what home updates take.
     #[doc(hidden)]

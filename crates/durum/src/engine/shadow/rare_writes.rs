@@ -9,7 +9,11 @@ use super::thread::OfThread;
 use crate::error::{Result, Step};
 use crate::media::Barrier;
 use crate::opened::StoreInner;
+use crate::window::AnnouncedWord;
 use durum_persist::{Site, record as recorder};
+
+/// Owners of lines are asked about records of so many bytes at most, where these come in parts.
+const CLAIMED_MAX: usize = 256 << 10;
 
 pub(super) const FLIGHT_FENCE: Site =
     Site("shadow.commit: fence after a record that was left in flight");
@@ -24,6 +28,7 @@ pub(super) fn write_alone(
     store: &StoreInner,
     barrier: &mut Barrier,
     may_fly: bool,
+    words: &[AnnouncedWord],
 ) -> Step<u64> {
     if !writer.fits() {
         return write_in_parts(writer, lane, shared, store, barrier).map(|()| 0);
@@ -34,6 +39,9 @@ pub(super) fn write_alone(
     let mut checkpoint = lane.checkpoint.lock_as_member();
     if checkpoint.pending.in_flight.is_some() {
         land(&mut checkpoint, writer, shared, barrier)?;
+    }
+    if alone.is_none() && shared.stamps.owners.order() {
+        writer.above = lane.claim(&shared.stamps, writer.lines(words));
     }
     write(writer, lane, shared, barrier, alone, checkpoint, may_fly)
 }
@@ -77,14 +85,36 @@ fn write_in_parts(
     barrier: &mut Barrier,
 ) -> Step {
     let bytes = writer.bytes();
+    // What owners are asked about. Of a larger one the counter draws.
+    let lines: Option<Vec<usize>> =
+        (bytes <= CLAIMED_MAX && shared.stamps.owners.order()).then(|| writer.lines(&[]).collect());
     // Others' work at home is waited for before these are held, where the log is full.
     let mut held = None;
     let draw = |count| {
-        let alone = shared.lanes.try_alone();
-        let mut checkpoint = lane.checkpoint.lock_as_member();
+        let (alone, mut checkpoint, lines) = loop {
+            let alone = shared.lanes.try_alone();
+            let checkpoint = lane.checkpoint.lock_as_member();
+            let by_owner = alone.is_none() && shared.stamps.owners.order();
+            match &lines {
+                _ if !by_owner => break (alone, checkpoint, None),
+                Some(lines) if count == 1 => break (alone, checkpoint, Some(lines)),
+                // Stamps of several parts follow each other, and those of owners do not.
+                _ => {
+                    drop((alone, checkpoint));
+                    shared.lanes.order_by_counter(&shared.stamps);
+                }
+            }
+        };
         // ORDER: nothing that was built on it is durable before it.
         checkpoint.land_now();
-        let first = lane.missing.draw(&shared.stamps, count, alone.is_some());
+        let first = match (&alone, lines) {
+            (Some(_), _) => lane.missing.draw(&shared.stamps, count, true),
+            (None, None) => lane.draw_among_others(&shared.stamps, count, 0),
+            (None, Some(lines)) => {
+                let above = lane.claim(&shared.stamps, lines.iter().copied());
+                lane.draw_among_others(&shared.stamps, count, above)
+            }
+        };
         held = Some((alone, checkpoint, first));
         first
     };

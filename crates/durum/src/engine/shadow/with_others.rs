@@ -32,7 +32,7 @@ pub(super) fn write_with_others(
         // What it leaves as it was may wait in the queue.
         _ if writer.is_empty() && !shared.queue.is_in_use() => Ok(()),
         None if shared.queue.is_in_use() => write_with_queue(writer, lane, shared, store, barrier),
-        None => write_alone(writer, lane, shared, store, barrier, false).map(drop),
+        None => write_alone(writer, lane, shared, store, barrier, false, &[]).map(drop),
         Some(_) => {
             let bytes = writer.record.len() * 8;
             let result = write_in_group(&mut writer.record, shared, store);
@@ -58,8 +58,9 @@ fn write_with_queue(
     store: &StoreInner,
     barrier: &mut Barrier,
 ) -> Step {
-    let write =
-        |writer: &mut Writer| write_alone(writer, lane, shared, store, barrier, false).map(drop);
+    let write = |writer: &mut Writer| {
+        write_alone(writer, lane, shared, store, barrier, false, &[]).map(drop)
+    };
     let written = || shared.may_be_about_any_place();
     shared.queue.write_with(writer, store, write, written)
 }

@@ -13,8 +13,12 @@
 //! 2  draws                               2  what each log says: home up to there, and before all of these
 //! ```
 
+use std::ops::Range;
+
 use crossbeam_utils::CachePadded;
 
+use super::owners::Owners;
+use crate::asymmetric::can_fence_all;
 use crate::primitive::{AtomicU64, AtomicUsize, Ordering};
 
 /// From which stamp on records of a log may be missing at home; 0: none is. Its log stores it.
@@ -37,7 +41,16 @@ impl Missing {
         self.0.store(stamp, Ordering::Release);
     }
 
-    /// Draws `count` stamps for records of its log; the first of them. `is_alone`: nobody else draws.
+    /// From this stamp on they may be, if none was missing.
+    #[inline(always)]
+    pub(super) fn begin_if_none(&self, stamp: u64) {
+        if self.0.load(Ordering::Relaxed) == 0 {
+            self.0.store(stamp, Ordering::Relaxed);
+        }
+    }
+
+    /// Draws `count` stamps for records of its log; the first of them. `is_alone`: nobody else draws. Where the counter
+    /// orders.
     #[inline(always)]
     pub(crate) fn draw(&self, stamps: &Stamps, count: u64, is_alone: bool) -> u64 {
         if self.0.load(Ordering::Relaxed) == 0 {
@@ -50,8 +63,10 @@ impl Missing {
 
 #[derive(Debug)]
 pub(crate) struct Stamps {
-    /// The last stamp that was given.
+    /// The last stamp that the counter gave.
     drawn: CachePadded<AtomicU64>,
+    /// What orders records where the counter does not.
+    pub(crate) owners: Owners,
     home: CachePadded<AtomicU64>,
     watermark: CachePadded<AtomicU64>,
     /// Up to this stamp somebody would rather have records home.
@@ -65,6 +80,7 @@ impl Stamps {
         let zero = || CachePadded::new(AtomicU64::new(0));
         Self {
             drawn: zero(),
+            owners: Owners::new(),
             home: zero(),
             watermark: zero(),
             wanted: zero(),
@@ -75,7 +91,9 @@ impl Stamps {
     /// A stamp is drawn soon: by then its line is here, which another thread may have had last.
     #[inline(always)]
     pub(crate) fn fetch(&self) {
-        durum_persist::line::prefetch_to_write((&raw const self.drawn).addr());
+        if !self.owners.order() {
+            durum_persist::line::prefetch_to_write((&raw const self.drawn).addr());
+        }
     }
 
     /// Draws `count` stamps; the first of them. With `is_alone` nobody else draws.
@@ -93,10 +111,13 @@ impl Stamps {
         }
     }
 
-    /// Finds out how far all records are home, from what all logs say.
+    /// Finds out how far all records are home, from what all logs say. The order does not change meanwhile.
     pub(crate) fn find_home<'m>(&self, logs: impl Iterator<Item = &'m Missing>) {
         // ORDER (of threads): the stamp first. Who has drawn it, or one before it, has spoken before.
         let drawn = self.drawn();
+        if self.owners.order() {
+            self.owners.raise_floor(drawn);
+        }
         let missing = logs.map(Missing::from).filter(|from| *from > 0);
         self.is_home(missing.map(|from| from - 1).fold(drawn, u64::min));
     }
@@ -136,7 +157,26 @@ impl Stamps {
 
     /// The last stamp that was given.
     pub(crate) fn drawn(&self) -> u64 {
-        self.drawn.load(Ordering::Acquire)
+        // ORDER (of threads): when the counter orders again it has what owners had.
+        let owners_order = self.owners.order();
+        let drawn = self.drawn.load(Ordering::Acquire);
+        match owners_order {
+            true => drawn.max(self.owners.last()),
+            false => drawn,
+        }
+    }
+
+    /// From now on owners of lines order records. The caller has locked all checkpoints. Whether it is so: not where
+    /// the system has no means for it.
+    #[must_use]
+    pub(crate) fn order_by_owner(&self, space: Range<usize>) -> bool {
+        can_fence_all() && self.owners.begin(self.drawn(), space)
+    }
+
+    /// From now on the counter does. The caller has locked all checkpoints.
+    pub(crate) fn order_by_counter(&self) {
+        self.drawn.store(self.drawn(), Ordering::Release);
+        self.owners.end();
     }
 
     /// Bytes of records that make a batch of home updates of one log.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use durum_format::record::{HEADER_WORDS, RecordHeader};
+use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
 use durum_persist::{count, line};
 
 use super::super::shared::lanes::Lane;
@@ -14,6 +14,7 @@ use crate::error::{Result, Step};
 use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::spare::{ALWAYS, Spare};
+use crate::window::AnnouncedWord;
 
 /// From this many bytes on a record goes past the cache also where that keeps it from being left in flight.
 pub(crate) const STREAM_MIN: usize = 1024;
@@ -53,6 +54,10 @@ pub(crate) struct Writer {
     pub(super) written: Vec<(u64, usize)>,
     /// From here to the cursor nothing was written to the file (`file` domain).
     dirty_from: usize,
+    /// Words of the record up to the end of the entries of announced words.
+    pub(crate) words_end: usize,
+    /// The next stamp is larger, as [`Lane::claim`] has found out.
+    pub(crate) above: u64,
     /// The last record is durable.
     fenced: bool,
     /// The watermark in the last record, and the last one that is known to be durable.
@@ -76,6 +81,8 @@ impl Writer {
             buffer: Vec::new(),
             written: Vec::new(),
             dirty_from: 0,
+            words_end: HEADER_WORDS,
+            above: 0,
             fenced: true,
             watermark: 0,
             durable_watermark: 0,
@@ -91,6 +98,24 @@ impl Writer {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.record.len() == HEADER_WORDS && self.large.is_empty()
+    }
+
+    /// The lines that the record is about, by their addresses. The first entries are those of `words`, if there are
+    /// any, and need not be looked at.
+    #[inline(always)]
+    pub(crate) fn lines(&self, words: &[AnnouncedWord]) -> impl Iterator<Item = usize> {
+        let from = match words.is_empty() {
+            true => HEADER_WORDS,
+            false => self.words_end,
+        };
+        let changes = Entries::new(&self.record[from..]).flatten();
+        let ranges = changes.map(|change| {
+            let (start, len) = change.range();
+            start as usize..(start + len) as usize
+        });
+        let ranges = ranges.chain(self.large.iter().cloned());
+        let lines = ranges.flat_map(|range| (range.start & !(LINE - 1)..range.end).step_by(LINE));
+        words.iter().map(AnnouncedWord::address).chain(lines)
     }
 
     /// The size of the record, about.

@@ -1,6 +1,7 @@
 //! Lanes: for each log the checkpoint of its own, so that threads which commit to disjoint data share nothing but the
 //! counter of stamps.
 
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,6 +11,7 @@ use durum_persist::{Site, record as recorder};
 
 use super::super::biased_lock::{BiasedLock, Held};
 use super::super::home::checkpoint::Checkpoint;
+use super::super::log::owners::{LOGS, Trial};
 use super::super::log::stamps::{Missing, Stamps};
 use crate::asymmetric::Bias;
 use crate::contention;
@@ -32,6 +34,36 @@ pub(crate) struct Lane {
     /// A record may be in flight. Set by its thread, with the checkpoint locked.
     pub(crate) flies: CachePadded<AtomicBool>,
     lag: CachePadded<Lag>,
+    /// Which of the lanes it is.
+    number: usize,
+    tally: CachePadded<Tally>,
+}
+
+/// Commits among others since the lane's last batch, and how many of them met lines that others have changed. For who
+/// has locked the checkpoint.
+#[derive(Debug, Default)]
+struct Tally {
+    commits: AtomicU64,
+    met: AtomicU64,
+}
+
+impl Tally {
+    #[inline(always)]
+    fn add(&self, meets_others: bool) {
+        let add = |to: &AtomicU64, one: bool| {
+            to.store(
+                to.load(Ordering::Relaxed) + u64::from(one),
+                Ordering::Relaxed,
+            );
+        };
+        add(&self.commits, true);
+        add(&self.met, meets_others);
+    }
+
+    fn take(&self) -> (u64, u64) {
+        let take = |from: &AtomicU64| from.swap(0, Ordering::Relaxed);
+        (take(&self.commits), take(&self.met))
+    }
 }
 
 /// How often home was looked for since what this lane misses there has changed. For the holder of all lanes.
@@ -55,15 +87,37 @@ impl Lag {
 }
 
 impl Lane {
-    fn new(checkpoint: Checkpoint, may_be_alone: bool) -> Arc<Self> {
+    fn new(checkpoint: Checkpoint, number: usize, may_be_alone: bool) -> Arc<Self> {
         let lane = Self {
             checkpoint: CachePadded::new(BiasedLock::new(checkpoint)),
             missing: CachePadded::new(Missing::new()),
             flies: CachePadded::default(),
             lag: CachePadded::default(),
+            number,
+            tally: CachePadded::default(),
         };
         lane.checkpoint.join(may_be_alone);
         Arc::new(lane)
+    }
+
+    /// For a record among those of others, whose thread has locked the checkpoint: looks at the lines that it is about.
+    /// What [`Lane::draw_among_others`] has to be told.
+    #[inline(always)]
+    pub(crate) fn claim(&self, stamps: &Stamps, lines: impl Iterator<Item = usize>) -> u64 {
+        let claimed = stamps.owners.claim(self.number, &self.missing, lines);
+        self.tally.add(claimed.meets_others);
+        claimed.above
+    }
+
+    /// Draws `count` stamps for a record among those of others; the first of them. Where owners order it is one, `above`
+    /// what the lines have said.
+    #[inline(always)]
+    pub(crate) fn draw_among_others(&self, stamps: &Stamps, count: u64, above: u64) -> u64 {
+        if stamps.owners.order() {
+            return stamps.owners.draw(self.number, above);
+        }
+        self.tally.add(false);
+        self.missing.draw(stamps, count, false)
     }
 
     /// A batch of this lane is home. `next`: the stamp of the commit that has found this out.
@@ -99,11 +153,33 @@ struct State {
     is_shown: bool,
     skips_home: bool,
     stopped: bool,
+    trial: Trial,
 }
 
 impl State {
     fn find_home(&self, stamps: &Stamps) {
         stamps.find_home(self.all.iter().map(|lane| &*lane.missing));
+    }
+
+    /// Has owners of lines order records from now on, or the counter, for who has locked the checkpoint of `own`.
+    fn change_order(
+        &mut self,
+        own: Option<&Lane>,
+        to_owners: bool,
+        space: &Range<usize>,
+        stamps: &Stamps,
+    ) {
+        let is_own = |lane: &Lane| own.is_some_and(|own| ptr::eq(lane, own));
+        let others = self.all.iter().filter(|lane| !is_own(lane));
+        let _held: Vec<_> = others.map(|lane| lane.checkpoint.lock()).collect();
+        let is_changed = match to_owners {
+            true => self.all.len() <= LOGS && stamps.order_by_owner(space.clone()),
+            false => {
+                stamps.order_by_counter();
+                true
+            }
+        };
+        self.trial.begins(to_owners && is_changed);
     }
 }
 
@@ -115,14 +191,17 @@ pub(crate) struct Lanes {
     members: CachePadded<BiasedLock<()>>,
     /// Bytes of records that make a batch of the only lane.
     batch_max: usize,
+    /// The addresses of the store.
+    space: Range<usize>,
 }
 
 impl Lanes {
-    pub(crate) fn new(batch_max: usize) -> Self {
+    pub(crate) fn new(batch_max: usize, space: Range<usize>) -> Self {
         Self {
             state: Mutex::default(),
             members: CachePadded::new(BiasedLock::new(())),
             batch_max,
+            space,
         }
     }
 
@@ -168,6 +247,11 @@ impl Lanes {
             Some(lane) => lane,
             None => Self::add(&mut state, checkpoint(), true),
         };
+        let owners_order = stamps.owners.order();
+        let may_order = state.all.len() <= LOGS && self.members() > 1;
+        if owners_order && !may_order || state.trial.is_forced && may_order && !owners_order {
+            state.change_order(None, !owners_order, &self.space, stamps);
+        }
         self.share_batches(stamps);
         lane
     }
@@ -177,6 +261,8 @@ impl Lanes {
         let mut state = self.lock();
         self.members.join(false);
         state.is_shared = true;
+        // They have one log, so there is nothing to order.
+        state.trial.is_forced = false;
         match state.all.first() {
             Some(lane) => lane.clone(),
             None => Self::add(&mut state, checkpoint(), false),
@@ -191,7 +277,7 @@ impl Lanes {
         if state.stopped {
             checkpoint.stop();
         }
-        let lane = Lane::new(checkpoint, may_be_alone);
+        let lane = Lane::new(checkpoint, state.all.len(), may_be_alone);
         state.all.push(lane.clone());
         lane
     }
@@ -209,6 +295,10 @@ impl Lanes {
         // ORDER (of threads): before anybody is alone, and leaves later records pending.
         lane.checkpoint.lock_as_member().apply_all();
         state.idle.push(lane);
+        if self.members() <= 2 && stamps.owners.order() {
+            // ORDER (of threads): who is alone counts by the counter.
+            state.change_order(None, false, &self.space, stamps);
+        }
         self.members.leave();
         self.share_batches(stamps);
     }
@@ -240,7 +330,7 @@ impl Lanes {
     /// have done nothing for long is brought home, so that it holds nobody up.
     #[cold]
     pub(crate) fn advance_home(&self, own: &Lane, stamps: &Stamps) {
-        let Ok(state) = self.state.try_lock() else {
+        let Ok(mut state) = self.state.try_lock() else {
             return;
         };
         for lane in &state.idle {
@@ -256,6 +346,29 @@ impl Lanes {
             }
         }
         state.find_home(stamps);
+        let (commits, met) = own.tally.take();
+        let owners_order = stamps.owners.order();
+        if looks_max > 1 && state.trial.judges(commits, met, owners_order) {
+            state.change_order(Some(own), !owners_order, &self.space, stamps);
+        }
+    }
+
+    /// Has the counter order records. For who has no checkpoint locked.
+    #[cold]
+    pub(crate) fn order_by_counter(&self, stamps: &Stamps) {
+        let mut state = self.lock();
+        if stamps.owners.order() {
+            state.change_order(None, false, &self.space, stamps);
+        }
+    }
+
+    /// Has owners order records whenever there are two threads, however often they meet. For tests.
+    pub(crate) fn order_by_owner(&self, stamps: &Stamps) {
+        let mut state = self.lock();
+        state.trial.is_forced = !state.is_shared;
+        if !state.is_shared && self.members() > 1 && !stamps.owners.order() {
+            state.change_order(None, true, &self.space, stamps);
+        }
     }
 
     /// Makes durable what was left in flight before this is called.

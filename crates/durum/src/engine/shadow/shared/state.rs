@@ -109,6 +109,8 @@ impl Shared {
         let home_offset = (!store.private).then_some(store.info.space_size as usize);
         let options = &store.options;
         let log_max = options.log_max;
+        let base = store.info.base as usize;
+        let space = base..base + store.info.space_size as usize;
         let batch_max = match home_offset {
             Some(_) => (log_max as usize / 8).clamp(BATCH_BYTES_MIN, BATCH_BYTES),
             None => FILE_BATCH_BYTES,
@@ -116,7 +118,7 @@ impl Shared {
         Self {
             stamps: Stamps::new(batch_max),
             any_place: AtomicU64::new(0),
-            lanes: Lanes::new(batch_max),
+            lanes: Lanes::new(batch_max, space),
             arrived: Arc::default(),
             segments: Mutex::default(),
             next_log: AtomicU32::new(1),
