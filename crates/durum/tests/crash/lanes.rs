@@ -106,6 +106,8 @@ pub const BY_OWNER: Workload = Workload {
         let other = Helper::new();
         for round in 0..2u64 {
             let (tag, slot) = (20 * (round + 1), round as usize);
+            // It comes, and has a log.
+            other.run(world, move |lane| lane.commits(|tx| tx.change(512, 8, tag)));
             for ahead in 0..3 {
                 world.lane().commits(|tx| tx.change(0, 16, tag + ahead));
             }
