@@ -34,6 +34,8 @@ const SIXTY_FOUR: [Row; 2] = rows!(64);
 const ARRAYS: usize = 2;
 /// How often the pairs are swapped in larger transactions: once, a row would take some milliseconds.
 const PASSES: usize = 4;
+/// How often all is done without being timed: logs of small transactions grow for megabytes.
+const FIRST: usize = 4;
 
 pub(crate) struct DisjointWorkload {
     rows: &'static [Row; 2],
@@ -105,14 +107,16 @@ impl Session for DisjointSession<'_> {
         };
         let ops = passes * each / per_tx;
         // First until logs have the size that they keep.
-        Meter::new(Clock::Wall).measure_together(ops, work())?;
+        for _ in 0..FIRST {
+            Meter::new(Clock::Wall).measure_together(ops, work())?;
+        }
         let (sample, _) = meter.measure_together(ops, work())?;
         let asked = Asked {
             side: self.side,
             row,
         };
         for (thread, expected) in self.expected.iter_mut().enumerate().take(threads) {
-            for _ in 0..2 * passes {
+            for _ in 0..(FIRST + 1) * passes {
                 for [left, right] in &pairs[thread * each..][..each] {
                     expected.swap(*left as usize, *right as usize);
                 }

@@ -191,6 +191,9 @@ pub(super) fn write(
         lane.batch_is_home(&checkpoint, stamp);
         shared.lanes.advance_home(lane, &shared.stamps);
     }
+    if step.is_some() && alone.is_none() && lane.is_to_be_judged() {
+        shared.lanes.judge(lane, &shared.stamps);
+    }
     if alone.is_none() && !recorder::leaves_out(APPLY) {
         // ORDER (of threads): before the caller lets go of its locks.
         checkpoint.apply_one_among_others(&shared.stamps, &mut writer.record, stamp, address);

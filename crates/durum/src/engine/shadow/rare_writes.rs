@@ -41,7 +41,7 @@ pub(super) fn write_alone(
         land(&mut checkpoint, writer, shared, barrier)?;
     }
     if alone.is_none() && shared.stamps.owners.order() {
-        writer.above = lane.claim(&shared.stamps, writer.lines(words));
+        writer.above = lane.claim(&shared.stamps, words, writer.lines(!words.is_empty()));
     }
     write(writer, lane, shared, barrier, alone, checkpoint, may_fly)
 }
@@ -86,8 +86,8 @@ fn write_in_parts(
 ) -> Step {
     let bytes = writer.bytes();
     // What owners are asked about. Of a larger one the counter draws.
-    let lines: Option<Vec<usize>> =
-        (bytes <= CLAIMED_MAX && shared.stamps.owners.order()).then(|| writer.lines(&[]).collect());
+    let lines: Option<Vec<usize>> = (bytes <= CLAIMED_MAX && shared.stamps.owners.order())
+        .then(|| writer.lines(false).collect());
     // Others' work at home is waited for before these are held, where the log is full.
     let mut held = None;
     let draw = |count| {
@@ -111,7 +111,7 @@ fn write_in_parts(
             (Some(_), _) => lane.missing.draw(&shared.stamps, count, true),
             (None, None) => lane.draw_among_others(&shared.stamps, count, 0),
             (None, Some(lines)) => {
-                let above = lane.claim(&shared.stamps, lines.iter().copied());
+                let above = lane.claim(&shared.stamps, &[], lines.iter().copied());
                 lane.draw_among_others(&shared.stamps, count, above)
             }
         };

@@ -9,7 +9,9 @@ use super::shared::state::Shared;
 use crate::opened;
 use crate::opened::{PoolInner, StoreInner};
 
+/// On lines of its own: the thread writes to it all the time.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(super) struct OfThread {
     pub(super) shared: Arc<Shared>,
     /// The thread's log of records.

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 use durum_format::record::HEADER_WORDS;
 
+use super::super::log::writer::new_record;
 use crate::contention;
 use crate::mapping::PAGE;
 
@@ -105,7 +106,7 @@ impl Default for Pending {
             owed: 0,
             step_bytes: STEP_BYTES,
             in_flight: None,
-            words: vec![0; HEADER_WORDS],
+            words: new_record(),
             span: Span::default(),
             bytes: 0,
             in_log: 0,

@@ -91,14 +91,15 @@ impl Owners {
         self.orders.load(Ordering::Acquire)
     }
 
-    /// Looks at the lines that a record of this log is about, whose locks the caller has, and makes them its own. Its
-    /// stamp is drawn next, by [`Owners::draw`].
-    #[inline]
+    /// Looks at the lines that a record of this log is about, whose locks the caller has, and makes them its own: those
+    /// of these words, and others. Its stamp is drawn next, by [`Owners::draw`].
+    #[inline(always)]
     pub(crate) fn claim(
         &self,
         log: usize,
         missing: &Missing,
-        lines: impl Iterator<Item = usize>,
+        words: impl Iterator<Item = usize> + Clone,
+        others: impl Iterator<Item = usize>,
     ) -> Claimed {
         let last = self.last[log].load(Ordering::Relaxed);
         missing.begin_if_none(last.max(self.floor.load(Ordering::Relaxed)) + 1);
@@ -115,13 +116,28 @@ impl Owners {
             return claimed;
         };
         let own = log as u8 + 1;
-        for line in lines {
+        // Mostly all are its own: one branch for all of them.
+        let differ = |differ, word| differ | owners.of(word).load(Ordering::Acquire) ^ own;
+        if words.clone().fold(0, differ) != 0 {
+            self.claim_lines(owners, own, words, &mut claimed);
+        }
+        self.claim_lines(owners, own, others, &mut claimed);
+        claimed
+    }
+
+    fn claim_lines(
+        &self,
+        owners: &LineOwners,
+        own: u8,
+        lines: impl Iterator<Item = usize>,
+        claimed: &mut Claimed,
+    ) {
+        lines.for_each(|line| {
             let owner = owners.of(line);
             if owner.load(Ordering::Acquire) != own {
-                self.claim_line(owner, own, &mut claimed);
+                self.claim_line(owner, own, claimed);
             }
-        }
-        claimed
+        });
     }
 
     fn claim_line(&self, owner: &AtomicU8, own: u8, claimed: &mut Claimed) {
@@ -191,17 +207,19 @@ impl Owners {
     }
 }
 
-/// When the order changes: owners are tried after some commits, and each time that this was in vain, after four times
-/// as many.
+/// Which order is wanted: owners are tried after some commits, and each time that this was in vain, after four times as
+/// many.
 #[derive(Debug)]
 pub(crate) struct Trial {
-    /// Commits since the order has changed, and those of them that met lines of others.
+    /// Whether owners are to order as soon as several threads commit.
+    wants_owners: bool,
+    /// Commits since that has changed, and those of them that met lines of others.
     commits: u64,
     met: u64,
     /// After so many commits owners are tried.
     after: u64,
-    /// Owners order whenever they can.
-    pub(crate) is_forced: bool,
+    /// They are wanted whatever it costs. For tests.
+    is_forced: bool,
 }
 
 /// Commits among others before owners are tried first.
@@ -209,13 +227,14 @@ const TRIED_AFTER: u64 = 4096;
 /// However often that was in vain, they are tried after so many.
 const TRIED_AFTER_MAX: u64 = 1 << 26;
 /// Commits by which owners are judged.
-const JUDGED_BY: u64 = 256;
+pub(crate) const JUDGED_BY: u64 = 256;
 /// One commit of so many may meet lines of others.
 const MET_MAX: u64 = 16;
 
 impl Default for Trial {
     fn default() -> Self {
         Self {
+            wants_owners: false,
             commits: 0,
             met: 0,
             after: TRIED_AFTER,
@@ -225,22 +244,68 @@ impl Default for Trial {
 }
 
 impl Trial {
-    /// So many more commits, of which `met` have met others. Whether the order is to change.
-    pub(crate) fn judges(&mut self, commits: u64, met: u64, owners_order: bool) -> bool {
+    /// Whether owners are to order.
+    pub(crate) fn wants_owners(&self) -> bool {
+        self.wants_owners || self.is_forced
+    }
+
+    /// So many more commits, of which `met` have met others.
+    pub(crate) fn saw(&mut self, commits: u64, met: u64) {
         self.commits += commits;
         self.met += met;
-        match owners_order {
-            _ if self.is_forced => !owners_order,
-            true => self.commits >= JUDGED_BY && self.met * MET_MAX > self.commits,
-            false => self.commits >= self.after,
+        match self.wants_owners {
+            true if self.commits >= JUDGED_BY && self.met * MET_MAX > self.commits => {
+                self.gives_up();
+            }
+            // Others will be known by what comes, and not by what was.
+            true if self.commits >= JUDGED_BY => (self.commits, self.met) = (0, 0),
+            false if self.commits >= self.after => self.wants(true),
+            _ => {}
         }
     }
 
-    /// The order has changed, to owners or back.
-    pub(crate) fn begins(&mut self, owners_order: bool) {
-        if !owners_order {
-            self.after = (self.after * 4).min(TRIED_AFTER_MAX);
-        }
+    /// The counter is to order.
+    pub(crate) fn gives_up(&mut self) {
+        self.after = (self.after * 4).min(TRIED_AFTER_MAX);
+        self.wants(false);
+    }
+
+    /// Owners are to order from now on. For tests.
+    pub(crate) fn force(&mut self, is_forced: bool) {
+        self.is_forced = is_forced;
+    }
+
+    fn wants(&mut self, owners: bool) {
+        self.wants_owners = owners;
         (self.commits, self.met) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_are_tried_and_given_up_where_they_meet() {
+        let mut trial = Trial::default();
+        trial.saw(TRIED_AFTER - 1, 0);
+        assert!(!trial.wants_owners());
+        trial.saw(1, 0);
+        assert!(trial.wants_owners());
+        // A few that meet are no reason.
+        for _ in 0..10 {
+            trial.saw(JUDGED_BY, JUDGED_BY / MET_MAX);
+            assert!(trial.wants_owners());
+        }
+        trial.saw(JUDGED_BY, JUDGED_BY / MET_MAX + 1);
+        assert!(!trial.wants_owners());
+        // The next time later.
+        trial.saw(4 * TRIED_AFTER - 1, 0);
+        assert!(!trial.wants_owners());
+        trial.saw(1, 0);
+        assert!(trial.wants_owners());
+        trial.gives_up();
+        trial.saw(16 * TRIED_AFTER, 0);
+        assert!(trial.wants_owners());
     }
 }

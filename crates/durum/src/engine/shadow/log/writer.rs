@@ -14,12 +14,21 @@ use crate::error::{Result, Step};
 use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::spare::{ALWAYS, Spare};
-use crate::window::AnnouncedWord;
 
 /// From this many bytes on a record goes past the cache also where that keeps it from being left in flight.
 pub(crate) const STREAM_MIN: usize = 1024;
+/// Memory has room for so many words of a record at least.
+const RECORD_WORDS_MIN: usize = 64;
 /// Records begin on lines.
 const LINE: usize = line::LINE;
+
+/// An empty record. It has room for a small one, so that its first lines, to which one thread writes all the time, are
+/// not those of a neighbour in memory, which may be another thread's.
+pub(crate) fn new_record() -> Vec<u64> {
+    let mut record = Vec::with_capacity(RECORD_WORDS_MIN);
+    record.resize(HEADER_WORDS, 0);
+    record
+}
 
 /// A log: where its records are written, and what of them is not home.
 #[derive(Debug)]
@@ -74,7 +83,7 @@ impl Writer {
             cursor: 0,
             end: 0,
             costed: (0, 0),
-            record: vec![0; HEADER_WORDS],
+            record: new_record(),
             spare: Spare::default(),
             large: Vec::new(),
             large_at: 0,
@@ -100,13 +109,13 @@ impl Writer {
         self.record.len() == HEADER_WORDS && self.large.is_empty()
     }
 
-    /// The lines that the record is about, by their addresses. The first entries are those of `words`, if there are
-    /// any, and need not be looked at.
+    /// The lines that the record is about, by their addresses. With `but_words` those of the entries of announced words
+    /// are left out.
     #[inline(always)]
-    pub(crate) fn lines(&self, words: &[AnnouncedWord]) -> impl Iterator<Item = usize> {
-        let from = match words.is_empty() {
-            true => HEADER_WORDS,
-            false => self.words_end,
+    pub(crate) fn lines(&self, but_words: bool) -> impl Iterator<Item = usize> {
+        let from = match but_words {
+            true => self.words_end,
+            false => HEADER_WORDS,
         };
         let changes = Entries::new(&self.record[from..]).flatten();
         let ranges = changes.map(|change| {
@@ -114,8 +123,7 @@ impl Writer {
             start as usize..(start + len) as usize
         });
         let ranges = ranges.chain(self.large.iter().cloned());
-        let lines = ranges.flat_map(|range| (range.start & !(LINE - 1)..range.end).step_by(LINE));
-        words.iter().map(AnnouncedWord::address).chain(lines)
+        ranges.flat_map(|range| (range.start & !(LINE - 1)..range.end).step_by(LINE))
     }
 
     /// The size of the record, about.
@@ -141,7 +149,7 @@ impl Writer {
         self.large.clear();
         let (used, capacity) = (self.record.len() * 8, self.record.capacity() * 8);
         if !self.spare.keeps(used, capacity) {
-            self.record = Vec::new();
+            self.record = new_record();
         }
         // A leader of a group may have left an empty one.
         self.record.truncate(HEADER_WORDS);

@@ -11,11 +11,12 @@ use durum_persist::{Site, record as recorder};
 
 use super::super::biased_lock::{BiasedLock, Held};
 use super::super::home::checkpoint::Checkpoint;
-use super::super::log::owners::{LOGS, Trial};
+use super::super::log::owners::{JUDGED_BY, LOGS, Trial};
 use super::super::log::stamps::{Missing, Stamps};
 use crate::asymmetric::Bias;
 use crate::contention;
 use crate::error::Result;
+use crate::window::AnnouncedWord;
 
 /// A step that keeps the order without being a write-back or a fence. A crash test leaves it out.
 pub(crate) const SETTLE: Site = Site("shadow.lanes: apply what the only thread has left pending");
@@ -100,11 +101,20 @@ impl Lane {
         Arc::new(lane)
     }
 
-    /// For a record among those of others, whose thread has locked the checkpoint: looks at the lines that it is about.
+    /// For a record among those of others, whose thread has locked the checkpoint: looks at the lines that it is about,
+    /// those of these words and others.
     /// What [`Lane::draw_among_others`] has to be told.
     #[inline(always)]
-    pub(crate) fn claim(&self, stamps: &Stamps, lines: impl Iterator<Item = usize>) -> u64 {
-        let claimed = stamps.owners.claim(self.number, &self.missing, lines);
+    pub(crate) fn claim(
+        &self,
+        stamps: &Stamps,
+        words: &[AnnouncedWord],
+        others: impl Iterator<Item = usize>,
+    ) -> u64 {
+        let words = words.iter().map(AnnouncedWord::address);
+        let claimed = stamps
+            .owners
+            .claim(self.number, &self.missing, words, others);
         self.tally.add(claimed.meets_others);
         claimed.above
     }
@@ -118,6 +128,12 @@ impl Lane {
         }
         self.tally.add(false);
         self.missing.draw(stamps, count, false)
+    }
+
+    /// Whether enough has committed here to [see](Lanes::judge) what orders best.
+    #[inline(always)]
+    pub(crate) fn is_to_be_judged(&self) -> bool {
+        self.tally.commits.load(Ordering::Relaxed) >= JUDGED_BY
     }
 
     /// A batch of this lane is home. `next`: the stamp of the commit that has found this out.
@@ -179,7 +195,9 @@ impl State {
                 true
             }
         };
-        self.trial.begins(to_owners && is_changed);
+        if !is_changed {
+            self.trial.gives_up();
+        }
     }
 }
 
@@ -249,7 +267,7 @@ impl Lanes {
         };
         let owners_order = stamps.owners.order();
         let may_order = state.all.len() <= LOGS && self.members() > 1;
-        if owners_order && !may_order || state.trial.is_forced && may_order && !owners_order {
+        if owners_order != (may_order && state.trial.wants_owners()) {
             state.change_order(None, !owners_order, &self.space, stamps);
         }
         self.share_batches(stamps);
@@ -262,7 +280,7 @@ impl Lanes {
         self.members.join(false);
         state.is_shared = true;
         // They have one log, so there is nothing to order.
-        state.trial.is_forced = false;
+        state.trial.force(false);
         match state.all.first() {
             Some(lane) => lane.clone(),
             None => Self::add(&mut state, checkpoint(), false),
@@ -330,7 +348,7 @@ impl Lanes {
     /// have done nothing for long is brought home, so that it holds nobody up.
     #[cold]
     pub(crate) fn advance_home(&self, own: &Lane, stamps: &Stamps) {
-        let Ok(mut state) = self.state.try_lock() else {
+        let Ok(state) = self.state.try_lock() else {
             return;
         };
         for lane in &state.idle {
@@ -346,9 +364,20 @@ impl Lanes {
             }
         }
         state.find_home(stamps);
+    }
+
+    /// After a commit among others, whose thread has locked the checkpoint of `own`: sees whether the order is to
+    /// change, unless somebody else does.
+    #[cold]
+    pub(crate) fn judge(&self, own: &Lane, stamps: &Stamps) {
+        let Ok(mut state) = self.state.try_lock() else {
+            return;
+        };
         let (commits, met) = own.tally.take();
         let owners_order = stamps.owners.order();
-        if looks_max > 1 && state.trial.judges(commits, met, owners_order) {
+        let may_order = state.all.len() <= LOGS && self.members() > 1;
+        state.trial.saw(commits, met);
+        if owners_order != (may_order && state.trial.wants_owners()) {
             state.change_order(Some(own), !owners_order, &self.space, stamps);
         }
     }
@@ -358,6 +387,7 @@ impl Lanes {
     pub(crate) fn order_by_counter(&self, stamps: &Stamps) {
         let mut state = self.lock();
         if stamps.owners.order() {
+            state.trial.gives_up();
             state.change_order(None, false, &self.space, stamps);
         }
     }
@@ -365,7 +395,8 @@ impl Lanes {
     /// Has owners order records whenever there are two threads, however often they meet. For tests.
     pub(crate) fn order_by_owner(&self, stamps: &Stamps) {
         let mut state = self.lock();
-        state.trial.is_forced = !state.is_shared;
+        let is_shared = state.is_shared;
+        state.trial.force(!is_shared);
         if !state.is_shared && self.members() > 1 && !stamps.owners.order() {
             state.change_order(None, true, &self.space, stamps);
         }
