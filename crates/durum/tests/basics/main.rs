@@ -13,6 +13,7 @@ mod fixture;
 mod groups;
 mod in_flight;
 mod observing;
+mod owners;
 mod read_only;
 mod space;
 #[path = "../support/mod.rs"]

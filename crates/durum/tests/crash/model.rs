@@ -233,6 +233,10 @@ fn concurrent_run(medium: Medium, seed: u64, recorded: u64, points: Option<usize
             plan.nested_points_max = Some(6);
         })
         .record(|world| {
+            if seed % 2 == 1 {
+                // Where they would be given up.
+                world.store.order_by_owner();
+            }
             in_turns(world, &[], |lane, number, _| {
                 let share = Share {
                     lane: number,

@@ -44,7 +44,14 @@ impl Store {
 
     fn commits(&self, log: usize, word: usize, wrong: Wrong) {
         let owners = &self.stamps.owners;
-        let claim = || owners.claim(log, &self.logs[log], [].into_iter(), [LINE].into_iter());
+        let claim = || {
+            owners.claim(
+                log,
+                &self.logs[log],
+                [].into_iter(),
+                Some([LINE].into_iter()),
+            )
+        };
         let early = (wrong == Wrong::LooksEarly).then(claim);
         let mut last = self.words[word].lock().unwrap();
         let claimed = early.unwrap_or_else(claim);
@@ -117,7 +124,7 @@ fn asks_while_one_commits() {
             thread::spawn(move || store.stamps.find_home(store.logs.iter()))
         };
         let owners = &store.stamps.owners;
-        let claimed = owners.claim(0, &store.logs[0], [].into_iter(), [LINE].into_iter());
+        let claimed = owners.claim(0, &store.logs[0], [].into_iter(), Some([LINE].into_iter()));
         let stamp = owners.draw(0, claimed.above);
         asker.join().unwrap();
         assert!(store.stamps.home() < stamp, "it counts as home");

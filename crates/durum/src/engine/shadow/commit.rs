@@ -153,7 +153,7 @@ pub(super) fn write(
     // Drawn before any write-back: an atomic read-modify-write waits for those under way as a fence does.
     let stamp = match alone {
         Some(_) => lane.missing.draw(&shared.stamps, 1, true),
-        None => lane.draw_among_others(&shared.stamps, 1, writer.above),
+        None => lane.draw_among_others(&shared.stamps, 1, writer.claimed.above),
     };
     let size = writer.record.len() * 8;
     let (step, streamed) = (
@@ -191,7 +191,8 @@ pub(super) fn write(
         lane.batch_is_home(&checkpoint, stamp);
         shared.lanes.advance_home(lane, &shared.stamps);
     }
-    if step.is_some() && alone.is_none() && lane.is_to_be_judged() {
+    if step.is_some() && alone.is_none() && lane.is_to_be_judged(writer.claimed.meets_others, size)
+    {
         shared.lanes.judge(lane, &shared.stamps);
     }
     if alone.is_none() && !recorder::leaves_out(APPLY) {

@@ -41,7 +41,9 @@ pub(super) fn write_alone(
         land(&mut checkpoint, writer, shared, barrier)?;
     }
     if alone.is_none() && shared.stamps.owners.order() {
-        writer.above = lane.claim(&shared.stamps, words, writer.lines(!words.is_empty()));
+        let are_all = !words.is_empty() && writer.has_words_only();
+        let others = (!are_all).then(|| writer.lines(!words.is_empty()));
+        writer.claimed = lane.claim(&shared.stamps, words, others);
     }
     write(writer, lane, shared, barrier, alone, checkpoint, may_fly)
 }
@@ -111,7 +113,9 @@ fn write_in_parts(
             (Some(_), _) => lane.missing.draw(&shared.stamps, count, true),
             (None, None) => lane.draw_among_others(&shared.stamps, count, 0),
             (None, Some(lines)) => {
-                let above = lane.claim(&shared.stamps, &[], lines.iter().copied());
+                let above = lane
+                    .claim(&shared.stamps, &[], Some(lines.iter().copied()))
+                    .above;
                 lane.draw_among_others(&shared.stamps, count, above)
             }
         };

@@ -64,8 +64,18 @@ pub(crate) struct Owners {
     lines: OnceLock<Option<LineOwners>>,
 }
 
+/// Some commits among others, of which not all are counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Commits {
+    pub(crate) number: u64,
+    /// How many of them met lines that others have changed.
+    pub(crate) met: u64,
+    /// Bytes of their records.
+    pub(crate) bytes: u64,
+}
+
 /// What a commit has found out for its stamp.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Claimed {
     /// The stamp is larger.
     pub(crate) above: u64,
@@ -99,7 +109,7 @@ impl Owners {
         log: usize,
         missing: &Missing,
         words: impl Iterator<Item = usize> + Clone,
-        others: impl Iterator<Item = usize>,
+        others: Option<impl Iterator<Item = usize>>,
     ) -> Claimed {
         let last = self.last[log].load(Ordering::Relaxed);
         missing.begin_if_none(last.max(self.floor.load(Ordering::Relaxed)) + 1);
@@ -121,7 +131,9 @@ impl Owners {
         if words.clone().fold(0, differ) != 0 {
             self.claim_lines(owners, own, words, &mut claimed);
         }
-        self.claim_lines(owners, own, others, &mut claimed);
+        if let Some(others) = others {
+            self.claim_lines(owners, own, others, &mut claimed);
+        }
         claimed
     }
 
@@ -213,30 +225,30 @@ impl Owners {
 pub(crate) struct Trial {
     /// Whether owners are to order as soon as several threads commit.
     wants_owners: bool,
-    /// Commits since that has changed, and those of them that met lines of others.
-    commits: u64,
-    met: u64,
+    /// Commits since that has changed.
+    commits: Commits,
     /// After so many commits owners are tried.
     after: u64,
     /// They are wanted whatever it costs. For tests.
     is_forced: bool,
 }
 
-/// Commits among others before owners are tried first.
-const TRIED_AFTER: u64 = 4096;
+/// Commits that were counted before owners are tried first.
+const TRIED_AFTER: u64 = 2048;
 /// However often that was in vain, they are tried after so many.
 const TRIED_AFTER_MAX: u64 = 1 << 26;
 /// Commits by which owners are judged.
 pub(crate) const JUDGED_BY: u64 = 256;
 /// One commit of so many may meet lines of others.
 const MET_MAX: u64 = 16;
+/// So large may a record be: of more lines, to look at all of them takes longer than to count.
+const BYTES_MAX: u64 = 512;
 
 impl Default for Trial {
     fn default() -> Self {
         Self {
             wants_owners: false,
-            commits: 0,
-            met: 0,
+            commits: Commits::default(),
             after: TRIED_AFTER,
             is_forced: false,
         }
@@ -249,17 +261,23 @@ impl Trial {
         self.wants_owners || self.is_forced
     }
 
-    /// So many more commits, of which `met` have met others.
-    pub(crate) fn saw(&mut self, commits: u64, met: u64) {
-        self.commits += commits;
-        self.met += met;
+    /// Some more commits.
+    pub(crate) fn saw(&mut self, commits: Commits) {
+        let all = &mut self.commits;
+        all.number += commits.number;
+        all.met += commits.met;
+        all.bytes += commits.bytes;
         match self.wants_owners {
-            true if self.commits >= JUDGED_BY && self.met * MET_MAX > self.commits => {
-                self.gives_up();
+            true if all.number >= JUDGED_BY => {
+                let are_in_vain =
+                    all.met * MET_MAX > all.number || all.bytes > all.number * BYTES_MAX;
+                // They are known by what comes, and not by what was.
+                *all = Commits::default();
+                if are_in_vain {
+                    self.gives_up();
+                }
             }
-            // Others will be known by what comes, and not by what was.
-            true if self.commits >= JUDGED_BY => (self.commits, self.met) = (0, 0),
-            false if self.commits >= self.after => self.wants(true),
+            false if all.number >= self.after => self.wants(true),
             _ => {}
         }
     }
@@ -277,7 +295,7 @@ impl Trial {
 
     fn wants(&mut self, owners: bool) {
         self.wants_owners = owners;
-        (self.commits, self.met) = (0, 0);
+        self.commits = Commits::default();
     }
 }
 
@@ -285,27 +303,44 @@ impl Trial {
 mod tests {
     use super::*;
 
+    fn commits(number: u64, met: u64, bytes: u64) -> Commits {
+        Commits { number, met, bytes }
+    }
+
     #[test]
     fn owners_are_tried_and_given_up_where_they_meet() {
         let mut trial = Trial::default();
-        trial.saw(TRIED_AFTER - 1, 0);
+        trial.saw(commits(TRIED_AFTER - 1, 0, 0));
         assert!(!trial.wants_owners());
-        trial.saw(1, 0);
+        trial.saw(commits(1, 0, 0));
         assert!(trial.wants_owners());
         // A few that meet are no reason.
         for _ in 0..10 {
-            trial.saw(JUDGED_BY, JUDGED_BY / MET_MAX);
+            trial.saw(commits(
+                JUDGED_BY,
+                JUDGED_BY / MET_MAX,
+                JUDGED_BY * BYTES_MAX,
+            ));
             assert!(trial.wants_owners());
         }
-        trial.saw(JUDGED_BY, JUDGED_BY / MET_MAX + 1);
+        trial.saw(commits(JUDGED_BY, JUDGED_BY / MET_MAX + 1, 0));
         assert!(!trial.wants_owners());
         // The next time later.
-        trial.saw(4 * TRIED_AFTER - 1, 0);
+        trial.saw(commits(4 * TRIED_AFTER - 1, 0, 0));
         assert!(!trial.wants_owners());
-        trial.saw(1, 0);
+        trial.saw(commits(1, 0, 0));
         assert!(trial.wants_owners());
         trial.gives_up();
-        trial.saw(16 * TRIED_AFTER, 0);
+        trial.saw(commits(16 * TRIED_AFTER, 0, 0));
         assert!(trial.wants_owners());
+    }
+
+    #[test]
+    fn owners_are_given_up_where_commits_are_large() {
+        let mut trial = Trial::default();
+        trial.saw(commits(TRIED_AFTER, 0, TRIED_AFTER * 4096));
+        assert!(trial.wants_owners());
+        trial.saw(commits(JUDGED_BY, 0, JUDGED_BY * BYTES_MAX + 1));
+        assert!(!trial.wants_owners());
     }
 }

@@ -7,6 +7,7 @@ use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
 use durum_persist::{count, line};
 
 use super::super::shared::lanes::Lane;
+use super::owners::Claimed;
 use super::segments::{RECORD_WRITE, Segment, Segments};
 use super::stamps::Stamps;
 use crate::contention;
@@ -65,8 +66,8 @@ pub(crate) struct Writer {
     dirty_from: usize,
     /// Words of the record up to the end of the entries of announced words.
     pub(crate) words_end: usize,
-    /// The next stamp is larger, as [`Lane::claim`] has found out.
-    pub(crate) above: u64,
+    /// What the next stamp has to be like, as [`Lane::claim`] has found out.
+    pub(crate) claimed: Claimed,
     /// The last record is durable.
     fenced: bool,
     /// The watermark in the last record, and the last one that is known to be durable.
@@ -91,7 +92,7 @@ impl Writer {
             written: Vec::new(),
             dirty_from: 0,
             words_end: HEADER_WORDS,
-            above: 0,
+            claimed: Claimed::default(),
             fenced: true,
             watermark: 0,
             durable_watermark: 0,
@@ -107,6 +108,12 @@ impl Writer {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.record.len() == HEADER_WORDS && self.large.is_empty()
+    }
+
+    /// Whether all that it is about are announced words.
+    #[inline(always)]
+    pub(crate) fn has_words_only(&self) -> bool {
+        self.record.len() == self.words_end && self.large.is_empty()
     }
 
     /// The lines that the record is about, by their addresses. With `but_words` those of the entries of announced words

@@ -11,7 +11,7 @@ use durum_persist::{Site, record as recorder};
 
 use super::super::biased_lock::{BiasedLock, Held};
 use super::super::home::checkpoint::Checkpoint;
-use super::super::log::owners::{JUDGED_BY, LOGS, Trial};
+use super::super::log::owners::{Claimed, Commits, JUDGED_BY, LOGS, Trial};
 use super::super::log::stamps::{Missing, Stamps};
 use crate::asymmetric::Bias;
 use crate::contention;
@@ -40,30 +40,34 @@ pub(crate) struct Lane {
     tally: CachePadded<Tally>,
 }
 
-/// Commits among others since the lane's last batch, and how many of them met lines that others have changed. For who
-/// has locked the checkpoint.
+/// [Commits] among others that were not judged yet. For who has locked the checkpoint.
 #[derive(Debug, Default)]
 struct Tally {
     commits: AtomicU64,
     met: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl Tally {
     #[inline(always)]
-    fn add(&self, meets_others: bool) {
-        let add = |to: &AtomicU64, one: bool| {
-            to.store(
-                to.load(Ordering::Relaxed) + u64::from(one),
-                Ordering::Relaxed,
-            );
+    fn add(&self, meets_others: bool, bytes: usize) {
+        let add = |to: &AtomicU64, more: u64| {
+            to.store(to.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         };
-        add(&self.commits, true);
-        add(&self.met, meets_others);
+        add(&self.commits, 1);
+        if meets_others {
+            add(&self.met, 1);
+        }
+        add(&self.bytes, bytes as u64);
     }
 
-    fn take(&self) -> (u64, u64) {
+    fn take(&self) -> Commits {
         let take = |from: &AtomicU64| from.swap(0, Ordering::Relaxed);
-        (take(&self.commits), take(&self.met))
+        Commits {
+            number: take(&self.commits),
+            met: take(&self.met),
+            bytes: take(&self.bytes),
+        }
     }
 }
 
@@ -109,14 +113,12 @@ impl Lane {
         &self,
         stamps: &Stamps,
         words: &[AnnouncedWord],
-        others: impl Iterator<Item = usize>,
-    ) -> u64 {
+        others: Option<impl Iterator<Item = usize>>,
+    ) -> Claimed {
         let words = words.iter().map(AnnouncedWord::address);
-        let claimed = stamps
+        stamps
             .owners
-            .claim(self.number, &self.missing, words, others);
-        self.tally.add(claimed.meets_others);
-        claimed.above
+            .claim(self.number, &self.missing, words, others)
     }
 
     /// Draws `count` stamps for a record among those of others; the first of them. Where owners order it is one, `above`
@@ -126,13 +128,14 @@ impl Lane {
         if stamps.owners.order() {
             return stamps.owners.draw(self.number, above);
         }
-        self.tally.add(false);
         self.missing.draw(stamps, count, false)
     }
 
-    /// Whether enough has committed here to [see](Lanes::judge) what orders best.
+    /// Counts a commit, one of some, with so many bytes of a record. Whether there were enough here to
+    /// [see](Lanes::judge) what orders best.
     #[inline(always)]
-    pub(crate) fn is_to_be_judged(&self) -> bool {
+    pub(crate) fn is_to_be_judged(&self, meets_others: bool, bytes: usize) -> bool {
+        self.tally.add(meets_others, bytes);
         self.tally.commits.load(Ordering::Relaxed) >= JUDGED_BY
     }
 
@@ -373,10 +376,10 @@ impl Lanes {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        let (commits, met) = own.tally.take();
+        let commits = own.tally.take();
         let owners_order = stamps.owners.order();
         let may_order = state.all.len() <= LOGS && self.members() > 1;
-        state.trial.saw(commits, met);
+        state.trial.saw(commits);
         if owners_order != (may_order && state.trial.wants_owners()) {
             state.change_order(Some(own), !owners_order, &self.space, stamps);
         }
