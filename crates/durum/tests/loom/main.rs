@@ -31,6 +31,8 @@ mod gate;
 mod gate_tests;
 #[path = "../../src/engine/twin/left_right.rs"]
 mod left_right;
+#[path = "../../src/engine/shadow/log/missing.rs"]
+mod missing;
 mod owned_updates;
 #[path = "../../src/engine/shadow/log/owners.rs"]
 mod owners;

@@ -7,7 +7,8 @@ use loom::sync::Mutex;
 use loom::thread;
 
 use crate::asymmetric::fails_so_without_either_half;
-use crate::stamps::{Missing, Stamps};
+use crate::missing::Missing;
+use crate::stamps::Stamps;
 
 /// The line that all words here lie in.
 const LINE: usize = 0;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-use crate::stamps::{Missing, Stamps};
+use crate::missing::Missing;
+use crate::stamps::Stamps;
 
 const STAMPS: usize = 4;
 
@@ -42,9 +43,9 @@ impl Store {
                 missing.begin_with(stamp);
                 stamp
             }
-            _ => missing.draw(&self.stamps, 1, false),
+            _ => self.stamps.draw_for(missing, 1, false),
         };
-        let second = missing.draw(&self.stamps, 1, false);
+        let second = self.stamps.draw_for(missing, 1, false);
         if wrong == Wrong::IsHomeEarly {
             missing.begin_with(second);
         }

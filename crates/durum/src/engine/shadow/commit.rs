@@ -152,7 +152,7 @@ pub(super) fn write(
 ) -> Step<u64> {
     // Drawn before any write-back: an atomic read-modify-write waits for those under way as a fence does.
     let stamp = match alone {
-        Some(_) => lane.missing.draw(&shared.stamps, 1, true),
+        Some(_) => shared.stamps.draw_for(&lane.missing, 1, true),
         None => lane.draw_among_others(&shared.stamps, 1, writer.claimed.above),
     };
     let size = writer.record.len() * 8;

@@ -110,7 +110,7 @@ fn write_in_parts(
         // ORDER: nothing that was built on it is durable before it.
         checkpoint.land_now();
         let first = match (&alone, lines) {
-            (Some(_), _) => lane.missing.draw(&shared.stamps, count, true),
+            (Some(_), _) => shared.stamps.draw_for(&lane.missing, count, true),
             (None, None) => lane.draw_among_others(&shared.stamps, count, 0),
             (None, Some(lines)) => {
                 let above = lane

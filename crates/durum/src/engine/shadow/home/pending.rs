@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use durum_format::record::HEADER_WORDS;
 
-use super::super::log::writer::new_record;
+use super::super::log::entries::new_record;
 use crate::contention;
 use crate::mapping::PAGE;
 

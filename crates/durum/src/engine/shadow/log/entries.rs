@@ -9,6 +9,16 @@ use crate::fault::guarded;
 /// Larger ranges are put into a record in pieces of this many bytes, so that it can be cut between them. They end with
 /// pages, which go home as a whole then.
 const COPY_PIECE: usize = 16 << 10;
+/// Memory has room for so many words of a record at least.
+const RECORD_WORDS_MIN: usize = 64;
+
+/// An empty record. It has room for a small one, so that its first lines, to which one thread writes all the time, are
+/// not those of a neighbour in memory, which may be another thread's.
+pub(crate) fn new_record() -> Vec<u64> {
+    let mut record = Vec::with_capacity(RECORD_WORDS_MIN);
+    record.resize(HEADER_WORDS, 0);
+    record
+}
 
 /// Puts what a range of memory holds into the record.
 pub(crate) fn push_range(record: &mut Vec<u64>, range: Range<usize>) {

@@ -2,6 +2,7 @@
 
 pub(super) mod entries;
 mod line_owners;
+pub(super) mod missing;
 pub(super) mod owners;
 mod parts;
 pub(super) mod recovery_cost;

@@ -37,7 +37,7 @@ use crossbeam_utils::CachePadded;
 use durum_persist::{Site, record as recorder};
 
 use super::line_owners::LineOwners;
-use super::stamps::Missing;
+use super::missing::Missing;
 use crate::asymmetric::{fence_all, light_fence};
 use crate::primitive::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -112,7 +112,9 @@ impl Owners {
         others: Option<impl Iterator<Item = usize>>,
     ) -> Claimed {
         let last = self.last[log].load(Ordering::Relaxed);
-        missing.begin_if_none(last.max(self.floor.load(Ordering::Relaxed)) + 1);
+        if !missing.is_said() {
+            missing.begin_with(last.max(self.floor.load(Ordering::Relaxed)) + 1);
+        }
         // ORDER (of threads): the log has spoken before it looks at the floor.
         light_fence();
         let mut claimed = Claimed {

@@ -17,49 +17,10 @@ use std::ops::Range;
 
 use crossbeam_utils::CachePadded;
 
+use super::missing::Missing;
 use super::owners::Owners;
 use crate::asymmetric::can_fence_all;
 use crate::primitive::{AtomicU64, AtomicUsize, Ordering};
-
-/// From which stamp on records of a log may be missing at home; 0: none is. Its log stores it.
-#[derive(Debug)]
-pub(crate) struct Missing(AtomicU64);
-
-impl Missing {
-    pub(crate) fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    pub(crate) fn from(&self) -> u64 {
-        // ORDER (of threads): behind the stamp that was seen; and what was done for home is seen.
-        self.0.load(Ordering::Acquire)
-    }
-
-    /// What comes before is home now; with 0 all that there is.
-    pub(crate) fn begin_with(&self, stamp: u64) {
-        // ORDER (of threads): behind what was done for home.
-        self.0.store(stamp, Ordering::Release);
-    }
-
-    /// From this stamp on they may be, if none was missing.
-    #[inline(always)]
-    pub(super) fn begin_if_none(&self, stamp: u64) {
-        if self.0.load(Ordering::Relaxed) == 0 {
-            self.0.store(stamp, Ordering::Relaxed);
-        }
-    }
-
-    /// Draws `count` stamps for records of its log; the first of them. `is_alone`: nobody else draws. Where the counter
-    /// orders.
-    #[inline(always)]
-    pub(crate) fn draw(&self, stamps: &Stamps, count: u64, is_alone: bool) -> u64 {
-        if self.0.load(Ordering::Relaxed) == 0 {
-            self.0.store(stamps.drawn() + 1, Ordering::Relaxed);
-        }
-        // ORDER (of threads): behind what the log has said; who sees the stamp sees that.
-        stamps.draw(count, is_alone)
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Stamps {
@@ -94,6 +55,17 @@ impl Stamps {
         if !self.owners.order() {
             durum_persist::line::prefetch_to_write((&raw const self.drawn).addr());
         }
+    }
+
+    /// Draws `count` stamps for records of a log, which says so before; the first of them. `is_alone`: nobody else
+    /// draws. Where the counter orders.
+    #[inline(always)]
+    pub(crate) fn draw_for(&self, log: &Missing, count: u64, is_alone: bool) -> u64 {
+        if !log.is_said() {
+            log.begin_with(self.drawn() + 1);
+        }
+        // ORDER (of threads): behind what the log has said; who sees the stamp sees that.
+        self.draw(count, is_alone)
     }
 
     /// Draws `count` stamps; the first of them. With `is_alone` nobody else draws.

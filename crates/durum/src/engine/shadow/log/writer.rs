@@ -7,6 +7,7 @@ use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
 use durum_persist::{count, line};
 
 use super::super::shared::lanes::Lane;
+use super::entries::new_record;
 use super::owners::Claimed;
 use super::segments::{RECORD_WRITE, Segment, Segments};
 use super::stamps::Stamps;
@@ -18,18 +19,8 @@ use crate::spare::{ALWAYS, Spare};
 
 /// From this many bytes on a record goes past the cache also where that keeps it from being left in flight.
 pub(crate) const STREAM_MIN: usize = 1024;
-/// Memory has room for so many words of a record at least.
-const RECORD_WORDS_MIN: usize = 64;
 /// Records begin on lines.
 const LINE: usize = line::LINE;
-
-/// An empty record. It has room for a small one, so that its first lines, to which one thread writes all the time, are
-/// not those of a neighbour in memory, which may be another thread's.
-pub(crate) fn new_record() -> Vec<u64> {
-    let mut record = Vec::with_capacity(RECORD_WORDS_MIN);
-    record.resize(HEADER_WORDS, 0);
-    record
-}
 
 /// A log: where its records are written, and what of them is not home.
 #[derive(Debug)]

@@ -11,8 +11,9 @@ use durum_persist::{Site, record as recorder};
 
 use super::super::biased_lock::{BiasedLock, Held};
 use super::super::home::checkpoint::Checkpoint;
+use super::super::log::missing::Missing;
 use super::super::log::owners::{Claimed, Commits, JUDGED_BY, LOGS, Trial};
-use super::super::log::stamps::{Missing, Stamps};
+use super::super::log::stamps::Stamps;
 use crate::asymmetric::Bias;
 use crate::contention;
 use crate::error::Result;
@@ -30,7 +31,7 @@ const BATCH_BYTES_MIN: usize = 128 << 10;
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) checkpoint: CachePadded<BiasedLock<Checkpoint>>,
-    /// The caller of its [`Missing::draw`] has locked the checkpoint.
+    /// The caller of its [`Stamps::draw_for`] has locked the checkpoint.
     pub(crate) missing: CachePadded<Missing>,
     /// A record may be in flight. Set by its thread, with the checkpoint locked.
     pub(crate) flies: CachePadded<AtomicBool>,
@@ -121,14 +122,14 @@ impl Lane {
             .claim(self.number, &self.missing, words, others)
     }
 
-    /// Draws `count` stamps for a record among those of others; the first of them. Where owners order it is one, `above`
-    /// what the lines have said.
+    /// Draws `count` stamps for a record among those of others; the first of them. Where owners order it is one, and
+    /// larger than `above`, which the lines have said.
     #[inline(always)]
     pub(crate) fn draw_among_others(&self, stamps: &Stamps, count: u64, above: u64) -> u64 {
         if stamps.owners.order() {
             return stamps.owners.draw(self.number, above);
         }
-        self.missing.draw(stamps, count, false)
+        stamps.draw_for(&self.missing, count, false)
     }
 
     /// Counts a commit, one of some, with so many bytes of a record. Whether there were enough here to
