@@ -15,6 +15,8 @@ const APPLY: Site = Site("shadow.commit: apply the record before others can buil
 const RAISE: Site = Site("shadow.owners: draw above the log that has changed the line before");
 const RAISE_ABOVE_ALL: Site = Site("shadow.owners: draw above all logs where a line is shared");
 const FLOOR: Site = Site("shadow.owners: draw above what counts as home");
+const BEGIN: Site = Site("shadow.owners: draw above what the counter gave");
+const GO_ON: Site = Site("shadow.owners: the counter goes on from the last stamp of all logs");
 
 fn on_shadow(mut campaign: Campaign) -> Campaign {
     campaign.engine = Engine::Shadow;
@@ -97,7 +99,7 @@ pub const IN_TURNS: Workload = Workload {
 };
 
 /// Owners of lines order the records of two threads, of which one is ahead of the other: both change lines of their
-/// own, each others', and shared ones; words, whole objects, bitmap words, records in several parts.
+/// own, each others', and shared ones; words, whole objects, bitmap words.
 pub const BY_OWNER: Workload = Workload {
     name: "records that owners of lines order",
     needs: on_shadow,
@@ -143,7 +145,6 @@ pub const BY_OWNER: Workload = Workload {
                 tx.change(0, 16, tag + 15)?;
                 tx.free(slot, How::Set)
             });
-            // In several parts, which the counter orders, and then the counter goes on.
             other.run(world, move |lane| {
                 lane.commits(|tx| tx.alloc_filled(slot + 4, 70_000, tag + 16))
             });
@@ -152,6 +153,38 @@ pub const BY_OWNER: Workload = Workload {
     },
     ..PLAIN
 };
+
+/// From the counter to owners of lines and back, with records about the same bytes.
+pub const TO_OWNERS_AND_BACK: Workload = Workload {
+    name: "owners of lines order some records, and the counter those before and behind",
+    needs: on_shadow,
+    run: |world| {
+        world.store.order_by_owner();
+        // So many stamps of the counter that the first ones of owners would come before some.
+        for alone in 0..40 {
+            world.lane().commits(|tx| tx.change(0, 16, alone));
+        }
+        let other = Helper::new();
+        other.run(world, move |lane| lane.commits(|tx| tx.change(512, 8, 1)));
+        world.lane().commits(|tx| tx.change(0, 16, 50));
+        world.lane().commits(|tx| tx.change(512, 16, 51));
+        other.run(world, move |lane| {
+            lane.commits(|tx| tx.alloc_filled(0, 100_000, 52));
+            // One of these comes to the end of a segment, and is written in parts, which the counter orders.
+            for again in 0..3 {
+                lane.commits(|tx| tx.refill(0, 53 + again));
+            }
+            lane.commits(|tx| tx.change(512, 16, 57));
+        });
+        world.lane().commits(|tx| tx.change(0, 16, 58));
+    },
+    ..PLAIN
+};
+
+#[test]
+fn records_survive_that_owners_order_and_then_the_counter() {
+    TO_OWNERS_AND_BACK.survives_on_lines();
+}
 
 #[test]
 fn records_that_owners_order_survive_on_mapped_memory() {
@@ -185,6 +218,8 @@ mod canaries {
             (RAISE, &BY_OWNER),
             (RAISE_ABOVE_ALL, &BY_OWNER),
             (FLOOR, &BY_OWNER),
+            (BEGIN, &TO_OWNERS_AND_BACK),
+            (GO_ON, &TO_OWNERS_AND_BACK),
         ] {
             assert!(
                 is_noticed(Medium::Lines, step, run),

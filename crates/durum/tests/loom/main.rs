@@ -74,10 +74,9 @@ mod line_owners {
             &self.0[address / 64]
         }
 
-        pub(crate) fn clear(&self) -> bool {
+        pub(crate) fn clear(&self) {
             let bytes = self.0.iter();
             bytes.for_each(|byte| byte.store(0, Ordering::Relaxed));
-            true
         }
     }
 }

@@ -122,7 +122,10 @@ fn asks_while_one_commits() {
         store.stamps.owners.draw(1, 5 * 32);
         let asker = {
             let store = store.clone();
-            thread::spawn(move || store.stamps.find_home(store.logs.iter()))
+            thread::spawn(move || {
+                store.stamps.raise_floor();
+                store.stamps.find_home(store.logs.iter());
+            })
         };
         let owners = &store.stamps.owners;
         let claimed = owners.claim(0, &store.logs[0], [].into_iter(), Some([LINE].into_iter()));

@@ -2,6 +2,7 @@
 
 use super::commit::{APPLY, COMMIT_FENCE, write};
 use super::home::checkpoint::Checkpoint;
+use super::log::owners::Claimed;
 use super::log::writer::{Log, Writer};
 use super::shared::lanes::Lane;
 use super::shared::state::Shared;
@@ -11,9 +12,6 @@ use crate::media::Barrier;
 use crate::opened::StoreInner;
 use crate::window::AnnouncedWord;
 use durum_persist::{Site, record as recorder};
-
-/// Owners of lines are asked about records of so many bytes at most, where these come in parts.
-const CLAIMED_MAX: usize = 256 << 10;
 
 pub(super) const FLIGHT_FENCE: Site =
     Site("shadow.commit: fence after a record that was left in flight");
@@ -33,6 +31,9 @@ pub(super) fn write_alone(
     if !writer.fits() {
         return write_in_parts(writer, lane, shared, store, barrier).map(|()| 0);
     }
+    if shared.stamps.owners.order() && writer.has_many_lines(words) {
+        shared.lanes.order_by_counter(&shared.stamps);
+    }
     // Stamp and lock come before any write-back: an atomic read-modify-write waits for those under way as a fence
     // does.
     let alone = shared.lanes.try_alone();
@@ -44,6 +45,8 @@ pub(super) fn write_alone(
         let are_all = !words.is_empty() && writer.has_words_only();
         let others = (!are_all).then(|| writer.lines(!words.is_empty()));
         writer.claimed = lane.claim(&shared.stamps, words, others);
+    } else {
+        writer.claimed = Claimed::default();
     }
     write(writer, lane, shared, barrier, alone, checkpoint, may_fly)
 }
@@ -88,8 +91,8 @@ fn write_in_parts(
 ) -> Step {
     let bytes = writer.bytes();
     // What owners are asked about. Of a larger one the counter draws.
-    let lines: Option<Vec<usize>> = (bytes <= CLAIMED_MAX && shared.stamps.owners.order())
-        .then(|| writer.lines(false).collect());
+    let asks_owners = shared.stamps.owners.order() && !writer.has_many_lines(&[]);
+    let lines: Option<Vec<usize>> = asks_owners.then(|| writer.lines(false).collect());
     // Others' work at home is waited for before these are held, where the log is full.
     let mut held = None;
     let draw = |count| {

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::ptr;
 
 use durum_persist::line::LINE;
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
 
 use crate::primitive::AtomicU8;
 
@@ -17,28 +18,35 @@ pub(crate) struct LineOwners {
 }
 
 impl LineOwners {
-    /// Of a space. `None` where the system has no addresses for it.
+    /// Of a space. `None` where the system has no memory for it, or counts what is never used.
     pub(crate) fn new(space: Range<usize>) -> Option<Self> {
+        let is_limited = |what| getrlimit(what).current.is_some();
+        if is_limited(Resource::As) || is_limited(Resource::Data) {
+            return None;
+        }
         let len = space.len() / LINE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a fresh anonymous mapping anywhere, all zero.
-        let table = unsafe {
-            rustix::mm::mmap_anonymous(
-                ptr::null_mut(),
-                len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        };
+        let table =
+            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), len, ProtFlags::empty(), flags) };
         let table = table.ok()?;
         // SAFETY: the mapping, which this has until it is dropped.
-        unsafe {
-            // Nothing there says what a program has done wrong.
-            let _ = rustix::mm::madvise(table, len, Advice::LinuxDontDump);
-            Some(Self {
+        let this = unsafe {
+            Self {
                 base: space.start,
                 bytes: std::slice::from_raw_parts(table.cast(), len),
-            })
+            }
+        };
+        // SAFETY: that mapping, which nobody uses yet.
+        unsafe {
+            // In a program that locks all its memory pages would come at once.
+            let _ = rustix::mm::munlock(table, len);
+            // Nothing there says what a program has done wrong; and few of its pages are used.
+            let _ = rustix::mm::madvise(table, len, Advice::LinuxDontDump);
+            let _ = rustix::mm::madvise(table, len, Advice::LinuxNoHugepage);
+            rustix::mm::mprotect(table, len, MprotectFlags::READ | MprotectFlags::WRITE).ok()?;
         }
+        Some(this)
     }
 
     /// That of the line with this address, which lies in the space.
@@ -47,17 +55,11 @@ impl LineOwners {
         &self.bytes[(address - self.base) / LINE]
     }
 
-    /// No line has an owner any more; nobody looks meanwhile. Whether the system has done it.
-    pub(crate) fn clear(&self) -> bool {
+    /// No line has an owner any more, if the system does what it is told; nobody looks meanwhile.
+    pub(crate) fn clear(&self) {
+        let table = self.bytes.as_ptr().cast_mut().cast();
         // SAFETY: the mapping of this, which is private and anonymous: its bytes become 0.
-        let cleared = unsafe {
-            rustix::mm::madvise(
-                self.bytes.as_ptr().cast_mut().cast(),
-                self.bytes.len(),
-                Advice::LinuxDontNeed,
-            )
-        };
-        cleared.is_ok()
+        let _ = unsafe { rustix::mm::madvise(table, self.bytes.len(), Advice::LinuxDontNeed) };
     }
 }
 

@@ -15,13 +15,15 @@
 //! "All records up to here are home" is one number still:
 //!
 //! ```text
-//! who commits                                     who asks how far all are home
-//! 1  missing: from the next stamp on              1  floor = the last stamp of all logs
-//! 2  light fence                                  2  heavy fence
+//! who commits                                     who brings all home
+//! 1  missing: from the next stamp on,             1  floor = the last stamp of all logs
+//!    if none was missing before
+//! 2  light fence                                  2  heavy fence; brings home what logs miss
 //! 3  draws above the floor                        3  what each log says: home up to the floor, and before these
 //! ```
 //!
-//! A log that was not heard in step 3 draws above the floor. So no stamp up to what counts as home is drawn any more.
+//! A log that was not heard in step 3 draws above the floor, and one that misses records says so all the time. So no
+//! stamp up to what counts as home is drawn any more.
 //!
 //! Stamps of different logs never are the same: each is the log's number, modulo [`LOGS`].
 //!
@@ -50,6 +52,7 @@ const SHARED: u8 = u8::MAX;
 const RAISE: Site = Site("shadow.owners: draw above the log that has changed the line before");
 const RAISE_ABOVE_ALL: Site = Site("shadow.owners: draw above all logs where a line is shared");
 const FLOOR: Site = Site("shadow.owners: draw above what counts as home");
+const BEGIN: Site = Site("shadow.owners: draw above what the counter gave");
 
 /// What has an order by owner.
 #[derive(Debug)]
@@ -195,6 +198,11 @@ impl Owners {
         last.fold(0, u64::max)
     }
 
+    /// Up to here no stamp is drawn any more by who has not spoken before the floor was raised.
+    pub(crate) fn floor(&self) -> u64 {
+        self.floor.load(Ordering::Acquire)
+    }
+
     /// Nobody draws a stamp up to this one any more who has not spoken before this returns.
     pub(crate) fn raise_floor(&self, stamp: u64) {
         self.floor.fetch_max(stamp, Ordering::SeqCst);
@@ -207,10 +215,11 @@ impl Owners {
         let Some(lines) = self.lines.get_or_init(|| LineOwners::new(space)) else {
             return false;
         };
-        if !lines.clear() {
-            return false;
+        // Those that are left over are no harm: all that their logs have drawn is behind the floor.
+        lines.clear();
+        if !recorder::leaves_out(BEGIN) {
+            self.floor.fetch_max(last, Ordering::Release);
         }
-        self.floor.fetch_max(last, Ordering::Release);
         self.orders.store(true, Ordering::Release);
         true
     }

@@ -16,9 +16,12 @@ use crate::error::{Result, Step};
 use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::spare::{ALWAYS, Spare};
+use crate::window::AnnouncedWord;
 
 /// From this many bytes on a record goes past the cache also where that keeps it from being left in flight.
 pub(crate) const STREAM_MIN: usize = 1024;
+/// Owners are asked about the lines of so many bytes at most.
+const CLAIMED_MAX: usize = 256 << 10;
 /// Records begin on lines.
 const LINE: usize = line::LINE;
 
@@ -107,6 +110,31 @@ impl Writer {
         self.record.len() == self.words_end && self.large.is_empty()
     }
 
+    /// What the record is about from this word on.
+    #[inline(always)]
+    fn ranges(&self, from: usize) -> impl Iterator<Item = Range<usize>> {
+        let changes = Entries::new(&self.record[from..]).flatten();
+        let ranges = changes.map(|change| {
+            let (start, len) = change.range();
+            start as usize..(start + len) as usize
+        });
+        ranges.chain(self.large.iter().cloned())
+    }
+
+    /// Whether it is about more lines, beside those of these words, than are worth to be looked at.
+    pub(crate) fn has_many_lines(&self, words: &[AnnouncedWord]) -> bool {
+        if !words.is_empty() && self.has_words_only() {
+            return false;
+        }
+        let mut bytes = 0;
+        let ranges = self.ranges(HEADER_WORDS);
+        let mut sums = ranges.map(|range| {
+            bytes += range.len();
+            bytes
+        });
+        sums.any(|bytes| bytes > CLAIMED_MAX)
+    }
+
     /// The lines that the record is about, by their addresses. With `but_words` those of the entries of announced words
     /// are left out.
     #[inline(always)]
@@ -115,13 +143,8 @@ impl Writer {
             true => self.words_end,
             false => HEADER_WORDS,
         };
-        let changes = Entries::new(&self.record[from..]).flatten();
-        let ranges = changes.map(|change| {
-            let (start, len) = change.range();
-            start as usize..(start + len) as usize
-        });
-        let ranges = ranges.chain(self.large.iter().cloned());
-        ranges.flat_map(|range| (range.start & !(LINE - 1)..range.end).step_by(LINE))
+        self.ranges(from)
+            .flat_map(|range| (range.start & !(LINE - 1)..range.end).step_by(LINE))
     }
 
     /// The size of the record, about.

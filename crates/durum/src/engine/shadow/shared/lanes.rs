@@ -1,5 +1,5 @@
 //! Lanes: for each log the checkpoint of its own, so that threads which commit to disjoint data share nothing but the
-//! counter of stamps.
+//! counter of stamps, and not even that where owners of lines order their records.
 
 use std::ops::Range;
 use std::ptr;
@@ -192,6 +192,10 @@ impl State {
         let is_own = |lane: &Lane| own.is_some_and(|own| ptr::eq(lane, own));
         let others = self.all.iter().filter(|lane| !is_own(lane));
         let _held: Vec<_> = others.map(|lane| lane.checkpoint.lock()).collect();
+        // What comes is judged by itself.
+        for lane in &self.all {
+            lane.tally.take();
+        }
         let is_changed = match to_owners {
             true => self.all.len() <= LOGS && stamps.order_by_owner(space.clone()),
             false => {
@@ -339,6 +343,7 @@ impl Lanes {
     /// Brings home every record that can be. After an error others are.
     pub(crate) fn bring_home(&self, stamps: &Stamps) -> Result<()> {
         let state = self.lock();
+        stamps.raise_floor();
         let results = state
             .all
             .iter()
@@ -355,6 +360,7 @@ impl Lanes {
         let Ok(state) = self.state.try_lock() else {
             return;
         };
+        stamps.raise_floor();
         for lane in &state.idle {
             // Nobody gets it as long as this is locked.
             lane.catch_up(|| lane.checkpoint.lock_as_member(), stamps);
@@ -391,7 +397,6 @@ impl Lanes {
     pub(crate) fn order_by_counter(&self, stamps: &Stamps) {
         let mut state = self.lock();
         if stamps.owners.order() {
-            state.trial.gives_up();
             state.change_order(None, false, &self.space, stamps);
         }
     }
