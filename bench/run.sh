@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds and runs the benchmarks. SUITE chooses one suite; further arguments go to durum-bench (see --help).
-# Results, all in target/bench: latest.csv, .txt, .svg, .html; of the typed operations operations.csv, .txt, .html; of
-# kernels in C nvlc and locks, of the aggregation sensors, of the service daemon, of key-value stores kv, with the same
-# endings; of a run of all suites run.html, which holds the pages of all (docs/internals/benchmarks.md).
+# Results, all in target/bench: latest.csv, .txt, .svg, .html; of the typed operations operations, of kernels in C nvlc
+# and locks, of the aggregation sensors, of the service daemon, of key-value stores kv, with the same endings; of a run
+# of all suites run.html, which holds the pages of all (docs/internals/benchmarks.md).
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -37,6 +37,14 @@ impl Column {
         }
     }
 
+    /// With how long each operation took, in nanoseconds, in its first round.
+    pub fn with_latencies(mut self, ns: Vec<u64>) -> Column {
+        if let Some(sample) = self.samples.first_mut() {
+            sample.latencies = ns;
+        }
+        self
+    }
+
     /// Nanoseconds per operation.
     pub fn ns(&self) -> Spread {
         self.spread(|sample| sample.ns)

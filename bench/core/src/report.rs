@@ -7,6 +7,7 @@ pub mod by_engine;
 pub mod by_service;
 pub mod by_side;
 pub mod csv;
+pub mod files;
 mod html;
 pub mod machine;
 pub mod normalized;

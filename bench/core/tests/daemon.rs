@@ -86,7 +86,7 @@ fn each_figure_of_the_service_has_a_line() {
     assert!(page.contains("<th scope=\"row\" class=\"word\">memory of the service for each</th>"));
     // What is a time has a bar, with the limit beside it, and what is none has not.
     let plots: Vec<&str> = page.split("<svg").skip(1).collect();
-    assert_eq!(plots.len(), 1);
+    assert_eq!(plots.len(), 2);
     let plot = plots[0].split("</svg>").next().unwrap();
     for bar in [
         "empty request on one processor",
@@ -97,6 +97,20 @@ fn each_figure_of_the_service_has_a_line() {
         assert!(plot.contains(&format!("\n{bar}\n")), "{bar}: {plot}");
     }
     assert!(!plot.contains("memory of the service for each"));
+    // Requests that were timed one by one have the times within which most of them were answered, beside the others'.
+    let (_, latencies) = plots[1].split_once("<desc>").unwrap();
+    assert!(
+        latencies.contains("empty request on one processor: measured 50 % in "),
+        "{latencies}"
+    );
+    assert!(latencies.contains("; beside 50 % in ") && latencies.contains("99.9 % in "));
+    assert!(!latencies.contains("death to next commit"));
+    // The plots are files of their own, too, with machine, commit and load below.
+    for (file, plot) in ["daemon.svg", "daemon-latency.svg"].iter().zip(plots) {
+        let drawn = std::fs::read_to_string(out.path().join(file)).unwrap();
+        assert!(page.contains(&drawn), "{file}");
+        assert!(plot.contains("commit ") && plot.contains("load average "));
+    }
     let description = std::fs::read_to_string(out.path().join("daemon.txt")).unwrap();
     assert!(description.contains("commit"), "{description}");
 }

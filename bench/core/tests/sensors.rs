@@ -30,6 +30,8 @@ fn each_side_has_a_line_for_each_number_of_variables() {
         assert!(table.contains(side), "{side}: {table}");
     }
     let page = std::fs::read_to_string(out.path().join("sensors.html")).unwrap();
+    let drawn = std::fs::read_to_string(out.path().join("sensors.svg")).unwrap();
+    assert!(page.contains(&drawn) && drawn.contains("load average "));
     let (_, plot) = page.split_once("<svg").unwrap();
     for bar in ["20 variables", "100 variables", "shadow_copies"] {
         assert!(plot.contains(&format!("\n{bar}\n")), "{bar}: {plot}");

@@ -54,6 +54,11 @@ fn each_operation_has_a_line_for_each_side() {
     ] {
         assert!(lines.iter().any(|line| line[1] == name), "{name}");
     }
+    let page = std::fs::read_to_string(out.path().join("operations.html")).unwrap();
+    let drawn = std::fs::read_to_string(out.path().join("operations.svg")).unwrap();
+    assert!(page.contains(&drawn) && drawn.contains("load average "));
+    // Reads and writes have the limit beside them, the first writes too.
+    assert_eq!(drawn.matches("\nBox\n").count(), 3, "{drawn}");
     let description = std::fs::read_to_string(out.path().join("operations.txt")).unwrap();
     for fact in ["commit", "cpu", "kernel", "tiny", "write-back"] {
         assert!(description.contains(fact), "{fact}: {description}");

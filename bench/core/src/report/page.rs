@@ -80,26 +80,6 @@ tr.first > * { border-top: 1px solid var(--grid); } tbody tr:hover { background:
 pre { overflow-x: auto; font-size: .85rem; }
 ";
 
-/// The whole file, of a program that has one table, with its times as bars.
-pub fn of_table(
-    title: &str,
-    about: &str,
-    all: &[Measured],
-    table: Table,
-    description: Description,
-) -> String {
-    let part = Part {
-        title: String::new(),
-        about: about.to_owned(),
-        ..Part::of_suite(title, Length::Time, all, table, &description.caption())
-    };
-    format(&Page {
-        title: title.to_owned(),
-        description,
-        parts: vec![part],
-    })
-}
-
 /// The whole file, of what a program has printed.
 pub fn of_text(title: &str, text: String) -> String {
     let part = Part {

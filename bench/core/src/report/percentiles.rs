@@ -38,12 +38,13 @@ fn points(column: &Column) -> Vec<(f64, f64)> {
         .collect()
 }
 
+fn is_drawn(column: &&Column) -> bool {
+    !points(column).is_empty()
+}
+
 /// The whole file; `None` where no operation was timed by itself.
 pub fn format(title: &str, all: &[Measured], caption: &[String]) -> Option<String> {
-    let is_timed = |measured: &&Measured| {
-        let columns = &mut measured.columns.iter();
-        columns.any(|column| !points(column).is_empty())
-    };
+    let is_timed = |measured: &&Measured| measured.columns.iter().any(|column| is_drawn(&column));
     let timed: Vec<&Measured> = all.iter().filter(is_timed).collect();
     if timed.is_empty() {
         return None;
@@ -69,7 +70,7 @@ fn told(timed: &[&Measured]) -> String {
     let mut text = String::new();
     for measured in timed {
         text += &format!("{}: ", measured.row.name);
-        for column in &measured.columns {
+        for column in measured.columns.iter().filter(is_drawn) {
             let points = points(column).into_iter();
             let points: Vec<String> = points
                 .map(|(nines, ns)| format!("{} in {}", share_of(nines), duration(ns)))
@@ -87,7 +88,8 @@ impl Names {
     fn of(timed: &[&Measured]) -> Names {
         let mut names: Vec<(String, Tone)> = Vec::new();
         let mut lines = LINES.iter().cycle();
-        for column in timed.iter().flat_map(|measured| &measured.columns) {
+        let columns = timed.iter().flat_map(|measured| &measured.columns);
+        for column in columns.filter(is_drawn) {
             if names.iter().any(|(name, _)| *name == column.side) {
                 continue;
             }

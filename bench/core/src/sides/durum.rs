@@ -46,6 +46,7 @@ pub struct Durum {
     twin_mode: TwinMode,
     is_direct: bool,
     is_served: bool,
+    is_observed: bool,
     flies: bool,
 }
 
@@ -61,6 +62,7 @@ impl Durum {
             twin_mode: TwinMode::Log,
             is_direct: false,
             is_served: false,
+            is_observed: false,
             flies: false,
         }
     }
@@ -82,6 +84,14 @@ impl Durum {
             engine: Engine::Shadow,
             style: Style::InPlace,
             ..Self::hybrid()
+        }
+    }
+
+    /// In a store that answers whoever watches the program.
+    pub fn observed(self) -> Durum {
+        Durum {
+            is_observed: true,
+            ..self
         }
     }
 
@@ -191,7 +201,7 @@ impl Durum {
         }
         let store = match service {
             Some(service) => Store::open(service.address(), StoreOptions::new()),
-            None => Store::create(path, StoreOptions::new()),
+            None => Store::create(path, StoreOptions::new().observe(self.is_observed)),
         }?;
         let pool = store.create_pool("bench", options)?;
         if self.domain == "dram" {

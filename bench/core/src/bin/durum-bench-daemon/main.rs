@@ -23,9 +23,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use durum_bench_core::command::{self, WorkDir, print, progress, write};
+use durum_bench_core::command::{self, WorkDir, print, progress};
 use durum_bench_core::error::{Error, Result};
-use durum_bench_core::report::{machine, page};
+use durum_bench_core::report::files::Figures;
+use durum_bench_core::report::machine;
 use durum_persist::domain::{self, Domain};
 use durum_persist::line;
 
@@ -50,7 +51,7 @@ struct Options {
     /// Where those on a disk are made; none: nowhere [default: that of --out].
     #[arg(long, value_name = "DIR")]
     disk_dir: Option<PathBuf>,
-    /// Where daemon.csv, daemon.txt and daemon.html go.
+    /// Where daemon.csv, daemon.txt, daemon.html and the plots go.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
     /// The part that this process plays, for another one of this program.
@@ -134,14 +135,16 @@ fn run() -> Result<()> {
         seconds: began.elapsed().as_secs_f64(),
     });
     print(&format!("{description}\n"))?;
-    write(&options.out.join("daemon.csv"), &bench.table.csv())?;
-    write(&options.out.join("daemon.txt"), &description.to_string())?;
-    let (title, about) = (
-        "What asking a service costs",
-        "The limit is this project's own, of the figure or of its ratio to the one beside it.",
-    );
-    let page = page::of_table(title, about, &bench.table.bars(), table, description);
-    write(&options.out.join("daemon.html"), &page)
+    let figures = Figures {
+        name: "daemon",
+        title: "What asking a service costs",
+        about: "The limit is this project's own, of the figure or of its ratio to the one beside it.",
+        csv: bench.table.csv(),
+        table,
+        measured: bench.table.bars(),
+        description,
+    };
+    figures.write(&options.out)
 }
 
 /// For `map_err` on what the service and its client say.

@@ -29,26 +29,41 @@ fn connect(service: &Durumd) -> Result<Remote> {
     Remote::open(service.socket(), Waiting::default()).map_err(said)
 }
 
-/// The medians of many batches, each of a bare program and of a service a moment later; and the median of the ratios.
+/// A row of many batches, each of a bare program and of a service a moment later: the medians of the batch whose ratio
+/// is the median of the ratios.
 fn in_turns(
+    row: String,
     rounds: usize,
     each: usize,
     mut bare: impl FnMut() -> Result<Duration>,
     mut own: impl FnMut() -> Result<Duration>,
-) -> Result<(Duration, Duration)> {
+) -> Result<Line> {
     let mut pairs = Vec::new();
+    let (mut all_bare, mut all_own) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let batch = |run: &mut dyn FnMut() -> Result<Duration>| -> Result<Duration> {
-            let times: Result<Vec<Duration>> = (0..each).map(|_| run()).collect();
-            Ok(median(times?))
+        let batch = |run: &mut dyn FnMut() -> Result<Duration>,
+                     all: &mut Vec<Duration>|
+         -> Result<Duration> {
+            let times: Vec<Duration> = (0..each).map(|_| run()).collect::<Result<_>>()?;
+            all.extend(&times);
+            Ok(median(times))
         };
-        pairs.push((batch(&mut bare)?, batch(&mut own)?));
+        pairs.push((
+            batch(&mut bare, &mut all_bare)?,
+            batch(&mut own, &mut all_own)?,
+        ));
     }
     pairs.sort_by(|left, right| {
         let ratio = |pair: &(Duration, Duration)| pair.1.as_secs_f64() / pair.0.as_secs_f64();
         ratio(left).total_cmp(&ratio(right))
     });
-    Ok(pairs[pairs.len() / 2])
+    let (bare, own) = pairs[pairs.len() / 2];
+    let line = Line::micros(row, own).beside(bare.as_secs_f64() * 1e6);
+    Ok(Line {
+        each: all_own,
+        each_beside: all_bare,
+        ..line
+    })
 }
 
 fn empty(bench: &mut Bench, bare: &Bare) -> Result<()> {
@@ -61,7 +76,8 @@ fn empty(bench: &mut Bench, bare: &Bare) -> Result<()> {
         || Durumd::start(&directory),
         |placed| {
             let remote = connect(&placed.service)?;
-            let (bare, own) = in_turns(
+            let line = in_turns(
+                format!("empty request {}", placed.name),
                 11,
                 bench.count(3000, 100),
                 || bare.round_trip(),
@@ -73,8 +89,6 @@ fn empty(bench: &mut Bench, bare: &Bare) -> Result<()> {
                     Ok(took)
                 },
             )?;
-            let row = format!("empty request {}", placed.name);
-            let line = Line::micros(row, own).beside(bare.as_secs_f64() * 1e6);
             bench.table.push(line.limit(Limit::Ratio(2.5)).paper(46.9));
             remote.close().map_err(said)
         },
@@ -104,7 +118,8 @@ fn puddle(bench: &mut Bench, bare: &Bare) -> Result<()> {
                 puddles.push(made.uuid);
             }
             let mut next = 0;
-            let (bare, own) = in_turns(
+            let line = in_turns(
+                format!("puddle to first load {}", placed.name),
                 11,
                 bench.count(300, 20),
                 || bare.file_to_load(),
@@ -123,8 +138,6 @@ fn puddle(bench: &mut Bench, bare: &Bare) -> Result<()> {
                     Ok(took)
                 },
             )?;
-            let row = format!("puddle to first load {}", placed.name);
-            let line = Line::micros(row, own).beside(bare.as_secs_f64() * 1e6);
             bench
                 .table
                 .push(line.limit(Limit::Value(40.0)).paper(125.3));
@@ -161,7 +174,7 @@ fn new_puddle(bench: &mut Bench) -> Result<()> {
             drop(mapped);
             remote.remove_puddle(made.uuid).map_err(said)?;
         }
-        let line = Line::micros("new puddle to first store", median(times)).at(name);
+        let line = Line::median_micros("new puddle to first store", times).at(name);
         let line = line.paper(1705.0);
         bench.table.push(match *name {
             "memory" => line.limit(Limit::Value(700.0)),
@@ -214,7 +227,7 @@ fn log_space(bench: &mut Bench) -> Result<()> {
             times.push(began.elapsed());
             remote.close().map_err(said)?;
         }
-        let line = Line::micros(row, median(times)).limit(Limit::Value(134.0));
+        let line = Line::median_micros(row, times).limit(Limit::Value(134.0));
         bench.table.push(line.paper(134.0));
         drop(service);
         std::fs::remove_dir_all(&directory).map_err(Error::file(&directory))?;

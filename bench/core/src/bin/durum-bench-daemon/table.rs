@@ -8,6 +8,8 @@ use durum_bench_core::report::table;
 use durum_bench_core::side::Role;
 use durum_bench_core::workload::Row;
 
+use crate::median;
+
 /// A figure.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
@@ -23,6 +25,9 @@ pub(crate) struct Line {
     pub(crate) limit: Option<Limit>,
     /// The paper's figure, in the same unit.
     pub(crate) paper: Option<f64>,
+    /// How long each one took of those that the figure is of, where they were timed one by one; and of those beside it.
+    pub(crate) each: Vec<Duration>,
+    pub(crate) each_beside: Vec<Duration>,
 }
 
 /// A bound.
@@ -44,11 +49,19 @@ impl Line {
             beside: None,
             limit: None,
             paper: None,
+            each: Vec::new(),
+            each_beside: Vec::new(),
         }
     }
 
     pub(crate) fn micros(row: impl Into<String>, took: Duration) -> Line {
         Line::new(row, took.as_secs_f64() * 1e6, "us")
+    }
+
+    /// The median of these, which took so long.
+    pub(crate) fn median_micros(row: impl Into<String>, each: Vec<Duration>) -> Line {
+        let line = Line::micros(row, median(each.clone()));
+        Line { each, ..line }
     }
 
     pub(crate) fn at(self, place: &'static str) -> Line {
@@ -102,13 +115,15 @@ impl Line {
             None => None,
         };
         let sides = [
-            ("measured", Role::Engine, Some(self.value)),
-            ("beside", Role::Peer, self.beside),
-            ("paper", Role::Rival, self.paper),
-            (GOAL, Role::Limit, limit),
+            ("measured", Role::Engine, Some(self.value), &self.each),
+            ("beside", Role::Peer, self.beside, &self.each_beside),
+            ("paper", Role::Rival, self.paper, &Vec::new()),
+            (GOAL, Role::Limit, limit, &Vec::new()),
         ];
-        let column = |(side, role, value): (&str, Role, Option<f64>)| {
-            Some(Column::of_times(side, role, self.place, [value? * unit]))
+        let column = |(side, role, value, each): (&str, Role, Option<f64>, &Vec<Duration>)| {
+            let column = Column::of_times(side, role, self.place, [value? * unit]);
+            let each = each.iter().map(|took| took.as_nanos() as u64);
+            Some(column.with_latencies(each.collect()))
         };
         Some(Measured {
             suite: "daemon",

@@ -25,9 +25,10 @@ use std::time::Instant;
 
 use clap::Parser;
 use durum::Engine;
-use durum_bench_core::command::{self, WorkDir, print, progress, write};
+use durum_bench_core::command::{self, WorkDir, print, progress};
 use durum_bench_core::error::{Error, Result};
-use durum_bench_core::report::{machine, page};
+use durum_bench_core::report::files::Figures;
+use durum_bench_core::report::machine;
 use durum_bench_core::sides::{environment_is_fair, make_environment_fair};
 use durum_persist::line;
 
@@ -60,7 +61,7 @@ struct Options {
     /// Where the stores are made.
     #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
-    /// Where sensors.csv, sensors.txt and sensors.html go.
+    /// Where sensors.csv, sensors.txt, sensors.svg and sensors.html go.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
 }
@@ -116,14 +117,17 @@ fn run() -> Result<()> {
         seconds: began.elapsed().as_secs_f64(),
     });
     print(&format!("{description}\n"))?;
-    write(&options.out.join("sensors.csv"), &table.csv())?;
-    write(&options.out.join("sensors.txt"), &description.to_string())?;
-    let (title, about) = (
-        "What many nodes found, in one structure",
-        "The medians of the rounds; the parts are those of the round that the median is of.",
-    );
-    let page = page::of_table(title, about, &table.bars(), report, description);
-    write(&options.out.join("sensors.html"), &page)
+    let figures = Figures {
+        name: "sensors",
+        title: "What many nodes found, in one structure",
+        about: "The medians of the rounds; the parts are those of the round that the median is of. The limit is this \
+                project's own, a part of the time of libpmemobj.",
+        csv: table.csv(),
+        table: report,
+        measured: table.bars(),
+        description,
+    };
+    figures.write(&options.out)
 }
 
 /// Who competes, the peer first.

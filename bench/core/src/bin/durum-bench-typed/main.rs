@@ -22,12 +22,13 @@ use durum::typed::*;
 use durum_bench_core::command::{self, WorkDir, print};
 use durum_bench_core::error::Error;
 use durum_bench_core::measure::{Spread, pin};
-use durum_bench_core::report::{machine, page};
+use durum_bench_core::report::files::Figures;
+use durum_bench_core::report::machine;
 use durum_persist::domain::{Delays, emulate};
 use durum_persist::line;
 
 use desk::{Desk, P};
-use report::{bars, csv, save, table};
+use report::{bars, csv, table};
 use rows::{ROWS, Row, box_instead};
 
 const NAME: &str = "durum-bench-typed";
@@ -54,7 +55,7 @@ struct Arguments {
     /// Where the pools are made.
     #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
-    /// Where operations.csv and operations.txt go.
+    /// Where operations.csv, operations.txt, operations.html and the plots go.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Only rows with one of these in their names.
@@ -159,10 +160,16 @@ fn run(arguments: &Arguments, dir: &Path, pinned: Option<usize>) -> Result<Strin
             processor_share: None,
             seconds: begin.elapsed().as_secs_f64(),
         });
-        let text = description.to_string();
-        let title = "Operations of the typed interface";
-        let page = page::of_table(title, &beside, &bars(&all), table, description);
-        save(out, &csv(&all), &text, &page).map_err(Error::file(out))?;
+        let figures = Figures {
+            name: "operations",
+            title: "Operations of the typed interface",
+            about: &beside,
+            csv: csv(&all),
+            table,
+            measured: bars(&all, plain),
+            description,
+        };
+        figures.write(out)?;
     }
     Ok(told)
 }

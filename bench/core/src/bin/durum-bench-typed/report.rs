@@ -1,6 +1,4 @@
-//! The measured rows as a table, as CSV and as files.
-
-use std::path::Path;
+//! The measured rows as a table, as bars and as CSV.
 
 use durum_bench_core::measured::{self, Column};
 use durum_bench_core::report::table::Table;
@@ -38,8 +36,9 @@ pub fn table(all: &[Measured]) -> Table {
     table
 }
 
-/// The operations alone, beside what the paper says.
-pub fn bars(all: &[Measured]) -> Vec<measured::Measured> {
+/// The operations alone, beside what the paper says; the limit of those that read and write is a `Box`, which takes so
+/// many nanoseconds for either.
+pub fn bars(all: &[Measured], plain: [f64; 2]) -> Vec<measured::Measured> {
     let of_row = |measured: &Measured| {
         let row = measured.row;
         let paper = [("paper, Optane", row.optane), ("paper, DRAM", row.dram)];
@@ -51,13 +50,19 @@ pub fn bars(all: &[Measured]) -> Vec<measured::Measured> {
             let alone = samples.iter().map(|(alone, _)| *alone);
             Column::of_times(*side, Role::Engine, "dram", alone)
         });
+        let limit = match row.name {
+            name if name.starts_with("DerefMut") => Some(plain[1]),
+            name if name.starts_with("Deref") => Some(plain[0]),
+            _ => None,
+        };
+        let limit = limit.map(|ns| Column::of_times("Box", Role::Limit, "", [ns]));
         measured::Measured {
             suite: "operations",
             row: workload::Row {
                 name: row.name,
                 one_op: "the operation, without its share of the commit",
             },
-            columns: paper.chain(own).collect(),
+            columns: paper.chain(own).chain(limit).collect(),
         }
     };
     all.iter().map(of_row).collect()
@@ -82,12 +87,4 @@ pub fn csv(all: &[Measured]) -> String {
         }
     }
     text
-}
-
-/// Writes the numbers, and what they come from.
-pub fn save(out: &Path, csv: &str, text: &str, page: &str) -> std::io::Result<()> {
-    std::fs::create_dir_all(out)?;
-    std::fs::write(out.join("operations.csv"), csv)?;
-    std::fs::write(out.join("operations.txt"), text)?;
-    std::fs::write(out.join("operations.html"), page)
 }
