@@ -121,6 +121,7 @@ check "compile ending" gcc -std=c11 -O2 "${warnings[@]}" "${cflags[@]}" -D_GNU_S
 ending_runs() { [ "$("$work/bin/ending" "$work/ending.store")" = "hits 100" ]; }
 check "ending" ending_runs
 check "ending, again" ending_runs
+check "ending comes back" comes_back "$prefix/bin/durum" "$work/ending.store" numbers
 cmake_builds() {
     cmake -S $capi/tests/cmake -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DEXAMPLES="$TOP/examples/c" &&
         cmake --build "$work/cmake"

@@ -212,6 +212,8 @@ for engine in default hybrid twin twin-basic twin-lr; do
         say "$structure on $engine: $previous steps after $KILLS kills"
         check "histogram of $structure on $engine" histogram_is_sane "$work/$engine.store" $engine $structure
         say "    $(tail -n 1 "$work/log")"
+        # What is dumped knows no engines.
+        [ $engine != default ] || check "$structure comes back" comes_back "$prefix/bin/durum" "$work/$engine.store" $structure
     done
 done
 

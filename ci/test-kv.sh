@@ -87,6 +87,7 @@ counts_to() { [ "$(cd "$work/names.dir" && "$1" ada)" = "ada: $2" ]; }
 check "names in C" counts_to "$work/names-c" 1
 check "names in C++" counts_to "$work/names-cpp" 2
 check "names in C, again" counts_to "$work/names-c" 3
+check "names come back" comes_back "$prefix/bin/durum" "$work/names.dir/names" kv
 if [ -e /usr/include/leveldb/c.h ]; then
     # One object of LevelDB's own header, linked with either library.
     check "compile with LevelDB's header" gcc -std=c11 -D_GNU_SOURCE "${warnings[@]}" -c $capi/tests/programs/store.c -o "$work/theirs.o"

@@ -6,7 +6,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use durum::{PoolOptions, Store, StoreOptions};
 use support::jobs::make_jobs;
+use support::pair::make_pair;
 use support::*;
 
 /// Runs `durum load` with these lines.
@@ -101,6 +103,88 @@ fn without_addresses(mut value: serde_json::Value) -> serde_json::Value {
         _ => {}
     }
     value
+}
+
+#[test]
+fn pools_that_lead_into_each_other_come_back_together() {
+    let directory = scratch();
+    let [store, copy] = ["store", "copy"].map(|name| directory.path().join(name));
+    make_pair(&store);
+    let opened = Store::open(&store, StoreOptions::new()).unwrap();
+    opened.create_pool("empty", PoolOptions::new()).unwrap();
+    opened.close().unwrap();
+    succeeds(&["init", text(&copy)]);
+    let alone = durum(&["dump", text(&store), "words"]);
+    let note = "note: 1 pointer to no object of the dump (`--with` dumps pools together)";
+    assert!(alone.err.contains(note), "{}", alone.err);
+    let refused = load(&[text(&copy)], alone.out.as_bytes());
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("durum dump --with"), "{}", refused.err);
+
+    let dump = |store: &Path, first: &str| {
+        let all = [
+            "dump",
+            text(store),
+            first,
+            "--with",
+            "empty",
+            "--with",
+            "index",
+        ];
+        let run = succeeds(&all);
+        assert_eq!(run.err, "");
+        run.out
+    };
+    let lines = dump(&store, "words");
+    let run = load(
+        &[text(&copy), "again", "--engine", "twin"],
+        lines.as_bytes(),
+    );
+    assert_eq!(run.code, 0, "{}", run.err);
+    let named = "\"again\", \"empty\", \"index\", 6.0 MiB in 3 puddles, 2 objects";
+    assert!(run.out.contains(named), "{}", run.out);
+    let checked = succeeds(&["check", text(&copy), "--json"]).json();
+    assert_eq!(checked["findings"], serde_json::json!([]), "{checked:#}");
+    let behind_head = |lines: &str| lines.split_once('\n').unwrap().1.to_owned();
+    assert_eq!(behind_head(&dump(&copy, "again")), behind_head(&lines));
+    let opened = Store::open(&copy, StoreOptions::new()).unwrap();
+    let pools = ["again", "index"].map(|name| opened.open_pool(name, PoolOptions::new()).unwrap());
+    let roots = [0, 1].map(|at: usize| pools[at].root::<Node>().unwrap());
+    for (at, root) in roots.iter().enumerate() {
+        // SAFETY: the pools are open.
+        let node = unsafe { &**root };
+        assert_eq!((node.value, node.next), (at as u64 + 1, roots[1 - at]));
+    }
+    assert!(
+        pools
+            .iter()
+            .all(|pool| pool.engine() == durum::Engine::Twin)
+    );
+    drop((pools, opened));
+
+    let twice = ["dump", text(&store), "words", "--with", "words"];
+    fails(&twice, 2, "each pool is named once");
+    // Nothing is made of lines that say something else than their head.
+    let more = "\"objects\":1,\"root\":true}]";
+    let all = [
+        "\"objects\":2,\"root\":true}]",
+        "\"objects\":0,\"root\":true}]",
+        "\"objects\":1,\"root\":true},]",
+    ];
+    for less in all {
+        assert!(lines.contains(more));
+        let run = load(
+            &[text(&copy), "third"],
+            lines.replacen(more, less, 1).as_bytes(),
+        );
+        assert_eq!(run.code, 2, "{}", run.err);
+    }
+    // One of the names is there.
+    let run = load(&[text(&copy), "third"], lines.as_bytes());
+    assert_eq!(run.code, 2, "{}", run.err);
+    let listed = succeeds(&["ls", text(&copy), "--json"]).json();
+    assert_eq!(listed["pools"].as_array().unwrap().len(), 3);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use durum::{PoolOptions, Store, StoreOptions};
+use support::pair::make_pair;
 use support::*;
 
 /// A node as a map makes it.
@@ -113,30 +114,6 @@ fn what_stands_in_the_way_is_told_with_exit_code_2() {
             "slots[].key: the keys of a map change: it finds them no more; only the program builds it anew, by its `Hash` or `Ord`: `P::migrate`, with `Migration::rebuild`",
         ],
     );
-}
-
-/// Two pools, each of which has a node of the other one behind its own.
-fn make_pair(path: &Path) {
-    let store = Store::create(path, StoreOptions::new()).unwrap();
-    let pools = ["words", "index"].map(|name| {
-        let pool = store.create_pool(name, PoolOptions::new()).unwrap();
-        pool.root::<Node>().unwrap();
-        pool
-    });
-    for (value, (pool, other)) in (1..).zip([(0, 1), (1, 0)]) {
-        let next = pools[other].root::<Node>().unwrap();
-        let root = pools[pool].root::<Node>().unwrap();
-        pools[pool]
-            .transaction(|tx| {
-                // SAFETY: both are there, and there is one thread.
-                unsafe {
-                    tx.add(root)?;
-                    root.write(Node { value, next });
-                }
-                Ok::<_, durum::Error>(())
-            })
-            .unwrap();
-    }
 }
 
 #[test]

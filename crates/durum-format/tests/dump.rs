@@ -1,7 +1,8 @@
 //! Values of objects, as lines of a dump have them, both ways.
 
+use durum_format::EngineKind;
 use durum_format::dump::line::read_value;
-use durum_format::dump::{Plan, Reference, To};
+use durum_format::dump::{Head, Line, Plan, PoolWith, Reference, To};
 use durum_format::types::Descriptor;
 
 fn plan(text: &str) -> Plan {
@@ -239,4 +240,35 @@ fn what_is_reserved_is_not_said() {
         r#"{"a":1}"#
     );
     assert_eq!(read(&plan, r#"{"a":1}"#, 16).unwrap()[0], 1);
+}
+
+#[test]
+fn a_head_names_all_pools() {
+    let with = |pool: &str, objects| PoolWith {
+        pool: pool.to_owned(),
+        engine: EngineKind::Twin,
+        objects,
+        has_root: objects % 2 == 0,
+    };
+    let all = [with("a \"b\"", 3), with("c", u64::MAX), with("", 0)];
+    for count in 0..=all.len() {
+        let head = Head {
+            pool: "first".to_owned(),
+            engine: EngineKind::Shadow,
+            space: (0x2000_0000_0000, 1 << 40),
+            objects: 2,
+            has_root: true,
+            with: all[..count].to_vec(),
+        };
+        let mut line = Vec::new();
+        head.write(&mut line);
+        assert_eq!(line.pop(), Some(b'\n'));
+        assert_eq!(Line::parse(&line), Ok(Line::Head(head.clone())));
+        for end in 0..line.len() {
+            Line::parse(&line[..end]).unwrap_err();
+        }
+        assert_eq!(head.all_objects(), [2, 5, u64::MAX, u64::MAX][count]);
+    }
+    let empty = r#"{"durum-dump":1,"pool":"a","engine":"twin","space":["0x0","0x0"],"objects":2,"root":true,"with":[]}"#;
+    Line::parse(empty.as_bytes()).unwrap_err();
 }

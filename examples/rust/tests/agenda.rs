@@ -1,6 +1,8 @@
 //! Every crash of the agenda: after each store, write-back and fence of a run, in the states that memory may then be
 //! in.
 
+mod support;
+
 use std::path::Path;
 
 use durum::typed::*;
@@ -45,6 +47,7 @@ fn crash(step: fn(&Agenda, u64) -> durum::Result<()>) -> Result<Report, Failure>
     }
     let trace = recorder.stop();
     agenda.close().unwrap();
+    support::assert_comes_back(&path);
 
     // What has returned was done, and the step under way is there as a whole or not at all.
     let check = |image: &Path, point: &CrashPoint<'_>| {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use support::{Random, assert_nothing_is_lost};
+use support::{Random, assert_come_back, assert_nothing_is_lost};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_events");
 
@@ -55,4 +55,5 @@ fn both_pools_have_a_transaction_or_neither_has() {
     }
     assert!(told > 10 * ROUNDS);
     assert_nothing_is_lost(&store);
+    assert_come_back(&store, &["database", "events"]);
 }

@@ -1,6 +1,8 @@
 //! The programs in docs/tutorials/kv.md are those of `examples/kv`, and the one in Rust does what it says.
 //! `ci/test-kv.sh` compiles and runs the others.
 
+mod support;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -54,4 +56,5 @@ fn the_program_counts_names() {
         let out = String::from_utf8(output.stdout).unwrap();
         assert!(out.contains(&format!("{NAME}: {run}\n")), "{out}");
     }
+    support::assert_comes_back(&dir.path().join("names"));
 }

@@ -1,6 +1,8 @@
 //! The code in docs/tutorials/rust.md is compiled and run, and this is where: here, in `src/agenda.rs`,
 //! `src/bin/counter.rs` and `tests/agenda.rs`; what must not compile is in the tests of the crate `durum`.
 
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +23,7 @@ fn the_counter_counts_its_runs() {
             .output();
         assert_eq!(program.unwrap().stdout, format!("run {run}\n").as_bytes());
     }
+    support::assert_comes_back(&dir.path().join("counter.store"));
 }
 
 #[test]

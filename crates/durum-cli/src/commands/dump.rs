@@ -22,7 +22,9 @@ pub(crate) fn dump(options: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
     let pool = place.named_pool(options.pool.as_deref())?;
     let mut store = place.read()?;
     let progress = progress::stages();
-    let report = durum_service::dump::<Failure>(&mut store, pool, out, Some(progress.clone()))?;
+    let with = options.with.iter().map(String::as_str);
+    let pools: Vec<&str> = [pool].into_iter().chain(with).collect();
+    let report = durum_service::dump::<Failure>(&mut store, &pools, out, Some(progress.clone()))?;
     drop(progress);
     let mut told = std::io::stderr().lock();
     let notes = [
@@ -34,7 +36,7 @@ pub(crate) fn dump(options: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
         (
             report.pointers_elsewhere,
             "pointer",
-            "to no object of the pool",
+            "to no object of the dump (`--with` dumps pools together)",
         ),
     ];
     for (number, thing, what) in notes.into_iter().filter(|(number, ..)| *number > 0) {
@@ -126,6 +128,7 @@ fn told(report: &LoadReport, options: &Load, out: &mut dyn Write) -> Result<(), 
     if options.json {
         let value = json!({
             "pool": report.pool,
+            "with": report.with,
             "objects": report.objects,
             "puddles": report.puddles,
             "bytes": report.bytes,
@@ -133,11 +136,13 @@ fn told(report: &LoadReport, options: &Load, out: &mut dyn Write) -> Result<(), 
         });
         return Ok(output::json(out, &value)?);
     }
+    let names = [&report.pool].into_iter().chain(&report.with);
+    let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
     writeln!(
         out,
-        "{}: \"{}\", {} in {}, {}",
+        "{}: {}, {} in {}, {}",
         options.store.display(),
-        report.pool,
+        names.join(", "),
         size(report.bytes),
         count(report.puddles, "puddle"),
         count(report.objects, "object"),

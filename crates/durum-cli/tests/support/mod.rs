@@ -6,6 +6,7 @@ pub mod browser;
 pub mod jobs;
 pub mod large;
 pub mod page;
+pub mod pair;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

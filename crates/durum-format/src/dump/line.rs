@@ -17,9 +17,24 @@ pub struct Head {
     pub engine: EngineKind,
     /// Where the store's addresses begin, and how many there are: no address in it leads anywhere else.
     pub space: (u64, u64),
-    /// How many objects follow.
+    /// How many objects it has, which come first.
     pub objects: u64,
     /// Whether the first of them is the root.
+    pub has_root: bool,
+    /// Pools that are dumped with it, in the order in which their objects follow.
+    pub with: Vec<PoolWith>,
+}
+
+/// A pool that is dumped with another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolWith {
+    /// As in [`Head`].
+    pub pool: String,
+    /// As in [`Head`].
+    pub engine: EngineKind,
+    /// As in [`Head`].
+    pub objects: u64,
+    /// As in [`Head`].
     pub has_root: bool,
 }
 
@@ -79,12 +94,36 @@ impl Head {
         text(&self.pool, out);
         let (base, size) = self.space;
         let rest = format!(
-            ",\"engine\":\"{}\",\"space\":[\"{base:#x}\",\"{size:#x}\"],\"objects\":{},\"root\":{}}}\n",
+            ",\"engine\":\"{}\",\"space\":[\"{base:#x}\",\"{size:#x}\"],\"objects\":{},\"root\":{}",
             self.engine.name(),
             self.objects,
             self.has_root
         );
         out.extend_from_slice(rest.as_bytes());
+        for (at, with) in self.with.iter().enumerate() {
+            out.extend_from_slice(match at {
+                0 => b",\"with\":[{\"pool\":",
+                _ => b",{\"pool\":",
+            });
+            text(&with.pool, out);
+            let rest = format!(
+                ",\"engine\":\"{}\",\"objects\":{},\"root\":{}}}",
+                with.engine.name(),
+                with.objects,
+                with.has_root
+            );
+            out.extend_from_slice(rest.as_bytes());
+        }
+        out.extend_from_slice(match self.with.len() {
+            0 => b"}\n",
+            _ => b"]}\n",
+        });
+    }
+
+    /// How many objects follow, of all pools.
+    pub fn all_objects(&self) -> u64 {
+        let with = self.with.iter().map(|with| with.objects);
+        with.fold(self.objects, u64::saturating_add)
     }
 }
 
@@ -218,6 +257,48 @@ fn head(scanner: &mut Scanner<'_>) -> Result<Line, Refused> {
         return Err(scanner.refuse(problem));
     }
     scanner.expect(b',')?;
+    let (pool, engine) = named(scanner)?;
+    scanner.member("\"space\"")?;
+    scanner.expect(b'[')?;
+    let base = scanner.hex()?;
+    scanner.expect(b',')?;
+    let size = scanner.hex()?;
+    scanner.expect(b']')?;
+    scanner.expect(b',')?;
+    let (objects, has_root) = counted(scanner)?;
+    let mut with = Vec::new();
+    if scanner.accept(b',') {
+        scanner.member("\"with\"")?;
+        scanner.expect(b'[')?;
+        loop {
+            scanner.expect(b'{')?;
+            let (pool, engine) = named(scanner)?;
+            let (objects, has_root) = counted(scanner)?;
+            scanner.expect(b'}')?;
+            with.push(PoolWith {
+                pool,
+                engine,
+                objects,
+                has_root,
+            });
+            if !scanner.accept(b',') {
+                break;
+            }
+        }
+        scanner.expect(b']')?;
+    }
+    Ok(Line::Head(Head {
+        pool,
+        engine,
+        space: (base, size),
+        objects,
+        has_root,
+        with,
+    }))
+}
+
+/// The name of a pool and its engine, up to the next member.
+fn named(scanner: &mut Scanner<'_>) -> Result<(String, EngineKind), Refused> {
     scanner.member("\"pool\"")?;
     let pool = String::from_utf8(scanner.string()?.into_owned()).unwrap_or_default();
     scanner.expect(b',')?;
@@ -226,13 +307,11 @@ fn head(scanner: &mut Scanner<'_>) -> Result<Line, Refused> {
     let engine = EngineKind::from_name(std::str::from_utf8(&engine).unwrap_or_default());
     let engine = engine.ok_or_else(|| scanner.refuse("there is no such engine"))?;
     scanner.expect(b',')?;
-    scanner.member("\"space\"")?;
-    scanner.expect(b'[')?;
-    let base = scanner.hex()?;
-    scanner.expect(b',')?;
-    let size = scanner.hex()?;
-    scanner.expect(b']')?;
-    scanner.expect(b',')?;
+    Ok((pool, engine))
+}
+
+/// How many objects a pool has, and whether the first is its root.
+fn counted(scanner: &mut Scanner<'_>) -> Result<(u64, bool), Refused> {
     scanner.member("\"objects\"")?;
     let objects = scanner.whole()?;
     scanner.expect(b',')?;
@@ -241,13 +320,7 @@ fn head(scanner: &mut Scanner<'_>) -> Result<Line, Refused> {
     if !has_root && !scanner.accept_word("false") {
         return Err(scanner.refuse("true or false is missing"));
     }
-    Ok(Line::Head(Head {
-        pool,
-        engine,
-        space: (base, size),
-        objects,
-        has_root,
-    }))
+    Ok((objects, has_root))
 }
 
 /// Reads the value of an object from where it begins in its line, to the end of the line, into the object's bytes,

@@ -9,7 +9,7 @@ pub mod read;
 mod scan;
 pub mod write;
 
-pub use line::{Head, Line, ObjectHead};
+pub use line::{Head, Line, ObjectHead, PoolWith};
 pub use plan::Plan;
 pub use read::Reference;
 pub use scan::Refused;

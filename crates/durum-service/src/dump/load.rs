@@ -11,7 +11,7 @@ use durum_format::{EngineKind, UNIT};
 use durum_persist::Site;
 
 use super::TELL_EACH;
-use super::made::{LoadedType, Made, Making, OBJECTS_MAX};
+use super::made::{LoadedType, Made, MadePool, Making, OBJECTS_MAX};
 use crate::copying;
 use crate::error::{Error, Result};
 use crate::identity;
@@ -21,15 +21,17 @@ use crate::names::random_uuid;
 const PLACE: Site = Site("place of what was loaded");
 /// Bytes of a line.
 const LINE_MAX: usize = 1 << 30;
+/// Pools that are dumped with one.
+const POOLS_MAX: usize = 1 << 10;
 /// Types of a dump.
 const TYPES_MAX: usize = 1 << 16;
 
 /// How a pool is made of lines.
 #[derive(Clone, Default)]
 pub struct LoadOptions {
-    /// Its name; that which it was dumped with when absent.
+    /// Its name; that which it was dumped with when absent. Pools that were dumped with it keep theirs.
     pub name: Option<String>,
-    /// Its engine; that which it was dumped with when absent.
+    /// The engine of all of them; that which each was dumped with when absent.
     pub engine: Option<EngineKind>,
     /// Objects of unknown type hold no pointers. Without it, lines with some are refused.
     pub untyped_hold_no_pointers: bool,
@@ -53,6 +55,8 @@ impl std::fmt::Debug for LoadOptions {
 pub struct LoadReport {
     /// The pool's name.
     pub pool: String,
+    /// Those of the pools that were dumped with it.
+    pub with: Vec<String>,
     /// Objects.
     pub objects: u64,
     /// Puddles.
@@ -63,7 +67,7 @@ pub struct LoadReport {
     pub untyped_objects: u64,
 }
 
-/// Makes an export at `place` of the lines that [`dump`](super::dump()) wrote, for a store to import: a pool with the
+/// Makes an export at `place` of the lines that [`dump`](super::dump()) wrote, for a store to import: pools with the
 /// same objects in the same order, at addresses that are free there as far as is known. Every line is checked. Durable
 /// on return; nothing is left behind on an error. Memory does not grow with what lines hold, but for 16 bytes for each
 /// object, the largest one, and pointers to no object.
@@ -91,13 +95,22 @@ pub fn load(
     };
     copying::appear(place, PLACE, |directory| {
         let name = options.name.clone().unwrap_or(head.pool.clone());
-        let made = Made {
-            directory,
+        let first = MadePool {
             name: name.clone(),
             engine: options.engine.unwrap_or(head.engine),
-            store,
             has_root: head.has_root,
             objects: head.objects,
+        };
+        let with = head.with.iter().map(|with| MadePool {
+            name: with.pool.clone(),
+            engine: options.engine.unwrap_or(with.engine),
+            has_root: with.has_root,
+            objects: with.objects,
+        });
+        let made = Made {
+            directory,
+            pools: [first].into_iter().chain(with).collect(),
+            store,
             old_space: head.space,
         };
         let mut making = Making::begin(made)?;
@@ -108,6 +121,7 @@ pub fn load(
         let making = finished.map_err(|problem| lines.refused(problem))?;
         Ok(LoadReport {
             pool: name,
+            with: head.with.iter().map(|with| with.pool.clone()).collect(),
             objects: making.objects(),
             puddles: making.puddles(),
             bytes: making.bytes(),
@@ -169,7 +183,10 @@ impl Lines<'_> {
 
     fn head(&mut self) -> Result<Head> {
         match self.parse()? {
-            Line::Head(head) if head.objects <= OBJECTS_MAX => Ok(head),
+            Line::Head(head) if head.with.len() > POOLS_MAX => {
+                Err(self.refused(format!("{POOLS_MAX} pools are dumped together at most")))
+            }
+            Line::Head(head) if head.all_objects() <= OBJECTS_MAX => Ok(head),
             Line::Head(_) => Err(self.refused("so many objects no pool has")),
             _ => Err(self.refused("the first line is not that of a dump")),
         }
@@ -191,8 +208,8 @@ impl Lines<'_> {
                         let problem = format!("object {number} is missing");
                         return Err(self.refused(problem));
                     }
-                    if number > head.objects {
-                        let problem = format!("there are more than {} objects", head.objects);
+                    if number > head.all_objects() {
+                        let problem = format!("there are more than {} objects", head.all_objects());
                         return Err(self.refused(problem));
                     }
                     if found.ty == 0 && !options.untyped_hold_no_pointers {
@@ -208,14 +225,14 @@ impl Lines<'_> {
                     let added = making.add(&object, &self.line, value)?;
                     added.map_err(|problem| self.refused(problem))?;
                     if number.is_multiple_of(TELL_EACH) {
-                        Progress::tell(&options.progress, Stage::Load, number, head.objects);
+                        Progress::tell(&options.progress, Stage::Load, number, head.all_objects());
                     }
                 }
                 Line::End(objects) => {
-                    if objects != making.objects() || objects != head.objects {
+                    if objects != making.objects() || objects != head.all_objects() {
                         let problem = format!(
                             "it tells of {objects} objects, the first one of {}, and there are {}",
-                            head.objects,
+                            head.all_objects(),
                             making.objects()
                         );
                         return Err(self.refused(problem));

@@ -55,24 +55,47 @@ pub(super) struct Place {
     pub(super) size: u32,
 }
 
-/// What the pool is to be.
-pub(super) struct Made<'m> {
-    pub(super) directory: &'m Path,
+/// A pool, as it is to be.
+pub(super) struct MadePool {
     pub(super) name: String,
     pub(super) engine: EngineKind,
+    pub(super) has_root: bool,
+    /// How many objects it will have.
+    pub(super) objects: u64,
+}
+
+/// What pools are to be.
+pub(super) struct Made<'m> {
+    pub(super) directory: &'m Path,
+    /// At least one.
+    pub(super) pools: Vec<MadePool>,
     /// The store that it is for; the first puddle lies at `start`.
     pub(super) store: StoreHeader,
-    pub(super) has_root: bool,
-    /// How many objects there will be.
-    pub(super) objects: u64,
     /// Where no address leads anywhere.
     pub(super) old_space: (u64, u64),
 }
 
-/// A pool on the way.
+/// A pool of which all objects have a place.
+struct Ended {
+    uuid: Uuid,
+    root_puddle: Uuid,
+}
+
+/// The pool that objects belong to.
+struct Current {
+    uuid: Uuid,
+    root_puddle: Option<Uuid>,
+    /// How many objects there were before.
+    before: u64,
+    bytes: u64,
+}
+
+/// Pools on the way.
 pub(super) struct Making<'m> {
     pub(super) made: Made<'m>,
-    pool: Uuid,
+    /// The first pools, each of which is one of `made`.
+    ended: Vec<Ended>,
+    pool: Current,
     pub(super) types: Vec<LoadedType>,
     untyped: Plan,
     image: Option<(PuddleHeader, Image)>,
@@ -83,11 +106,30 @@ pub(super) struct Making<'m> {
     pub(super) untyped_objects: u64,
 }
 
+impl Made<'_> {
+    fn objects(&self) -> u64 {
+        let objects = self.pools.iter().map(|pool| pool.objects);
+        objects.fold(0, u64::saturating_add)
+    }
+}
+
+impl Current {
+    fn begin(before: u64) -> Result<Current> {
+        Ok(Current {
+            uuid: random_uuid()?,
+            root_puddle: None,
+            before,
+            bytes: 0,
+        })
+    }
+}
+
 impl<'m> Making<'m> {
     pub(super) fn begin(made: Made<'m>) -> Result<Self> {
         Ok(Self {
             made,
-            pool: random_uuid()?,
+            ended: Vec::new(),
+            pool: Current::begin(0)?,
             types: Vec::new(),
             untyped: Plan::untyped(),
             image: None,
@@ -118,6 +160,7 @@ impl<'m> Making<'m> {
         line: &[u8],
         value: usize,
     ) -> Result<Result<(), String>> {
+        self.come_to_pool()?;
         let known = match head.ty {
             0 => None,
             number => match self.types.get(number as usize - 1) {
@@ -125,7 +168,8 @@ impl<'m> Making<'m> {
                 None => return Ok(Err(format!("there was no type {number} before"))),
             },
         };
-        let is_root = self.made.has_root && self.places.is_empty();
+        let has_root = self.current().is_some_and(|pool| pool.has_root);
+        let is_root = has_root && self.objects() == self.pool.before;
         let type_id = known.map_or(UNTYPED, |known| known.id);
         let type_align = known.map_or(1, |known| known.descriptor.layout().align);
         let wanted = Wanted {
@@ -179,7 +223,8 @@ impl<'m> Making<'m> {
         let Some(bytes) = image.bytes.get_mut(range) else {
             return Ok(Err("it lies beyond its puddle".to_owned()));
         };
-        let (objects, apart, space) = (self.made.objects, &mut self.apart, self.made.old_space);
+        let objects = self.made.objects();
+        let (apart, space) = (&mut self.apart, self.made.old_space);
         let store = &self.made.store;
         let mut pointer = |reference| match reference {
             Reference::Object { number, .. } if number == 0 || number > objects => {
@@ -189,7 +234,7 @@ impl<'m> Making<'m> {
                 Ok(number << OFFSET_BITS | offset)
             }
             Reference::Address(address) if is_in(space, address) => Err(format!(
-                "{address:#x} led to another pool of its store, or to nothing (`durum check` tells): a dump is of one pool"
+                "{address:#x} led to another pool of its store, which is dumped with this one by `durum dump --with`, or to nothing (`durum check` tells)"
             )),
             Reference::Address(address) if is_in((store.base, store.size), address) => Err(
                 format!("{address:#x} would lead to the store, where it led elsewhere before"),
@@ -211,13 +256,54 @@ impl<'m> Making<'m> {
         Ok(Ok(()))
     }
 
+    /// The pool that objects belong to.
+    fn current(&self) -> Option<&MadePool> {
+        self.made.pools.get(self.ended.len())
+    }
+
+    /// Goes on to the pool that the next object belongs to.
+    fn come_to_pool(&mut self) -> Result<()> {
+        while self.ended.len() + 1 < self.made.pools.len()
+            && self.current().map(|pool| pool.objects) == Some(self.objects() - self.pool.before)
+        {
+            self.end_pool()?;
+        }
+        Ok(())
+    }
+
+    /// All objects of a pool have their places.
+    fn end_pool(&mut self) -> Result<()> {
+        if self.pool.root_puddle.is_none() {
+            // A pool without objects has a root puddle.
+            let nothing = Wanted {
+                type_id: UNTYPED,
+                size: 1,
+                type_align: 1,
+                align: None,
+                is_root: false,
+            };
+            self.next_puddle(&nothing)?;
+            if let (Some((_, image)), Some(empty)) = (&mut self.image, Image::new(UNIT, true)) {
+                *image = empty;
+            }
+        }
+        self.write_image()?;
+        let next = Current::begin(self.objects())?;
+        let ended = std::mem::replace(&mut self.pool, next);
+        self.ended.push(Ended {
+            uuid: ended.uuid,
+            root_puddle: ended.root_puddle.unwrap_or(ended.uuid),
+        });
+        Ok(())
+    }
+
     /// Begins the next puddle, with a place for this object.
     fn next_puddle(&mut self, wanted: &Wanted) -> Result<Option<u64>> {
         self.write_image()?;
-        let Some(size) = next_size(self.bytes, wanted) else {
+        let (Some(size), Some(pool)) = (next_size(self.pool.bytes, wanted), self.current()) else {
             return Ok(None);
         };
-        let is_root = self.puddles.is_empty();
+        let is_root = self.pool.root_puddle.is_none();
         let store = &self.made.store;
         let end = store.base + store.size;
         let after = |header: &PuddleHeader| header.address + header.size;
@@ -229,9 +315,9 @@ impl<'m> Making<'m> {
             address = store.base;
         }
         let header = PuddleHeader {
-            kind: self.made.engine.puddle_kind(),
+            kind: pool.engine.puddle_kind(),
             uuid: random_uuid()?,
-            owner: self.pool,
+            owner: self.pool.uuid,
             address,
             size,
             is_root,
@@ -241,6 +327,8 @@ impl<'m> Making<'m> {
         };
         let place = image.place(wanted);
         self.bytes += size;
+        self.pool.bytes += size;
+        self.pool.root_puddle.get_or_insert(header.uuid);
         self.puddles.push(header);
         self.image = Some((header, image));
         Ok(place)
@@ -261,22 +349,9 @@ impl<'m> Making<'m> {
     /// Has all pointers lead to where their objects are, and writes the manifest. All is durable on return. The error
     /// in words is one of the lines.
     pub(super) fn finish(mut self, mut tell: impl FnMut(u64, u64)) -> Result<Result<Self, String>> {
-        if self.puddles.is_empty() {
-            // A pool without objects has a root puddle.
-            let nothing = Wanted {
-                type_id: UNTYPED,
-                size: 1,
-                type_align: 1,
-                align: None,
-                is_root: false,
-            };
-            self.next_puddle(&nothing)?;
-            let size = UNIT;
-            if let (Some((_, image)), Some(empty)) = (&mut self.image, Image::new(size, true)) {
-                *image = empty;
-            }
+        while self.ended.len() < self.made.pools.len() {
+            self.end_pool()?;
         }
-        self.write_image()?;
         let by_id: BTreeMap<u64, &Plan> = (self.types.iter())
             .map(|known| (known.id, &known.plan))
             .collect();
@@ -304,21 +379,24 @@ impl<'m> Making<'m> {
             exported.insert(header.uuid, puddle);
             tell(done, self.puddles());
         }
-        let root_puddle = self
-            .puddles
-            .first()
-            .map_or(Uuid([0; 16]), |first| first.uuid);
-        let pool = ExportedPool {
-            name: self.made.name.clone(),
-            engine: self.made.engine,
-            root_puddle,
-            meanings: Default::default(),
-        };
+        let pools = self.made.pools.iter().zip(&self.ended);
+        let pools = pools.map(|(pool, ended)| {
+            let pool = ExportedPool {
+                name: pool.name.clone(),
+                engine: pool.engine,
+                root_puddle: ended.root_puddle,
+                meanings: Default::default(),
+            };
+            (ended.uuid, pool)
+        });
         let types = self.types.iter();
         let manifest = Manifest {
             store: self.made.store.clone(),
-            pool: self.pool,
-            pools: BTreeMap::from([(self.pool, pool)]),
+            pool: self
+                .ended
+                .first()
+                .map_or(self.pool.uuid, |first| first.uuid),
+            pools: pools.collect(),
             puddles: exported,
             types: types.map(|known| (known.id, known.text.clone())).collect(),
             untyped_objects: self.untyped_objects,

@@ -9,7 +9,7 @@ mod load;
 mod made;
 pub(crate) mod numbers;
 mod pointing;
-mod rows;
+pub(crate) mod rows;
 pub(crate) mod window;
 
 use std::collections::HashMap;
@@ -18,9 +18,10 @@ use std::sync::Arc;
 
 use durum_format::content::Object;
 use durum_format::dump::line::{is_in_slab, usual_align, write_end, write_type};
-use durum_format::dump::{Head, ObjectHead, Plan};
+use durum_format::dump::{Head, ObjectHead, Plan, PoolWith};
 use durum_format::extent::{self, Extent, ExtentKind, UNTYPED};
 use durum_format::types::{Descriptor, Meanings, Registry, Type};
+use durum_format::{EngineKind, Uuid};
 
 use crate::error::{Error, Result};
 use crate::inspect::ReadOnlyStore;
@@ -48,76 +49,68 @@ pub struct DumpReport {
     pub types: u64,
     /// Objects without a type: their bytes may hold pointers, which nobody knows.
     pub untyped_objects: u64,
-    /// Pointers that lead to no object of the pool.
+    /// Pointers that lead to no object of the pools.
     pub pointers_elsewhere: u64,
     /// Bytes of lines.
     pub bytes: u64,
 }
 
-/// Writes a pool as lines of JSON, by the descriptors of its objects. Nobody writes the pool meanwhile; a store that
-/// was not closed in order is dumped as recovery will leave it. Memory does not grow with what the pool holds, but for
-/// some bytes for each extent, and the largest object.
+/// Writes pools as lines of JSON, by the descriptors of their objects; one, or several that are loaded together, with
+/// the pointers from one to another. Nobody writes them meanwhile; a store that was not closed in order is dumped as
+/// recovery will leave it. Memory does not grow with what the pools hold, but for some bytes for each extent, and the
+/// largest object.
 ///
 /// # Errors
-/// `PoolMissing`; `StoreBusy`, `PoolBusy` for what somebody writes; `PoolQuarantined`, `PoolInterrupted`; `TypeRefused`
-/// for objects whose type is not registered; `Damaged` for those that contradict it; those of `out`.
+/// `Options` where there is none, or one is named twice; `PoolMissing`; `StoreBusy`, `PoolBusy` for what somebody
+/// writes; `PoolQuarantined`, `PoolInterrupted`; `TypeRefused` for objects whose type is not registered; `Damaged` for
+/// those that contradict it; those of `out`.
 pub fn dump<E: From<Error> + From<io::Error>>(
     reader: &mut ReadOnlyStore,
-    pool: &str,
+    pools: &[&str],
     out: &mut dyn Write,
     progress: Option<Arc<ProgressFn>>,
 ) -> Result<DumpReport, E> {
-    if let Some((_, refused)) = reader.hold(Some(pool))?.into_iter().next() {
-        return Err(refused.into());
+    let is_twice = |(at, name): (usize, &&str)| pools.iter().take(at).any(|other| other == name);
+    if pools.is_empty() || pools.iter().enumerate().any(is_twice) {
+        let reason = "each pool is named once".to_owned();
+        return Err(Error::Options { reason }.into());
+    }
+    for pool in pools {
+        if let Some((_, refused)) = reader.hold(Some(pool))?.into_iter().next() {
+            return Err(refused.into());
+        }
     }
     let reader = &*reader;
     let _lock = match reader.is_served() {
         true => None,
         false => liveness::share(reader.path())?,
     };
-    let (uuid, record) = reader
-        .contents()
-        .pool_named(pool)
-        .ok_or_else(|| Error::no_pool(reader.name(), pool))?;
-    if let Some(note) = reader.contents().quarantine_of(uuid) {
-        return Err(Error::quarantined(reader.name(), pool.to_owned(), note).into());
-    }
-    ensure_not_interrupted(reader.name(), &reader.pending().interrupted, pool)?;
-    let mut records = reader.contents().puddles_of(uuid);
-    // The root object is the first.
-    records.sort_unstable_by_key(|(_, record)| (!record.is_root, record.address));
-    let views = records
-        .iter()
-        .map(|(uuid, _)| reader.puddle_unguarded(*uuid))
-        .collect::<Result<Vec<PuddleView>>>()?;
-    // What its program has changed is dumped as it is now.
-    let meanings = reader.meanings_of(uuid);
     let mut types = Types::default();
     let mut numbers = Numbers::default();
-    let mut has_root = false;
-    for view in &views {
-        numbers.begin(view.header());
-        for extent in extent::extents(view, view.header()) {
-            let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
-            has_root |= view.header().is_root && extent.granule() == 0;
-            // A slab without elements is no object's.
-            if extent.allocated() > 0 {
-                types.learn(reader, meanings.of(extent.type_id()))?;
-            }
-            numbers.add(view.header(), &extent, 0)?;
-        }
-    }
+    let parts = pools
+        .iter()
+        .map(|pool| Part::of(reader, pool, &mut types, &mut numbers))
+        .collect::<Result<Vec<Part<'_>>>>()?;
+    let mut with = parts.iter().map(|part| PoolWith {
+        pool: part.pool.to_owned(),
+        engine: part.engine,
+        objects: part.objects,
+        has_root: part.has_root,
+    });
+    let Some(first) = with.next() else {
+        return Ok(DumpReport::default());
+    };
     let space = &reader.contents().store;
     let head = Head {
-        pool: pool.to_owned(),
-        engine: record.engine,
+        pool: first.pool,
+        engine: first.engine,
         space: (space.base, space.size),
-        objects: numbers.objects(),
-        has_root,
+        objects: first.objects,
+        has_root: first.has_root,
+        with: with.collect(),
     };
     let mut dump = Dump {
         types: &types,
-        meanings,
         numbers: &numbers,
         lines: Vec::with_capacity(WRITTEN_AT_ONCE * 2),
         out,
@@ -131,13 +124,81 @@ pub fn dump<E: From<Error> + From<io::Error>>(
     for (number, known) in (1..).zip(&types.all) {
         write_type(number, known.descriptor.text(), &mut dump.lines);
     }
-    for view in &views {
-        dump.puddle::<E>(view)?;
+    for part in &parts {
+        for view in &part.views {
+            dump.puddle::<E>(view, part.meanings)?;
+        }
     }
     write_end(dump.report.objects, &mut dump.lines);
     dump.flush()?;
     dump.out.flush()?;
     Ok(dump.report)
+}
+
+/// A pool of those that are dumped.
+struct Part<'r> {
+    pool: &'r str,
+    engine: EngineKind,
+    views: Vec<PuddleView>,
+    /// What its program has changed is dumped as it is now.
+    meanings: &'r Meanings,
+    objects: u64,
+    has_root: bool,
+}
+
+impl<'r> Part<'r> {
+    /// Looks at its extents: their types are learnt, and objects get the next numbers.
+    fn of(
+        reader: &'r ReadOnlyStore,
+        pool: &'r str,
+        types: &mut Types,
+        numbers: &mut Numbers,
+    ) -> Result<Part<'r>> {
+        let (uuid, engine) = found(reader, pool)?;
+        let mut records = reader.contents().puddles_of(uuid);
+        // The root object is the first.
+        records.sort_unstable_by_key(|(_, record)| (!record.is_root, record.address));
+        let views = records
+            .iter()
+            .map(|(uuid, _)| reader.puddle_unguarded(*uuid))
+            .collect::<Result<Vec<PuddleView>>>()?;
+        let meanings = reader.meanings_of(uuid);
+        let before = numbers.objects();
+        let mut has_root = false;
+        for view in &views {
+            numbers.begin(view.header());
+            for extent in extent::extents(view, view.header()) {
+                let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
+                has_root |= view.header().is_root && extent.granule() == 0;
+                // A slab without elements is no object's.
+                if extent.allocated() > 0 {
+                    types.learn(reader, meanings.of(extent.type_id()))?;
+                }
+                numbers.add(view.header(), &extent, 0)?;
+            }
+        }
+        Ok(Part {
+            pool,
+            engine,
+            views,
+            meanings,
+            objects: numbers.objects() - before,
+            has_root,
+        })
+    }
+}
+
+/// A pool that can be dumped.
+fn found(reader: &ReadOnlyStore, pool: &str) -> Result<(Uuid, EngineKind)> {
+    let (uuid, record) = reader
+        .contents()
+        .pool_named(pool)
+        .ok_or_else(|| Error::no_pool(reader.name(), pool))?;
+    if let Some(note) = reader.contents().quarantine_of(uuid) {
+        return Err(Error::quarantined(reader.name(), pool.to_owned(), note));
+    }
+    ensure_not_interrupted(reader.name(), &reader.pending().interrupted, pool)?;
+    Ok((uuid, record.engine))
 }
 
 /// A type of the pool's objects.
@@ -177,7 +238,6 @@ impl Types {
 
 struct Dump<'d> {
     types: &'d Types,
-    meanings: &'d Meanings,
     numbers: &'d Numbers,
     lines: Vec<u8>,
     out: &'d mut dyn Write,
@@ -193,11 +253,15 @@ impl Dump<'_> {
         Ok(())
     }
 
-    fn puddle<E: From<Error> + From<io::Error>>(&mut self, view: &PuddleView) -> Result<(), E> {
+    fn puddle<E: From<Error> + From<io::Error>>(
+        &mut self,
+        view: &PuddleView,
+        meanings: &Meanings,
+    ) -> Result<(), E> {
         let mut window = Window::of(view);
         for extent in extent::extents(view, view.header()) {
             let extent = extent.map_err(|error| Error::damaged_heap(view.path(), &error))?;
-            let known = self.meanings.of(extent.type_id());
+            let known = meanings.of(extent.type_id());
             let known = self.types.by_id.get(&known);
             let known = known.and_then(|at| Some((*at as u64 + 1, self.types.all.get(*at)?)));
             let align = own_align(&extent, known.map(|(_, known)| known));

@@ -19,7 +19,7 @@ const CHUNK: u64 = 1 << 20;
 
 /// Rows, which are added one behind the other.
 #[derive(Default)]
-pub(super) struct Rows<T> {
+pub(crate) struct Rows<T> {
     chunks: Vec<MmapMut>,
     length: usize,
     file: Option<(MediaFile, PathBuf)>,
@@ -30,7 +30,7 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Rows<T> {
     const EACH: usize = CHUNK as usize / size_of::<T>();
 
     /// None yet, in a file in this directory.
-    pub(super) fn in_file(directory: &Path) -> Result<Self> {
+    pub(crate) fn in_file(directory: &Path) -> Result<Self> {
         let path = directory.join("table of extents that are migrated");
         let file = MediaFile::nameless(directory, &path)
             .map_err(|error| Error::io("making a file without a name", directory, error))?;
@@ -43,15 +43,15 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Rows<T> {
     }
 
     /// Bytes that are taken.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.chunks.len() as u64 * CHUNK
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    pub(super) fn push(&mut self, row: &T) -> Result<()> {
+    pub(crate) fn push(&mut self, row: &T) -> Result<()> {
         let (chunk, at) = (self.length / Self::EACH, self.length % Self::EACH);
         if chunk == self.chunks.len() {
             let next = self.next()?;
@@ -88,7 +88,7 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Rows<T> {
     }
 
     #[inline]
-    pub(super) fn get(&self, index: usize) -> Option<&T> {
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
         if index >= self.length {
             return None;
         }

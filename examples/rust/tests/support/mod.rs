@@ -39,45 +39,49 @@ pub fn assert_nothing_is_lost(store: &Path) {
     }
 }
 
-/// The lines of a pool.
-fn lines_of(store: &Path, pool: &str) -> Vec<u8> {
+/// The lines of pools.
+fn lines_of(store: &Path, pools: &[&str]) -> Vec<u8> {
     let mut lines = Vec::new();
     let mut reader = ReadOnlyStore::open(store).unwrap();
-    dump::<Box<dyn std::error::Error>>(&mut reader, pool, &mut lines, None).unwrap();
+    dump::<Box<dyn std::error::Error>>(&mut reader, pools, &mut lines, None).unwrap();
     lines
 }
 
 /// Each pool of a store, dumped and loaded with another engine, gives the same lines, and nothing in it is lost.
 pub fn assert_comes_back(store: &Path) {
-    let pools = ReadOnlyStore::open(store).unwrap().pools();
-    for pool in pools {
-        let directory = tempfile::tempdir_in(store.parent().unwrap()).unwrap();
-        let (copy, place) = (
-            directory.path().join("copy"),
-            directory.path().join("place"),
-        );
-        let lines = lines_of(store, &pool.name);
-        let service = Embedded::create(&copy, &CreateOptions::default()).unwrap();
-        let options = LoadOptions {
-            engine: Some(EngineKind::Twin),
-            ..LoadOptions::default()
-        };
-        load(&mut &*lines, &place, &service.info(), &options).unwrap();
-        let export = Export::open(&place).unwrap();
-        service.import(&export, &ImportOptions::default()).unwrap();
-        service.finish_moving().unwrap();
-        service.close().unwrap();
-        assert_nothing_is_lost(&copy);
-        let behind_head = |lines: &[u8]| {
-            let head = lines.iter().position(|byte| *byte == b'\n').unwrap();
-            lines[head..].to_vec()
-        };
-        let again = lines_of(&copy, &pool.name);
-        // Not `assert_eq`, which would print all of them.
-        assert!(
-            behind_head(&lines) == behind_head(&again),
-            "{}",
-            store.display()
-        );
+    for pool in ReadOnlyStore::open(store).unwrap().pools() {
+        assert_come_back(store, &[&pool.name]);
     }
+}
+
+/// The same of pools whose pointers lead into each other, together.
+pub fn assert_come_back(store: &Path, pools: &[&str]) {
+    let directory = tempfile::tempdir_in(store.parent().unwrap()).unwrap();
+    let (copy, place) = (
+        directory.path().join("copy"),
+        directory.path().join("place"),
+    );
+    let lines = lines_of(store, pools);
+    let service = Embedded::create(&copy, &CreateOptions::default()).unwrap();
+    let options = LoadOptions {
+        engine: Some(EngineKind::Twin),
+        ..LoadOptions::default()
+    };
+    load(&mut &*lines, &place, &service.info(), &options).unwrap();
+    let export = Export::open(&place).unwrap();
+    service.import(&export, &ImportOptions::default()).unwrap();
+    service.finish_moving().unwrap();
+    service.close().unwrap();
+    assert_nothing_is_lost(&copy);
+    let behind_head = |lines: &[u8]| {
+        let head = lines.iter().position(|byte| *byte == b'\n').unwrap();
+        lines[head..].to_vec()
+    };
+    let again = lines_of(&copy, pools);
+    // Not `assert_eq`, which would print all of them.
+    assert!(
+        behind_head(&lines) == behind_head(&again),
+        "{}",
+        store.display()
+    );
 }
