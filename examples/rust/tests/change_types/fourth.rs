@@ -1,7 +1,6 @@
-//! The fourth version: a job has a priority in front, and who is done says how often he has tried. Its pool is made
-//! anew.
+//! The fourth version: a job has a priority in front, and the queue knows how often all of them were tried. Its pool is
+//! made anew.
 
-use durum::Error;
 use durum::typed::*;
 
 use super::third;
@@ -13,16 +12,17 @@ durum::pool!(pub P);
 pub enum State {
     Waiting,
     Running { worker: u64 },
-    Done { at: u64, tries: u32 },
+    Done { at: u64 },
 }
 
 #[derive(PSafe)]
 #[repr(C)]
 pub struct Job {
     pub priority: PCell<u8, P>,
-    pub deadline: PCell<u64, P>,
-    pub state: PRefCell<State, P>,
     pub name: PString<P>,
+    pub state: PRefCell<State, P>,
+    pub attempts: PCell<u32, P>,
+    pub deadline: PCell<u64, P>,
     pub after: Option<Parc<Job, P>>,
 }
 
@@ -30,33 +30,17 @@ pub struct Job {
 #[repr(C)]
 pub struct Queue {
     pub jobs: PRefCell<PVec<Parc<Job, P>, P>, P>,
-    pub closed: PCell<bool, P>,
-}
-
-fn migration() -> Migration<P> {
-    let migration = Migration::new().default_of("Queue", "closed", false);
-    migration.object(|old: &third::Job, j| Job {
-        priority: j.cell(if old.attempts.get() > 1 { 9 } else { 5 }),
-        deadline: j.carry(&old.deadline),
-        state: j.cell(match *old.state.borrow() {
-            third::State::Waiting => State::Waiting,
-            third::State::Running { worker } => State::Running { worker },
-            third::State::Done { at } => State::Done {
-                at,
-                tries: old.attempts.get(),
-            },
-        }),
-        name: j.carry(&old.name),
-        after: j.carry(&old.after),
-    })
+    pub tried: PCell<u32, P>,
 }
 
 pub fn open(path: &std::path::Path) -> durum::Result<RootGuard<Queue, P>> {
-    match P::open(path, Flags::OPEN) {
-        Err(Error::RootType { .. }) => {
-            P::migrate::<Queue>(path, migration())?;
-            P::open(path, Flags::OPEN)
-        }
-        opened => opened,
+    if let Err(durum::Error::RootType { .. }) = P::open::<Queue>(path, Flags::OPEN) {
+        let migration = Migration::new().default_of("Job", "priority", 5_u8);
+        let migration = migration.object(|old: &third::Queue, j| Queue {
+            tried: j.cell(old.jobs.borrow().iter().map(|job| job.attempts.get()).sum()),
+            jobs: j.carry(&old.jobs),
+        });
+        P::migrate::<Queue>(path, migration)?;
     }
+    P::open(path, Flags::OPEN)
 }
