@@ -14,7 +14,8 @@ use super::old::{Old, OldType};
 use super::others::of_others;
 use super::program::{Asking, begin};
 use super::rebuild::Room;
-use super::table::{Place, Table};
+use super::runs::{Place, Runs};
+use super::table::Table;
 use super::visit::{Visit, go_over};
 use super::{MigrateOptions, MigrateReport, MigratedType, Migration, Refusals};
 use crate::dump::heap::{Image, Wanted, next_size};
@@ -161,18 +162,17 @@ pub(super) fn check(
     let (mut places, mut leads) = (Places::default(), Leads::default());
     let (mut new, mut found, mut seen) = (Vec::new(), Vec::new(), Seen::default());
     let (mut rebuilt_maps, mut room) = (0, 0);
+    let mut runs = Runs::default();
     let mut hanging = Hanging::default();
     let most = old.views().map(|view| view.header().size).sum();
     go_over(old, options, 0, |visit| {
         let place = places.place(visit.pool, &visit.wanted, |_, _| Ok(()))?;
-        match (place, &mut table) {
-            (Some(place), Some(table)) => table.put(visit.index, place),
-            (Some(_), None) => {}
-            (None, _) => {
-                asking.refuse(no_room("no puddle has", visit));
-                return Ok(());
-            }
-        }
+        let Some(place) = place else {
+            asking.refuse(no_room("no puddle has", visit));
+            return Ok(());
+        };
+        let runs = table.as_deref_mut().map_or(&mut runs, Table::runs_mut);
+        runs.put(visit.index, place)?;
         if visit.wanted.is_root && visit.wanted.align.is_some_and(|it| it > ROOT_ALIGN_MAX) {
             let why = format!("a root is aligned to {ROOT_ALIGN_MAX} bytes at most");
             asking.refuse(Refusal::new(title(visit.ty), why));
@@ -239,7 +239,8 @@ pub(super) fn check(
         0 => 0,
         _ => Room::bytes(room),
     };
-    report.scratch_bytes = report.scratch_bytes.saturating_add(room);
+    let runs = table.map_or(&runs, |table| table.runs());
+    report.scratch_bytes = (report.scratch_bytes + runs.bytes()).saturating_add(room);
     refusals.told(&mut report);
     Ok(Checked {
         report,

@@ -63,7 +63,7 @@ impl Making<'_> {
         };
         go_over(old, options, old.numbers.objects(), |visit| {
             let place = places.place(visit.pool, &visit.wanted, &mut write)?;
-            let place = place.filter(|place| *place == table.place(visit.index));
+            let place = place.filter(|place| *place == table.runs().place(visit.index));
             let (Some(place), Some(image)) = (place, &mut places.image) else {
                 return Err(changed());
             };
@@ -149,7 +149,7 @@ impl Making<'_> {
 
     /// Where a new object begins.
     fn begin(&self, table: &mut Table, index: u64) -> u64 {
-        let place = table.place(index);
+        let place = table.runs().place(index);
         let header = self.headers.get(place.puddle as usize);
         header.map_or(0, |header| header.address + place.offset)
     }

@@ -13,6 +13,7 @@ mod old;
 mod others;
 mod program;
 mod rebuild;
+mod runs;
 mod table;
 mod trial;
 mod visit;
@@ -332,7 +333,7 @@ impl Embedded {
     /// the migration says, at another address, and pointers lead to where things are then. It is durable on return,
     /// whole or not at all. Nobody has the pool open meanwhile, and nobody opens another one of the store.
     ///
-    /// It needs room for the new puddles, 16 bytes for each object and 100 for each extent, which are free again at the
+    /// It needs room for the new puddles, 4 bytes for each object and 120 for each extent, which are free again at the
     /// end, as those of the old puddles are; and for the largest map that is built anew. Memory does not grow with what
     /// the pool holds, but for the largest object.
     ///

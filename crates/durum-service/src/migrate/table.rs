@@ -1,5 +1,5 @@
-//! What a migration has to know of each object: a file without a name, which the system may write out where there is
-//! little memory.
+//! What a migration has to know of each object, in files without a name, which the system may write out where there is
+//! little memory: where it goes, and how many pointers lead to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,23 +10,25 @@ use memmap2::{MmapMut, MmapOptions};
 use rustix::fd::AsRawFd;
 use zerocopy::FromBytes;
 
+use super::runs::Runs;
 use crate::error::{Error, Result};
 use crate::files::grown;
 
 const TABLE: Site = Site("table of objects");
 
-/// A word of each object where it goes, and one with the pointers that lead to it.
+/// Where objects go, and a word of each with the pointers that lead to it.
 pub(super) struct Table {
+    runs: Runs,
     words: MmapMut,
-    /// What the words have no room for of counts, strong and weak. Each step stands for billions of pointers, so these
+    /// What the words have no room for of counts, strong and weak. Each step stands for thousands of pointers, so these
     /// are few.
     more: BTreeMap<u64, (u64, u64)>,
     _file: MediaFile,
 }
 
 impl Table {
-    /// Bytes for each object.
-    pub(super) const EACH: u64 = 16;
+    /// Bytes for each object, besides what its run takes.
+    pub(super) const EACH: u64 = 4;
 
     /// For so many objects, in a directory.
     ///
@@ -47,37 +49,32 @@ impl Table {
                 .map_mut(file.as_fd().as_raw_fd())
         };
         Ok(Table {
+            runs: Runs::in_file(directory)?,
             words: words.map_err(|error| Error::io("mapping a table", directory, error))?,
             more: BTreeMap::new(),
             _file: file,
         })
     }
 
-    fn entry(&mut self, index: u64) -> Option<&mut [u64; 2]> {
+    fn entry(&mut self, index: u64) -> Option<&mut u32> {
         let at = usize::try_from(index.checked_mul(Self::EACH)?).ok()?;
         let bytes = self.words.get_mut(at..at + Self::EACH as usize)?;
-        <[u64; 2]>::mut_from_bytes(bytes).ok()
+        u32::mut_from_bytes(bytes).ok()
     }
 
-    /// Notes where an object goes.
-    pub(super) fn put(&mut self, index: u64, place: Place) {
-        if let Some([word, _]) = self.entry(index) {
-            *word = u64::from(place.puddle) << PUDDLE_SHIFT | place.offset >> 3;
-        }
+    /// Where objects go.
+    pub(super) fn runs(&self) -> &Runs {
+        &self.runs
     }
 
-    /// Where an object goes.
-    pub(super) fn place(&mut self, index: u64) -> Place {
-        let word = self.entry(index).map_or(0, |[word, _]| *word);
-        Place {
-            puddle: (word >> PUDDLE_SHIFT) as u32,
-            offset: (word & ((1 << PUDDLE_SHIFT) - 1)) << 3,
-        }
+    /// Where objects go, for whoever says so.
+    pub(super) fn runs_mut(&mut self) -> &mut Runs {
+        &mut self.runs
     }
 
     /// A pointer leads to an object.
     pub(super) fn count(&mut self, index: u64, is_weak: bool) {
-        let Some([_, counts]) = self.entry(index) else {
+        let Some(counts) = self.entry(index) else {
             return;
         };
         let (shift, most) = match is_weak {
@@ -91,22 +88,22 @@ impl Table {
         // One stays: what is counted is never taken for what nothing leads to.
         *counts -= (most - 1) << shift;
         let (strong, weak) = self.more.entry(index).or_default();
-        *(if is_weak { weak } else { strong }) += most;
+        *(if is_weak { weak } else { strong }) += u64::from(most);
     }
 
     /// How many strong and weak pointers lead to an object.
     pub(super) fn counts(&mut self, index: u64) -> (u64, u64) {
-        let counts = self.entry(index).map_or(0, |[_, counts]| *counts);
+        let counts = self.entry(index).map_or(0, |counts| *counts);
         let (strong, weak) = self.more.get(&index).copied().unwrap_or_default();
         (
-            strong + (counts & STRONG_MAX),
-            weak + (counts >> WEAK_SHIFT & WEAK_MAX),
+            strong + u64::from(counts & STRONG_MAX),
+            weak + u64::from(counts >> WEAK_SHIFT & WEAK_MAX),
         )
     }
 
     /// An allocation of a heap goes to the zero list where no strong pointer leads to it. Weak ones never do.
     pub(super) fn may_be_listed(&mut self, index: u64) {
-        if let Some([_, counts]) = self.entry(index) {
+        if let Some(counts) = self.entry(index) {
             *counts |= LISTABLE;
         }
     }
@@ -115,28 +112,19 @@ impl Table {
     pub(super) fn next_listed(&mut self, index: u64) -> Option<u64> {
         let rest = index.checked_mul(Self::EACH)?;
         let rest = self.words.get(usize::try_from(rest).ok()?..)?;
-        let entries = <[[u64; 2]]>::ref_from_bytes(rest).ok()?;
-        let found = entries.iter().position(|[_, counts]| *counts == LISTABLE)?;
+        let entries = <[u32]>::ref_from_bytes(rest).ok()?;
+        let found = entries.iter().position(|counts| *counts == LISTABLE)?;
         Some(index + found as u64)
     }
 }
 
 /// The most strong pointers that the word of counts has room for.
-const STRONG_MAX: u64 = (1 << 32) - 1;
+const STRONG_MAX: u32 = (1 << 20) - 1;
 /// Above them, and the most weak ones.
-const WEAK_SHIFT: u32 = 32;
-const WEAK_MAX: u64 = (1 << 31) - 1;
+const WEAK_SHIFT: u32 = 20;
+const WEAK_MAX: u32 = (1 << 11) - 1;
 /// Above both: the object may be on the zero list.
-const LISTABLE: u64 = 1 << 63;
-
-const PUDDLE_SHIFT: u32 = 40;
-
-/// A place in a puddle, a multiple of 8 bytes behind its beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) puddle: u32,
-    pub(super) offset: u64,
-}
+const LISTABLE: u32 = 1 << 31;
 
 #[cfg(test)]
 mod tests {
@@ -148,24 +136,22 @@ mod tests {
         let mut table = Table::new(directory.path(), 2).unwrap();
         table.may_be_listed(0);
         assert_eq!(table.next_listed(0), Some(0));
-        // As if that many had been counted: 48 GiB of pointers.
-        *table.entry(0).unwrap() = [
-            0,
-            LISTABLE | (WEAK_MAX - 1) << WEAK_SHIFT | (STRONG_MAX - 1),
-        ];
+        // As if that many had been counted.
+        *table.entry(0).unwrap() = LISTABLE | (WEAK_MAX - 1) << WEAK_SHIFT | (STRONG_MAX - 1);
+        let [strong_max, weak_max] = [STRONG_MAX, WEAK_MAX].map(u64::from);
         for more in 0..4 {
             assert_eq!(
                 table.counts(0),
-                (STRONG_MAX - 1 + more, WEAK_MAX - 1 + more)
+                (strong_max - 1 + more, weak_max - 1 + more)
             );
             assert_eq!(table.next_listed(0), None, "pointers lead to it");
             table.count(0, false);
             table.count(0, true);
         }
         // Once more around.
-        *table.entry(0).unwrap() = [0, LISTABLE | STRONG_MAX];
+        *table.entry(0).unwrap() = LISTABLE | STRONG_MAX;
         table.count(0, false);
-        assert_eq!(table.counts(0), (2 * STRONG_MAX + 1, WEAK_MAX));
+        assert_eq!(table.counts(0), (2 * strong_max + 1, weak_max));
         // Nothing of that is the next one's.
         assert_eq!(table.counts(1), (0, 0));
     }

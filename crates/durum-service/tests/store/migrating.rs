@@ -7,7 +7,7 @@ mod rebuilt;
 mod together;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use durum_format::Uuid;
 use durum_format::migrate::map;
@@ -16,8 +16,8 @@ use durum_persist::Site;
 use durum_persist::record::note;
 use durum_persist::simulate::{Failure, Plan, Report, Rules as CrashRules, explore_with_recovery};
 use durum_service::{
-    Embedded, EngineKind, Error, MigrateOptions, MigrateReport, Migration, PoolSpec, PuddleGrant,
-    PuddleOwner, ReadOnlyStore, Service, check, plan_migration,
+    Embedded, EngineKind, Error, MigrateOptions, MigrateReport, Migration, PoolSpec, Progress,
+    PuddleGrant, PuddleOwner, ReadOnlyStore, Service, Stage, check, plan_migration,
 };
 
 use crate::support::{
@@ -256,7 +256,19 @@ fn every_object_is_what_it_was_and_pointers_lead_to_where_things_are() {
         );
 
         let store = open(&path);
-        assert_eq!(migrate(&store, MAP).unwrap(), plan);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let steps = told.clone();
+        let tell = move |it: Progress| steps.lock().unwrap().push((it.stage, it.done, it.total));
+        let options = MigrateOptions {
+            progress: Some(Arc::new(tell)),
+            ..MigrateOptions::default()
+        };
+        let migrated = store.migrate_pool(POOL, &mut migration(MAP), &options);
+        assert_eq!(migrated.unwrap(), plan);
+        let told = told.lock().unwrap();
+        assert!(told.is_sorted_by_key(|(_, done, _)| *done), "{told:?}");
+        let total = 2 * plan.objects;
+        assert_eq!(told.last(), Some(&(Stage::Migrate, total, total)));
         is_new(&Reader::of(&store), NODES).unwrap();
         let pool = &store.pools().unwrap()[0];
         assert_eq!(pool.uuid, uuid, "it is the same pool");
