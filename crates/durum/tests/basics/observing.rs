@@ -186,6 +186,38 @@ fn a_watcher_that_does_not_read_holds_up_nobody() {
     drop(deaf);
 }
 
+/// Whoever is neither the program's user nor root, whatever lets him reach the socket.
+#[test]
+fn another_user_is_not_answered() {
+    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+
+    if user() != 0 {
+        return eprintln!("skipped: only root can become another user");
+    }
+    let fixture = observed();
+    let place = place(&fixture);
+    let is_answered = |user: libc::uid_t| {
+        // SAFETY: of this thread only, as the library's function is not called, and the thread ends.
+        let set = unsafe { libc::syscall(libc::SYS_setresuid, -1, user, -1) };
+        assert_eq!(set, 0);
+        // Without this the directory would be closed to it.
+        let own = capabilities(None).unwrap();
+        let effective = own.effective | CapabilitySet::DAC_OVERRIDE;
+        set_capabilities(None, CapabilitySets { effective, ..own }).unwrap();
+        let socket = Socket::connect(place).unwrap();
+        let limit = Some(Duration::from_secs(5));
+        socket.wait_at_most(limit, limit).unwrap();
+        let question = message::encode(&Question::Numbers);
+        let asked = socket.send(Frame::request(1), &question, &[]);
+        asked.is_ok() && matches!(socket.receive(1 << 20, 0), Ok(Some(_)))
+    };
+    let asked_by =
+        |user| std::thread::scope(|scope| scope.spawn(|| is_answered(user)).join().unwrap());
+    assert!(asked_by(0));
+    assert!(!asked_by(65534));
+    numbers(&mut watch(uuid(&fixture)));
+}
+
 #[test]
 fn whatever_is_sent_the_next_one_is_answered() {
     let fixture = observed();
