@@ -87,6 +87,7 @@ pub(super) fn write(
         "leaks": leaks,
         "objects": taken.objects,
         "all_objects": taken.all,
+        "unread": unread,
     });
     let mut elements = vec![("answers".to_owned(), answers)];
     elements.append(&mut taken.pieces);

@@ -513,6 +513,16 @@ fn a_pool_that_a_program_writes_is_left_alone() {
     let left_out = format!("nothing of pool \"one\": pool \"one\" is {busy}");
     assert!(written.contains(&left_out), "{written}");
     assert!(!written.contains("pool \"two\""), "{written}");
+    let told = succeeds(&["explore", &address, "--html", text(&page), "--json"]);
+    let html = std::fs::read_to_string(&page).unwrap();
+    for told in [told, html] {
+        let (_, unread) = told.split_once("\"unread\":").unwrap();
+        let unread = unread.trim_start_matches([' ', '\n', '{']);
+        assert!(
+            unread.starts_with("\"one\":") && unread.contains(busy),
+            "{unread}"
+        );
+    }
     assert_eq!(writer.ask("add 1"), "6");
     // Nothing is held when a command has ended.
     assert_eq!(writer.ask("open two"), "5 5");

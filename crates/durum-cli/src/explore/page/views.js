@@ -34,6 +34,7 @@ async function viewStore() {
     overview.live ? note('The pools are shown as they were at one moment in their program.') : '',
     overview.redacted ? note('The program\'s data is hidden in this page.') : '',
     answers ? note(`This file has ${number(answers.objects)} of ${plural(answers.all_objects, 'object')}.`) : '',
+    ...Object.entries(answers ? answers.unread : {}).map(([pool, why]) => note(`Nothing of pool "${pool}": ${why}`)),
     table('Pools', ['Pool', 'Engine', 'Size#', 'Puddles#', 'Mode', 'State'], rows),
   ];
 }
