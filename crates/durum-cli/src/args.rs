@@ -99,7 +99,8 @@ pub enum Command {
     Export(Export),
     /// Write what a pool holds as lines of JSON
     #[command(
-        after_help = "Examples:\n  durum dump /mnt/pmem/store words > words.jsonl\n  durum dump durum:words | zstd > words.jsonl.zst\n\n\
+        after_help = "Examples:\n  durum dump /mnt/pmem/store words > words.jsonl\n  durum dump durum:words | zstd > words.jsonl.zst\n  \
+        durum dump /mnt/pmem/store words --with index > both.jsonl\n\n\
         One line for each object, by the type descriptors in the store: docs/format/dump.md. `durum load` makes a pool of them, also of another engine, on \
         another machine, or years later. Nobody may write the pool meanwhile."
     )]
@@ -405,7 +406,7 @@ pub struct Dump {
     pub store: PathBuf,
     /// The pool, unless it is named with a service: durum:POOL
     pub pool: Option<String>,
-    /// Another pool of the store, with the pointers between them; once for each
+    /// A pool that is dumped with it, as their pointers lead into each other; may be given more than once
     #[arg(long, value_name = "POOL")]
     pub with: Vec<String>,
 }

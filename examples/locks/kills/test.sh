@@ -3,12 +3,14 @@
 #
 #   test.sh DIR KILLS [--all]
 #
-# With --all the cache also does what the plain one does, as its own test asks for, and the store has a million keys.
+# Where DURUM names the command, what is dumped of their heaps is loaded as others, in which they find the same. With
+# --all the cache also does what the plain one does, as its own test asks for, and the store has a million keys.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 programs=${1:?the directory is missing} kills=${2:?the number of kills is missing}
 work=$(mktemp -d -p /dev/shm)
 trap 'rm -rf "$work"' EXIT
+[ -z "${DURUM:-}" ] || export COME_BACK="$here/come_back.sh $DURUM"
 
 "$programs/kill_structures" "$kills" 1
 "$programs/kill_store" "$kills" 1
