@@ -38,6 +38,7 @@ impl Column {
     }
 
     /// With how long each operation took, in nanoseconds, in its first round.
+    #[must_use]
     pub fn with_latencies(mut self, ns: Vec<u64>) -> Column {
         if let Some(sample) = self.samples.first_mut() {
             sample.latencies = ns;

@@ -87,14 +87,6 @@ impl Durum {
         }
     }
 
-    /// In a store that answers whoever watches the program.
-    pub fn observed(self) -> Durum {
-        Durum {
-            is_observed: true,
-            ..self
-        }
-    }
-
     /// The Shadow engine with commits in two halves: each transaction is in flight until the next one commits.
     pub fn shadow_in_flight() -> Durum {
         Durum {
@@ -159,6 +151,15 @@ impl Durum {
                 _ => "shadow_served",
             },
             is_served: true,
+            ..self
+        }
+    }
+
+    /// The same engine in a store that answers whoever watches the program; for tests.
+    #[must_use]
+    pub fn observed(self) -> Durum {
+        Durum {
+            is_observed: true,
             ..self
         }
     }
