@@ -112,7 +112,9 @@ tasks_are_renewed() {
     "$work/bin/tasks4" "$work/tasks.store" >"$work/fourth" || return 1
     printf '%s\n' 'task 4, 20 attempts, until 400, priority 3, after 3' 'task 3, 20 attempts, until 300, priority 2, after 2' \
         'task 2, 20 attempts, until 200, priority 2' 'task 1, 10 attempts, priority 1' | diff - "$work/fourth" || return 1
-    ! "$work/bin/tasks3" "$work/tasks.store" 2>"$work/refused" && "$prefix/bin/durum" check "$work/tasks.store"
+    ! "$work/bin/tasks3" "$work/tasks.store" 2>"$work/refused" || return 1
+    grep -F "queue.first->attempts: u32, now u64; *queue.first: - priority: u32" "$work/refused" || return 1
+    "$prefix/bin/durum" check "$work/tasks.store"
 }
 check "tasks are renewed" tasks_are_renewed
 # Without a handler around its functions the process would end.

@@ -294,11 +294,6 @@ int main(int count, char **arguments) {
     }
     if (status_of_child(path, 0, 0) != 0)
         return 1;
-    if (std::getenv("COME_BACK")) {
-        setenv("HEAP", path, 1);
-        if (std::system("$COME_BACK \"$HEAP\"") != 0 || status_of_child(path, 0, 0) != 0)
-            return 1;
-    }
     std::printf("%d kills, %" PRIu64 " operations\n", kills_max, std::uint64_t(told->operations));
     return told->operations == 0 || std::system(remove) != 0;
 }
