@@ -69,8 +69,8 @@ pub struct LoadReport {
 
 /// Makes an export at `place` of the lines that [`dump`](super::dump()) wrote, for a store to import: pools with the
 /// same objects in the same order, at addresses that are free there as far as is known. Every line is checked. Durable
-/// on return; nothing is left behind on an error. Memory does not grow with what lines hold, but for 16 bytes for each
-/// object, the largest one, and pointers to no object.
+/// on return; nothing is left behind on an error. Memory does not grow with what lines hold, but for the largest object
+/// and pointers to no object; 16 bytes for each object are in a file without a name while it goes on.
 ///
 /// # Errors
 /// `LoadRefused` names the line; `ExportExists`; `StorageFull`, `Io`; errors of `input` as `Io`.

@@ -17,8 +17,10 @@ use durum_format::types::{Descriptor, Type};
 use durum_format::{EngineKind, UNIT, Uuid};
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::heap::{Image, Wanted, next_size};
+use super::rows::Rows;
 use crate::copying;
 use crate::error::{Error, Result};
 use crate::files::{self, grown};
@@ -48,11 +50,11 @@ pub(super) struct LoadedType {
 }
 
 /// Where an object lies.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
 pub(super) struct Place {
     pub(super) address: u64,
-    /// Its bytes, if those are less than 4 GiB.
-    pub(super) size: u32,
+    pub(super) size: u64,
 }
 
 /// A pool, as it is to be.
@@ -100,7 +102,8 @@ pub(super) struct Making<'m> {
     untyped: Plan,
     image: Option<(PuddleHeader, Image)>,
     puddles: Vec<PuddleHeader>,
-    pub(super) places: Vec<Place>,
+    /// In a file without a name: memory does not grow with them.
+    pub(super) places: Rows<Place>,
     pub(super) apart: Vec<Reference>,
     bytes: u64,
     pub(super) untyped_objects: u64,
@@ -126,6 +129,7 @@ impl Current {
 
 impl<'m> Making<'m> {
     pub(super) fn begin(made: Made<'m>) -> Result<Self> {
+        let places = Rows::in_file(made.directory)?;
         Ok(Self {
             made,
             ended: Vec::new(),
@@ -134,7 +138,7 @@ impl<'m> Making<'m> {
             untyped: Plan::untyped(),
             image: None,
             puddles: Vec::new(),
-            places: Vec::new(),
+            places,
             apart: Vec::new(),
             bytes: 0,
             untyped_objects: 0,
@@ -249,10 +253,10 @@ impl<'m> Making<'m> {
             return Ok(Err(refused.to_string()));
         }
         self.untyped_objects += u64::from(known.is_none());
-        self.places.push(Place {
+        self.places.push(&Place {
             address: puddle.address + offset,
-            size: u32::try_from(head.size).unwrap_or(u32::MAX),
-        });
+            size: head.size,
+        })?;
         Ok(Ok(()))
     }
 

@@ -75,7 +75,7 @@ impl Making<'_> {
             .checked_sub(1)
             .and_then(|at| self.places.get(at as usize));
         let place = place.ok_or_else(|| format!("there is no object {number}"))?;
-        if place.size != u32::MAX && offset >= u64::from(place.size) {
+        if offset >= place.size {
             let size = place.size;
             return Err(format!(
                 "a pointer leads {offset} bytes into object {number}, which has {size}"
