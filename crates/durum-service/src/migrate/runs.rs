@@ -1,5 +1,6 @@
 //! Where the objects of a migration go. Most lie one behind the other, so what is kept are runs of them, and not each.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -56,6 +57,8 @@ pub(super) struct Runs {
     last: Run,
     /// How many objects the last one has.
     count: u64,
+    /// One that was found, and the first object behind it: most pointers lead to what lies near.
+    found: Cell<(Run, u64)>,
 }
 
 impl Runs {
@@ -98,12 +101,18 @@ impl Runs {
 
     /// Where an object goes.
     pub(super) fn place(&self, index: u64) -> Place {
-        Place::of_word(self.run(index).map_or(0, |run| run.word_of(index)))
+        let (found, end) = self.found.get();
+        let is_found = found.first <= index && index < end;
+        let run = match is_found {
+            true => Some(found),
+            false => self.run(index),
+        };
+        Place::of_word(run.map_or(0, |run| run.word_of(index)))
     }
 
-    fn run(&self, index: u64) -> Option<&Run> {
+    fn run(&self, index: u64) -> Option<Run> {
         if index >= self.last.first {
-            return Some(&self.last);
+            return Some(self.last);
         }
         // The first one behind the object.
         let (mut low, mut high) = (0, self.ended.len());
@@ -114,7 +123,13 @@ impl Runs {
                 false => high = middle,
             }
         }
-        self.ended.get(low.checked_sub(1)?)
+        let run = *self.ended.get(low.checked_sub(1)?)?;
+        let end = self
+            .ended
+            .get(low)
+            .map_or(self.last.first, |next| next.first);
+        self.found.set((run, end));
+        Some(run)
     }
 
     /// Bytes that are taken.
