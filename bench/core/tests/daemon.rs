@@ -99,6 +99,7 @@ fn each_figure_of_the_service_has_a_line() {
     assert!(!plot.contains("memory of the service for each"));
     // Requests that were timed one by one have the times within which most of them were answered, beside the others'.
     let (_, latencies) = plots[1].split_once("<desc>").unwrap();
+    let latencies = latencies.split("</desc>").next().unwrap();
     assert!(
         latencies.contains("empty request on one processor: measured 50 % in "),
         "{latencies}"
