@@ -35,9 +35,7 @@ pub(crate) use savepoint::Part;
 /// The transaction of one thread on one store, running or at rest.
 ///
 /// Closures passed to [`Pool::transaction`] get a reference to it; it cannot leave its thread.
-// On lines of its own: the thread writes to it all the time.
 #[derive(Debug)]
-#[repr(align(128))]
 pub struct Tx {
     store_key: u64,
     store: Weak<StoreInner>,
