@@ -135,10 +135,8 @@ diary_goes_on() {
     "$work/diary1" "$store" && "$work/diary1" "$store" && "$work/diary2" "$store" && "$work/diary3" "$store" >"$work/third" || return 1
     printf '%s\n' '2001, day 3: entry 3, 45 s, here' '2001, day 35: entry 2, 45 s, here' \
         '2001, day 335: entry 1, 1800 s, somewhere' '2002, day 270: entry 0, 1800 s, somewhere' 'mood 5' | diff - "$work/third" || return 1
-    local version
-    for version in 1 2; do
-        ! "$work/diary$version" "$store" 2>"$work/refused" && grep "changed since: diary.entries" "$work/refused" || return 1
-    done
+    ! "$work/diary1" "$store" 2>"$work/refused" && grep "changed since: .*; diary.entries" "$work/refused" || return 1
+    ! "$work/diary2" "$store" 2>"$work/refused" && grep "is not migrated: .*the keys of a map change" "$work/refused" || return 1
 }
 check "versions of diary" diary_goes_on
 check "diary comes back" comes_back "$prefix/bin/durum" "$work/diary.store" pool

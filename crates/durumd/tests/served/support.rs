@@ -1,7 +1,7 @@
 //! A service that a test starts, kills and starts again, and clients in processes of their own.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -252,7 +252,15 @@ impl Served {
             .env(USER, user)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
+        let mut process = loop {
+            match command.spawn() {
+                // It was just copied, and a process that another test was starting then has it open for writing.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                    std::thread::yield_now();
+                }
+                process => break process.unwrap(),
+            }
+        };
         let (told, says) = (
             process.stdin.take().unwrap(),
             process.stdout.take().unwrap(),
