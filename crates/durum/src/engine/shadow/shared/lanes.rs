@@ -181,6 +181,21 @@ impl State {
         stamps.find_home(self.all.iter().map(|lane| &*lane.missing));
     }
 
+    /// Has owners of lines order the records of so many members if that is wanted, or else the counter, for who has
+    /// locked the checkpoint of `own`.
+    fn choose_order(
+        &mut self,
+        own: Option<&Lane>,
+        members: u32,
+        space: &Range<usize>,
+        stamps: &Stamps,
+    ) {
+        let to_owners = members > 1 && self.all.len() <= LOGS && self.trial.wants_owners();
+        if to_owners != stamps.owners.order() {
+            self.change_order(own, to_owners, space, stamps);
+        }
+    }
+
     /// Has owners of lines order records from now on, or the counter, for who has locked the checkpoint of `own`.
     fn change_order(
         &mut self,
@@ -197,7 +212,7 @@ impl State {
             lane.tally.take();
         }
         let is_changed = match to_owners {
-            true => self.all.len() <= LOGS && stamps.order_by_owner(space.clone()),
+            true => stamps.order_by_owner(space.clone()),
             false => {
                 stamps.order_by_counter();
                 true
@@ -273,11 +288,7 @@ impl Lanes {
             Some(lane) => lane,
             None => Self::add(&mut state, checkpoint(), true),
         };
-        let owners_order = stamps.owners.order();
-        let may_order = state.all.len() <= LOGS && self.members() > 1;
-        if owners_order != (may_order && state.trial.wants_owners()) {
-            state.change_order(None, !owners_order, &self.space, stamps);
-        }
+        state.choose_order(None, self.members(), &self.space, stamps);
         self.share_batches(stamps);
         lane
     }
@@ -321,10 +332,8 @@ impl Lanes {
         // ORDER (of threads): before anybody is alone, and leaves later records pending.
         lane.checkpoint.lock_as_member().apply_all();
         state.idle.push(lane);
-        if self.members() <= 2 && stamps.owners.order() {
-            // ORDER (of threads): who is alone counts by the counter.
-            state.change_order(None, false, &self.space, stamps);
-        }
+        // ORDER (of threads): who is alone from then on counts by the counter.
+        state.choose_order(None, self.members() - 1, &self.space, stamps);
         self.members.leave();
         self.share_batches(stamps);
     }
@@ -384,12 +393,8 @@ impl Lanes {
             return;
         };
         let commits = own.tally.take();
-        let owners_order = stamps.owners.order();
-        let may_order = state.all.len() <= LOGS && self.members() > 1;
         state.trial.saw(commits);
-        if owners_order != (may_order && state.trial.wants_owners()) {
-            state.change_order(Some(own), !owners_order, &self.space, stamps);
-        }
+        state.choose_order(Some(own), self.members(), &self.space, stamps);
     }
 
     /// Has the counter order records. For who has no checkpoint locked.
@@ -406,9 +411,7 @@ impl Lanes {
         let mut state = self.lock();
         let is_shared = state.is_shared;
         state.trial.force(!is_shared);
-        if !state.is_shared && self.members() > 1 && !stamps.owners.order() {
-            state.change_order(None, true, &self.space, stamps);
-        }
+        state.choose_order(None, self.members(), &self.space, stamps);
     }
 
     /// Makes durable what was left in flight before this is called.
