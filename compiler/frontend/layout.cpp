@@ -70,7 +70,7 @@ class Walk {
             return hides(type, " has virtual functions");
         if (one && one->getNumBases() > 0)
             return hides(type, " has a base class");
-        // `alignas(T) unsigned char place[sizeof(T)]`, and std::aligned_storage.
+        // `alignas(T) unsigned char place[sizeof(T)]`, and std::aligned_storage. Nobody aligns text.
         if (llvm::any_of(record->fields(), is_place))
             return hides(type, " has aligned bytes, in which an object may lie");
         if (record->isUnion())
@@ -93,8 +93,7 @@ class Walk {
     static bool is_place(const FieldDecl *member) {
         const QualType type = element(member->getType());
         const RecordDecl *inner = record_of(type);
-        const bool is_bytes = type->isStdByteType() ||
-                              type->isSpecificBuiltinType(BuiltinType::UChar) ||
+        const bool is_bytes = type->isStdByteType() || type->isCharType() ||
                               (inner && inner->field_empty());
         return is_bytes &&
                (member->hasAttr<AlignedAttr>() || (inner && inner->hasAttr<AlignedAttr>()));

@@ -65,7 +65,7 @@ fn read(plan: &Plan, value: &[u8], length: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; length];
     let mut line = value.to_vec();
     line.push(b'}');
-    let mut pointer = |reference| match reference {
+    let mut pointer = |_, reference| match reference {
         Reference::Address(address) if address % 3 == 0 && address != 0 => Ok(address),
         Reference::Object { number, offset: 0 } if number % 3 == 1 => Ok(number),
         Reference::Object { number, offset } if number % 3 == 2 && offset == number >> 8 | 1 => {

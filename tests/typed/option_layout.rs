@@ -39,7 +39,7 @@ fn told<T: InOption>(option: Option<T>, before: u8) -> String {
 fn made<T: InOption>(json: &str) -> Option<T> {
     let mut place = MaybeUninit::<Option<T>>::zeroed();
     let plan = Plan::of(&descriptor_of::<Option<T>>()).unwrap();
-    let mut pointer = |_| Err("there are none".to_owned());
+    let mut pointer = |_, _| Err("there are none".to_owned());
     // SAFETY: all of them are initialized, and then those of an option, if the description is right.
     unsafe {
         let bytes =

@@ -32,6 +32,10 @@ struct either {
         long number;
     };
 };
+struct page {
+    struct page *next;
+    _Alignas(16) char bytes[64];
+};
 struct number {
     union {
         double d;
@@ -149,4 +153,7 @@ void unknown(void) {
     // CHECK: @"__durum_ido_untyped malloc\0A'union either{{.*}}' is a union with a pointer"
     struct either *either = malloc(sizeof *either);
     use(either);
+    // CHECK: @"__durum_ido_untyped malloc\0A'struct page' has aligned bytes, in which an object may lie"
+    struct page *page = malloc(sizeof *page);
+    use(page);
 }

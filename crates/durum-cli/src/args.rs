@@ -305,6 +305,9 @@ pub struct Check {
     /// Check the pools as they are at one moment in the program that has them open, which goes on
     #[arg(long, conflicts_with = "repair")]
     pub live: bool,
+    /// Words of objects of unknown type are pointers where they are addresses of objects: leaks are judged then
+    #[arg(long)]
+    pub untyped_hold_pointers: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -317,6 +320,9 @@ pub struct Gc {
     /// Only in this pool; what objects of other pools lead to stays
     #[arg(long, value_name = "NAME")]
     pub pool: Option<String>,
+    /// Words of objects of unknown type are pointers where they are addresses of objects
+    #[arg(long)]
+    pub untyped_hold_pointers: bool,
     /// Only tell what would be freed, and write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -409,6 +415,9 @@ pub struct Dump {
     /// A pool that is dumped with it, as their pointers lead into each other; may be given more than once
     #[arg(long, value_name = "POOL")]
     pub with: Vec<String>,
+    /// Words of objects of unknown type are pointers where they are addresses of objects
+    #[arg(long)]
+    pub untyped_hold_pointers: bool,
 }
 
 #[derive(Debug, Args)]
@@ -420,7 +429,7 @@ pub struct Load {
     /// Its engine: hybrid, twin or shadow [default: that which it was dumped with]
     #[arg(long, value_name = "ENGINE")]
     pub engine: Option<String>,
-    /// Objects of unknown type hold no pointers
+    /// Objects of unknown type hold no pointers but those that the lines tell
     #[arg(long)]
     pub untyped_hold_no_pointers: bool,
     /// Print JSON

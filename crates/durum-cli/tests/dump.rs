@@ -11,28 +11,6 @@ use support::jobs::make_jobs;
 use support::pair::make_pair;
 use support::*;
 
-/// Runs `durum load` with these lines.
-fn load(arguments: &[&str], lines: &[u8]) -> Run {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_durum"))
-        .arg("load")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    // What is refused is not read to its end.
-    let _ = input.write_all(lines);
-    drop(input);
-    let output = child.wait_with_output().unwrap();
-    Run {
-        code: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
 /// The lines of a pool behind the first one, which names pool, engine and addresses.
 fn lines_of(store: &Path, pool: &str) -> (String, String) {
     let out = succeeds(&["dump", text(store), pool]).out;

@@ -25,7 +25,7 @@ fn written(plan: &Plan, bytes: &[u8]) -> String {
 
 fn read(plan: &Plan, value: &str, length: usize) -> Result<Vec<u8>, String> {
     let mut bytes = vec![0; length];
-    let mut pointer = |reference| match reference {
+    let mut pointer = |_, reference| match reference {
         Reference::Address(address) => Ok(address),
         Reference::Object { number, .. } if number > 9 => Err(format!("no object {number}")),
         Reference::Object { number, offset } => Ok(number << 12 | offset),

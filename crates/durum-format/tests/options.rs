@@ -89,7 +89,7 @@ fn such_values_are_dumped_and_loaded() {
         assert_eq!(String::from_utf8(line.clone()).unwrap(), value);
         line.push(b'}');
         let mut back = vec![0; bytes.len()];
-        let mut pointer = |_| Err("there are none".to_owned());
+        let mut pointer = |_, _| Err("there are none".to_owned());
         read_value(&line, 0, &plan, &mut back, &mut pointer).unwrap();
         assert_eq!(back, bytes, "{value}");
     }

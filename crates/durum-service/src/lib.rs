@@ -75,7 +75,7 @@ pub use check::{
 };
 pub use clone::{CloneOptions, CloneReport, clone_served, clone_store};
 pub use deposited::ensure_code_runs_here;
-pub use dump::{DumpReport, LoadOptions, LoadReport, dump, load};
+pub use dump::{DumpOptions, DumpReport, LoadOptions, LoadReport, dump, load};
 pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
 pub use durum_format::registry::Rights;

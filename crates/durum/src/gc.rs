@@ -32,6 +32,9 @@ pub struct GcOptions {
     /// Only in the pool of this name; what objects of other pools lead to stays, whatever leads to those. Default: in
     /// all pools.
     pub pool: Option<String>,
+    /// Each aligned word of an object without a type that is an address of an object is a pointer, and nothing else
+    /// leads out of such objects. Default: no, and where live ones may hold pointers nothing is freed.
+    pub untyped_hold_pointers: bool,
     /// Only tell what would be freed, and write nothing. Default: no.
     pub dry_run: bool,
     /// How the store is opened.
@@ -47,6 +50,7 @@ impl Default for GcOptions {
     fn default() -> Self {
         Self {
             pool: None,
+            untyped_hold_pointers: false,
             dry_run: false,
             store: StoreOptions::new(),
             progress: None,
@@ -59,6 +63,7 @@ impl fmt::Debug for GcOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GcOptions")
             .field("pool", &self.pool)
+            .field("untyped_hold_pointers", &self.untyped_hold_pointers)
             .field("dry_run", &self.dry_run)
             .field("store", &self.store)
             .finish_non_exhaustive()
@@ -81,6 +86,7 @@ impl GcOptions {
 
 setters! {
     GcOptions:
+    untyped_hold_pointers(hold: bool);
     dry_run(dry_run: bool);
     store(options: StoreOptions);
     progress(progress: Arc<ProgressFn>);
@@ -130,6 +136,7 @@ pub fn collect(path: impl AsRef<Path>, options: &GcOptions) -> Result<GcReport> 
     let path = path.as_ref();
     let search = GarbageOptions {
         pool: options.pool.clone(),
+        untyped_hold_pointers: options.untyped_hold_pointers,
         progress: options.progress.clone(),
     };
     fault::check_forked()?;

@@ -4,8 +4,10 @@
     kill_cache.py CACHE KILLS [SEED]
 
 Every change that a client was told of is there, and each other one as a whole or not at all. No connection, reference or
-lock of the dead process remains.
+lock of the dead process remains. COME_BACK names a command that puts another heap in the place of this one: the same is
+there, too.
 """
+import os
 import pathlib
 import random
 import shutil
@@ -174,6 +176,8 @@ def main():
     server = Server(heap)
     examine(server, all_keys)
     server.stop()
+    if "COME_BACK" in os.environ:
+        subprocess.run([*os.environ["COME_BACK"].split(), heap], check=True)
     server = Server(heap)
     examine(server, all_keys)
     server.kill()

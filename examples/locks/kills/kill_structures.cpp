@@ -4,7 +4,8 @@
 //   kill_structures KILLS SEED
 //
 // What a thread has told of is there, each value once and in order; of what it was doing when it
-// was killed, all is there or nothing. What threads tell is in a file beside the heap.
+// was killed, all is there or nothing. What threads tell is in a file beside the heap. COME_BACK
+// names a command that puts another heap in the place of this one: the same is there, too.
 #include <cinttypes>
 #include <csignal>
 #include <cstdio>
@@ -240,6 +241,17 @@ void run(const char *path, std::uint64_t seed) {
     pause();
 }
 
+void put_some() {
+    for (unsigned exchange = 0; exchange < exchanges; exchange++)
+        for (unsigned self = 0; self < threads; self++)
+            for (unsigned count = 0; count < 50; count++) {
+                const std::uint64_t value = told->begun[exchange][self]++ * threads + self;
+                if (value >= values_max || !put(exchange, value))
+                    fail("no memory for a value", value, 0);
+                told->is_put[exchange][value] = 1;
+            }
+}
+
 // The child goes on until it is killed, or ends by itself if `nanoseconds` are 0.
 int status_of_child(const char *path, std::uint64_t seed, long nanoseconds) {
     const pid_t child = fork();
@@ -249,6 +261,7 @@ int status_of_child(const char *path, std::uint64_t seed, long nanoseconds) {
         open_heap(path);
         make();
         examine();
+        put_some();
         std::exit(0);
     }
     if (nanoseconds) {
@@ -294,6 +307,11 @@ int main(int count, char **arguments) {
     }
     if (status_of_child(path, 0, 0) != 0)
         return 1;
+    if (std::getenv("COME_BACK")) {
+        setenv("HEAP", path, 1);
+        if (std::system("$COME_BACK \"$HEAP\"") != 0 || status_of_child(path, 0, 0) != 0)
+            return 1;
+    }
     std::printf("%d kills, %" PRIu64 " operations\n", kills_max, std::uint64_t(told->operations));
     return told->operations == 0 || std::system(remove) != 0;
 }

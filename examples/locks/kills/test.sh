@@ -3,9 +3,8 @@
 #
 #   test.sh DIR KILLS [--all]
 #
-# Where DURUM names the command, what is dumped of the store's heap is loaded as another, in which it finds the same.
-# The others have pointers in memory of no type, which cannot follow. With --all the cache also does what the plain one
-# does, as its own test asks for, and the store has a million keys.
+# Where DURUM names the command, what is dumped of each heap is loaded as another, in which its program finds the same.
+# With --all the cache also does what the plain one does, as its own test asks for, and the store has a million keys.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 programs=${1:?the directory is missing} kills=${2:?the number of kills is missing}

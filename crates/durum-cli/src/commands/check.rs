@@ -31,6 +31,7 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let how = CheckOptions {
         progress: Some(progress::stages()),
+        untyped_hold_pointers: options.untyped_hold_pointers,
         ..CheckOptions::default()
     };
     let report = look(&place, &how)?;

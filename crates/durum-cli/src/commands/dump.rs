@@ -4,8 +4,10 @@ use std::fs;
 use std::io::{BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use durum_service::{
+    DumpOptions, Export, ImportOptions, LoadOptions, LoadReport, OpenOptions, Service,
+};
 use durum_service::{EngineKind, random_uuid};
-use durum_service::{Export, ImportOptions, LoadOptions, LoadReport, OpenOptions, Service};
 use serde_json::json;
 
 use crate::args::{Dump, Load};
@@ -21,17 +23,24 @@ pub(crate) fn dump(options: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
     let place = Place::of(&options.store);
     let pool = place.named_pool(options.pool.as_deref())?;
     let mut store = place.read()?;
-    let progress = progress::stages();
     let with = options.with.iter().map(String::as_str);
     let pools: Vec<&str> = [pool].into_iter().chain(with).collect();
-    let report = durum_service::dump::<Failure>(&mut store, &pools, out, Some(progress.clone()))?;
-    drop(progress);
+    let how = DumpOptions {
+        untyped_hold_pointers: options.untyped_hold_pointers,
+        progress: Some(progress::stages()),
+    };
+    let report = durum_service::dump::<Failure>(&mut store, &pools, out, &how)?;
+    drop(how);
     let mut told = std::io::stderr().lock();
     let notes = [
         (
-            report.untyped_objects,
+            if options.untyped_hold_pointers {
+                0
+            } else {
+                report.untyped_objects
+            },
             "object",
-            "of no type: nobody knows whether bytes of them are pointers",
+            "of no type: nobody knows whether bytes of them are pointers (`--untyped-hold-pointers` follows them)",
         ),
         (
             report.pointers_elsewhere,

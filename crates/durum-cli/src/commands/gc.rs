@@ -14,6 +14,7 @@ use crate::progress;
 
 pub(crate) fn run(options: &Gc, out: &mut dyn Write) -> Result<(), Failure> {
     let mut how = GcOptions::new()
+        .untyped_hold_pointers(options.untyped_hold_pointers)
         .dry_run(options.dry_run)
         .progress(progress::stages());
     let place = Place::of(&options.store);

@@ -190,6 +190,7 @@ impl Run {
             progress: Some(Arc::new(move |progress: Progress| told.go_on(progress))),
             leaks: Some(Arc::new(move |leak: &Leak| found.lock().leaks.add(leak))),
             stop: Some(self.stop.clone()),
+            ..CheckOptions::default()
         }
     }
 

@@ -138,7 +138,7 @@ fn options_of_check(found: &Arc<Mutex<Leaks>>) -> CheckOptions {
     CheckOptions {
         progress: Some(progress::stages()),
         leaks: Some(Arc::new(add)),
-        stop: None,
+        ..CheckOptions::default()
     }
 }
 

@@ -10,8 +10,9 @@ pub mod pair;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use durum::{Pool, PoolOptions, Store, StoreOptions};
 use serde_json::Value;
@@ -50,7 +51,7 @@ pub fn durum_in<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Run {
     } = Command::new(env!("CARGO_BIN_EXE_durum"))
         .args(arguments)
         .current_dir(directory)
-        .stdin(std::process::Stdio::null())
+        .stdin(Stdio::null())
         .output()
         .unwrap();
     Run {
@@ -73,6 +74,28 @@ pub fn fails<A: AsRef<OsStr>>(arguments: &[A], code: i32, text: &str) -> Run {
     assert_eq!(run.code, code, "{}{}", run.out, run.err);
     assert!(run.err.contains(text), "{text:?} is not in: {}", run.err);
     run
+}
+
+/// Runs `durum load` with these lines.
+pub fn load(arguments: &[&str], lines: &[u8]) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_durum"))
+        .arg("load")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // What is refused is not read to its end.
+    let _ = input.write_all(lines);
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    Run {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
 }
 
 /// A path as an argument.
@@ -213,7 +236,7 @@ pub fn make_dirty_store(path: &Path, engine: &str) {
             text(path),
             text(&text_file),
         ])
-        .stdout(std::process::Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(worker.stdout.take().unwrap()).lines();

@@ -323,6 +323,12 @@ fn counted(scanner: &mut Scanner<'_>) -> Result<(u64, bool), Refused> {
     Ok((objects, has_root))
 }
 
+/// Whether the value of an object without a type, which begins there in its line, says which words are pointers.
+pub fn says_pointers(line: &[u8], value: usize) -> bool {
+    let mut scanner = Scanner::from(line, value);
+    scanner.accept(b'{') && scanner.accept_word("\"bytes\"")
+}
+
 /// Reads the value of an object from where it begins in its line, to the end of the line, into the object's bytes,
 /// which are zero. `pointer` is told each pointer that is not null, and gives the word that is put there.
 ///
@@ -333,7 +339,7 @@ pub fn read_value(
     value: usize,
     plan: &Plan,
     bytes: &mut [u8],
-    pointer: &mut impl FnMut(Reference) -> Result<u64, String>,
+    pointer: &mut impl FnMut(usize, Reference) -> Result<u64, String>,
 ) -> Result<(), Refused> {
     let mut scanner = Scanner::from(line, value);
     plan.read(&mut scanner, bytes, pointer)?;

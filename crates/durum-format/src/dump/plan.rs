@@ -17,6 +17,8 @@ pub(super) enum Part {
     Pointer,
     /// So many bytes of text, or of others.
     Bytes(Repeats),
+    /// Bytes of no type, among which words are pointers: those that say so.
+    Words,
     /// What means nothing later, or nothing yet: not said, and zero.
     Unsaid,
     Struct(Members),
@@ -89,6 +91,14 @@ impl Plan {
         }
     }
 
+    /// How objects of no type are written and read whose words are pointers where they are addresses of objects.
+    pub fn untyped_with_pointers() -> Self {
+        Self {
+            root: Part::Words,
+            ..Self::untyped()
+        }
+    }
+
     /// How many such objects lie in so many bytes: more than one where an object was allocated as a row.
     pub(super) fn row(&self, bytes: usize) -> Option<usize> {
         let size = usize::try_from(self.size).ok()?;
@@ -104,7 +114,8 @@ impl Plan {
 type Replace<'r> = dyn FnMut(u64) -> u64 + 'r;
 
 impl Plan {
-    /// Has `replace` replace each pointer that is not null, in the bytes of an object that were read of a value.
+    /// Has `replace` replace each pointer that is not null, in the bytes of an object that were read of a value. Where
+    /// those of objects without a type are, nobody knows later: it was told when the value was read.
     pub fn replace_pointers(&self, bytes: &mut [u8], replace: &mut Replace<'_>) {
         let stride = length(self.size);
         for index in 0..self.row(bytes.len()).unwrap_or(0) {
@@ -112,7 +123,7 @@ impl Plan {
         }
     }
 
-    /// Whether objects of the type can hold pointers.
+    /// Whether the type says where its objects hold pointers.
     pub fn has_pointers(&self) -> bool {
         holds_pointers(&self.root)
     }
@@ -125,7 +136,7 @@ fn holds_pointers(part: &Part) -> bool {
         Part::Struct(members) => any(members),
         Part::Variants { has_pointers, .. } => *has_pointers,
         Part::Array { element, .. } => holds_pointers(element),
-        Part::Number(_) | Part::Bytes(_) | Part::Unsaid => false,
+        Part::Number(_) | Part::Bytes(_) | Part::Words | Part::Unsaid => false,
     }
 }
 
@@ -144,7 +155,7 @@ fn replace_in(part: &Part, at: usize, base: usize, bytes: &mut [u8], replace: &m
         }
     };
     match part {
-        Part::Number(_) | Part::Bytes(_) | Part::Unsaid => {}
+        Part::Number(_) | Part::Bytes(_) | Part::Words | Part::Unsaid => {}
         Part::Pointer => {
             if let Some(word) = word_at(bytes, at, 8).filter(|word| *word != 0)
                 && let Some(place) = bytes.get_mut(at..at + 8)

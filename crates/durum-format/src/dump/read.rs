@@ -31,7 +31,7 @@ impl Plan {
         &self,
         scanner: &mut Scanner<'_>,
         bytes: &mut [u8],
-        pointer: &mut impl FnMut(Reference) -> Result<u64, String>,
+        pointer: &mut impl FnMut(usize, Reference) -> Result<u64, String>,
     ) -> Result<(), Refused> {
         let row = self.row(bytes.len());
         let row = row.ok_or_else(|| scanner.refuse("the object is shorter than its type"))?;
@@ -53,7 +53,7 @@ struct Reader<'r, 'l, F> {
     pointer: &'r mut F,
 }
 
-impl<F: FnMut(Reference) -> Result<u64, String>> Reader<'_, '_, F> {
+impl<F: FnMut(usize, Reference) -> Result<u64, String>> Reader<'_, '_, F> {
     fn put(&mut self, at: usize, width: usize, word: u64) -> Result<(), Refused> {
         let word = word.to_le_bytes();
         let place = at.checked_add(width);
@@ -79,6 +79,7 @@ impl<F: FnMut(Reference) -> Result<u64, String>> Reader<'_, '_, F> {
                 let len = self.count(*count, at, base, 1)?;
                 self.some_bytes(at, len)
             }
+            Part::Words => self.words(at),
             Part::Unsaid => match self.scanner.accept_word("null") {
                 true => Ok(()),
                 false => Err(self.scanner.refuse("what is volatile or reserved is null")),
@@ -190,6 +191,37 @@ impl<F: FnMut(Reference) -> Result<u64, String>> Reader<'_, '_, F> {
         self.scanner.expect(b'}')
     }
 
+    /// The bytes of an object without a type; then which words of it are pointers, and zero until then.
+    fn words(&mut self, at: usize) -> Result<(), Refused> {
+        let room = self.bytes.len().saturating_sub(at);
+        self.scanner.expect(b'{')?;
+        self.scanner.member("\"bytes\"")?;
+        self.some_bytes(at, room)?;
+        self.scanner.expect(b',')?;
+        self.scanner.member("\"pointers\"")?;
+        self.scanner.expect(b'[')?;
+        let mut next = 0;
+        if !self.scanner.accept(b']') {
+            loop {
+                self.scanner.expect(b'[')?;
+                let place: usize = self.scanner.whole()?;
+                if !place.is_multiple_of(8) || place < next || place > room.saturating_sub(8) {
+                    let problem = format!("there is no pointer at {place}, behind the one before");
+                    return Err(self.scanner.refuse(problem));
+                }
+                next = place + 8;
+                self.scanner.expect(b',')?;
+                self.address(at + place)?;
+                self.scanner.expect(b']')?;
+                if !self.scanner.accept(b',') {
+                    break;
+                }
+            }
+            self.scanner.expect(b']')?;
+        }
+        self.scanner.expect(b'}')
+    }
+
     fn address(&mut self, at: usize) -> Result<(), Refused> {
         let reference = match self.scanner.peek() {
             Some(b'n') if self.scanner.accept_word("null") => return Ok(()),
@@ -213,7 +245,7 @@ impl<F: FnMut(Reference) -> Result<u64, String>> Reader<'_, '_, F> {
                 offset: 0,
             },
         };
-        let word = (self.pointer)(reference);
+        let word = (self.pointer)(at, reference);
         let word = word.map_err(|problem| self.scanner.refuse(problem))?;
         self.put(at, 8, word)
     }

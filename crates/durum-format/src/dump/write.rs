@@ -102,6 +102,7 @@ impl<F: FnMut(u64) -> To> Writer<'_, F> {
                 })?;
                 bytes_of(bytes, self.out);
             }
+            Part::Words => self.words(at),
             Part::Unsaid => self.out.extend_from_slice(b"null"),
             Part::Struct(members) => self.members(members, at, at)?,
             Part::Variants {
@@ -207,6 +208,32 @@ impl<F: FnMut(u64) -> To> Writer<'_, F> {
         }
         self.out.push(b'}');
         Ok(())
+    }
+
+    /// The bytes of an object without a type, and its words that are addresses of objects.
+    fn words(&mut self, at: usize) {
+        let mut rest = self.bytes.get(at..).unwrap_or_default().to_vec();
+        let mut pointers = Vec::new();
+        let (words, _) = rest.as_chunks_mut::<8>();
+        for (index, word) in words.iter_mut().enumerate() {
+            let address = u64::from_le_bytes(*word);
+            if address != 0 && (self.to)(address) != To::Nowhere {
+                pointers.push((index * 8, address));
+                *word = [0; 8];
+            }
+        }
+        self.out.extend_from_slice(b"{\"bytes\":");
+        bytes_of(&rest, self.out);
+        self.out.extend_from_slice(b",\"pointers\":[");
+        for (index, (place, address)) in pointers.into_iter().enumerate() {
+            self.out
+                .extend_from_slice(if index > 0 { b",[" } else { b"[" });
+            decimal(place as u64, self.out);
+            self.out.push(b',');
+            self.pointer(address);
+            self.out.push(b']');
+        }
+        self.out.extend_from_slice(b"]}");
     }
 
     fn pointer(&mut self, address: u64) {

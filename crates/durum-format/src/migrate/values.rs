@@ -54,7 +54,7 @@ pub(super) fn default_of(ty: &Type<usize>, json: &str) -> Result<Vec<u8>, String
     bytes.resize(size, 0);
     // As in a line of a dump.
     let line = format!("{json}}}");
-    let mut pointer = |_| Err("there are no pointers".to_owned());
+    let mut pointer = |_, _| Err("there are no pointers".to_owned());
     read_value(line.as_bytes(), 0, &plan, &mut bytes, &mut pointer)
         .map_err(|refused| told(&refused))?;
     Ok(bytes)

@@ -37,6 +37,7 @@ pub(super) fn check(graph: &Graph<'_>, report: &mut CheckReport) {
         .opaque
         .keys()
         .filter_map(|index| all.pool_of(all.objects.get(*index)?))
+        .chain(graph.guessed.iter().copied())
         .collect();
     let found = pointers_to_counted(graph, |_| true);
     let mut indices: Vec<u32> = graph.counted.keys().copied().collect();

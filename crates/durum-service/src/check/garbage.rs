@@ -29,6 +29,8 @@ use crate::model::{ProgressFn, RecoveryReport};
 pub struct GarbageOptions {
     /// Only in the pool of this name; what objects of other pools lead to is live then, whatever leads to those.
     pub pool: Option<String>,
+    /// As [`CheckOptions::untyped_hold_pointers`](super::CheckOptions::untyped_hold_pointers).
+    pub untyped_hold_pointers: bool,
     /// Called as the search goes on.
     pub progress: Option<Arc<ProgressFn>>,
 }
@@ -37,6 +39,7 @@ impl fmt::Debug for GarbageOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GarbageOptions")
             .field("pool", &self.pool)
+            .field("untyped_hold_pointers", &self.untyped_hold_pointers)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -137,6 +140,7 @@ pub(crate) fn find_in(reader: &ReadOnlyStore, options: &GarbageOptions) -> Resul
 fn check_options(options: &GarbageOptions) -> CheckOptions {
     CheckOptions {
         progress: options.progress.clone(),
+        untyped_hold_pointers: options.untyped_hold_pointers,
         ..CheckOptions::default()
     }
 }
@@ -174,9 +178,6 @@ fn find(
     }
     let mut graph = Graph::build(reader, all, &check_options(options), &mut report)?;
     counted::check(&graph, &mut report);
-    if !report.is_sound() || all.is_partial() {
-        return Err(damaged(reader.path(), &report));
-    }
     let is_chosen = |pool: Option<Uuid>| pool.is_some_and(|pool| chosen.contains_key(&pool));
     let objects = &all.objects;
     graph
@@ -189,8 +190,14 @@ fn find(
         edges.retain(|holder, edge| !begin.contains(&(holder, edge.target)));
     }
     let live = graph.reach(|_, object| !is_chosen(all.pool_of(object)));
+    let doubts = reach::doubts(&graph, &live);
+    let is_leak = |index: usize| reach::is_leak(&graph, &live, &doubts, index);
+    graph.tell_dangling(is_leak, &mut report);
+    if !report.is_sound() || all.is_partial() {
+        return Err(damaged(reader.path(), &report));
+    }
     // Also in pools that were not chosen: pointers may lead from one pool to another.
-    if let Some((pool, reason)) = reach::doubts(&graph, &live).into_iter().next()
+    if let Some((pool, reason)) = doubts.into_iter().next()
         && live.contains(&false)
     {
         let pools = reader.pools();

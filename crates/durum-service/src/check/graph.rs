@@ -1,7 +1,8 @@
 //! The objects of a store and the pointers between them, as type descriptors show them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use durum_format::Uuid;
 use durum_format::extent::UNTYPED;
 use durum_format::nvl::Kind;
 use durum_format::types::{Descriptor, PointerAt, Registry, Strength};
@@ -82,6 +83,17 @@ pub(super) struct LimboAt {
     pub(super) first: u32,
 }
 
+/// Why nobody knows the pointers of an object, if its type is none.
+pub(super) const WITHOUT_TYPE: &str = "objects without a type";
+
+/// A pointer that leads to no object.
+struct Dangling {
+    holder: usize,
+    offset: u64,
+    address: u64,
+    is_strong: bool,
+}
+
 /// Objects by index, in order of address, and what their pointers lead to.
 pub(super) struct Graph<'a> {
     pub(super) reader: &'a ReadOnlyStore,
@@ -98,11 +110,13 @@ pub(super) struct Graph<'a> {
     unregistered: BTreeMap<u64, u64>,
     /// Types of which objects have reserved bytes that are not zero, with the number of objects.
     unclean: BTreeMap<u64, u64>,
-    dangling: u64,
+    /// Pools with words that were taken for pointers, because they are addresses of objects.
+    pub(super) guessed: BTreeSet<Uuid>,
+    dangling: Vec<Dangling>,
 }
 
 impl<'a> Graph<'a> {
-    /// Reads all objects and follows their pointers one step. Pointers must lead to objects that live.
+    /// Reads all objects and follows their pointers one step.
     pub(super) fn build(
         reader: &'a ReadOnlyStore,
         all: &'a Objects,
@@ -119,7 +133,8 @@ impl<'a> Graph<'a> {
             opaque: BTreeMap::new(),
             unregistered: BTreeMap::new(),
             unclean: BTreeMap::new(),
-            dangling: 0,
+            guessed: BTreeSet::new(),
+            dangling: Vec::new(),
         };
         for (id, text) in reader.types() {
             if let Err(error) = graph.types.register_text(text) {
@@ -133,14 +148,10 @@ impl<'a> Graph<'a> {
             if index % OBJECTS_AT_ONCE == 0 {
                 options.tell(reader, Stage::Pointers, index, all.objects.len())?;
             }
-            graph.visit(index, object, report)?;
-        }
-        if graph.dangling > FINDINGS_MAX {
-            let text = format!(
-                "{} more pointers lead to no object",
-                graph.dangling - FINDINGS_MAX
-            );
-            report.add(Severity::Damage, reader.path(), None, text);
+            match object.type_id == UNTYPED && options.untyped_hold_pointers {
+                true => graph.guess(object)?,
+                false => graph.visit(index, object, report)?,
+            }
         }
         for (id, objects) in &graph.unclean {
             let name = graph.types.by_id(*id).map_or("", Descriptor::title);
@@ -163,7 +174,7 @@ impl<'a> Graph<'a> {
         let holds_limbo = !self.is_lost(object);
         for (pointer, address) in self.pointers(index, object, report)? {
             if !self.is_inside(address) {
-                self.leads_nowhere(object, &pointer, address, report);
+                self.leads_nowhere(index, &pointer, address);
                 continue;
             }
             let target = self.meant(object, address);
@@ -187,7 +198,32 @@ impl<'a> Graph<'a> {
                         .get(target)
                         .is_some_and(|object| object.address == address),
                 }),
-                None => self.leads_nowhere(object, &pointer, address, report),
+                None => self.leads_nowhere(index, &pointer, address),
+            }
+        }
+        self.edges.ends.push(self.edges.all.len());
+        Ok(())
+    }
+
+    /// Takes each word of an object without a type for a pointer that is an address of an object, or of its end. It
+    /// keeps what it leads to, and nobody has counted it.
+    fn guess(&mut self, object: &LiveObject) -> Result<()> {
+        if let Some(puddle) = self.all.puddles.get(object.puddle) {
+            self.guessed.insert(puddle.pool);
+            let offset = object.address - puddle.view.header().address;
+            let bytes = puddle.view.bytes(offset, object.size)?;
+            let (words, _) = bytes.as_chunks::<8>();
+            for word in words.iter().map(|word| u64::from_le_bytes(*word)) {
+                if !self.is_inside(word) {
+                    continue;
+                }
+                let (at, before) = (self.all.at(word), self.all.at(word.wrapping_sub(1)));
+                let targets = at.into_iter().chain(before.filter(|it| Some(*it) != at));
+                self.edges.all.extend(targets.map(|target| Edge {
+                    target: target as u32,
+                    is_weak: false,
+                    is_at_start: false,
+                }));
             }
         }
         self.edges.ends.push(self.edges.all.len());
@@ -229,7 +265,7 @@ impl<'a> Graph<'a> {
     ) -> Result<Vec<(PointerAt, u64)>> {
         let Some(descriptor) = self.types.by_id(object.type_id) else {
             let reason = if object.type_id == UNTYPED {
-                "objects without a type"
+                WITHOUT_TYPE
             } else {
                 *self.unregistered.entry(object.type_id).or_default() += 1;
                 "objects of a type that is not registered"
@@ -305,29 +341,50 @@ impl<'a> Graph<'a> {
         Ok(pointers)
     }
 
-    fn leads_nowhere(
-        &mut self,
-        object: &LiveObject,
-        pointer: &PointerAt,
-        address: u64,
-        report: &mut CheckReport,
-    ) {
+    fn leads_nowhere(&mut self, holder: usize, pointer: &PointerAt, address: u64) {
+        self.dangling.push(Dangling {
+            holder,
+            offset: pointer.offset,
+            address,
+            is_strong: pointer.strength == Strength::Strong,
+        });
+    }
+
+    /// Tells of pointers that lead to no object: damage, but in what is surely a leak. A program that was killed
+    /// leaves what it had taken out of its data and was about to free, with pointers to what went before.
+    pub(super) fn tell_dangling(&self, is_leak: impl Fn(usize) -> bool, report: &mut CheckReport) {
+        let (told, more) = self
+            .dangling
+            .split_at(self.dangling.len().min(FINDINGS_MAX as usize));
+        for dangling in told {
+            self.tell_one(dangling, is_leak(dangling.holder), report);
+        }
+        if !more.is_empty() {
+            let text = format!("{} more pointers lead to no object", more.len());
+            let severity = match more.iter().all(|it| is_leak(it.holder)) {
+                true => Severity::Note,
+                false => Severity::Damage,
+            };
+            report.add(severity, self.reader.path(), None, text);
+        }
+    }
+
+    fn tell_one(&self, dangling: &Dangling, is_leak: bool, report: &mut CheckReport) {
+        let object = self.all.objects.get(dangling.holder);
+        let Some(object) = object else { return };
         let Some(puddle) = self.all.puddles.get(object.puddle) else {
             return;
         };
-        // A weak pointer does not keep its target alive: what becomes of it is the front end's affair.
+        let address = dangling.address;
         let is_inside = self.is_inside(address);
-        let severity = match pointer.strength {
-            Strength::Strong if is_inside && self.all.is_partial() => Severity::Note,
-            Strength::Strong => Severity::Damage,
-            _ => Severity::Note,
+        // A weak pointer does not keep its target alive: what becomes of it is the front end's affair.
+        let severity = match dangling.is_strong && !is_leak {
+            true if is_inside && self.all.is_partial() => Severity::Note,
+            true => Severity::Damage,
+            false => Severity::Note,
         };
-        self.dangling += 1;
-        if self.dangling > FINDINGS_MAX {
-            return;
-        }
         let name = self.type_name(object).unwrap_or("unknown");
-        let offset = object.address - puddle.view.header().address + pointer.offset;
+        let offset = object.address - puddle.view.header().address + dangling.offset;
         let there = match is_inside {
             true => "where no object lives",
             false => {
@@ -335,8 +392,13 @@ impl<'a> Graph<'a> {
             }
         };
         let text = format!(
-            "the pointer at offset {} of an object of type {name} leads to {address:#x}, {there}",
-            pointer.offset
+            "the pointer at offset {} of {} of type {name} leads to {address:#x}, {there}",
+            dangling.offset,
+            if is_leak {
+                "a leaked object"
+            } else {
+                "an object"
+            },
         );
         report.add(severity, &puddle.file, Some(offset), text);
     }

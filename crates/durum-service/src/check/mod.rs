@@ -57,6 +57,9 @@ pub struct CheckOptions {
     pub progress: Option<Arc<ProgressFn>>,
     /// Called with each leak as it is found. Findings and counts tell of them at the end all the same.
     pub leaks: Option<Arc<LeakFn>>,
+    /// Each aligned word of an object of unknown type that is an address of an object is a pointer. Without it such
+    /// objects may hold pointers that nobody knows, and leaks of what leads to them are not judged.
+    pub untyped_hold_pointers: bool,
     /// The check ends soon after this has become true, with `Stopped`.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -66,6 +69,7 @@ impl fmt::Debug for CheckOptions {
         f.debug_struct("CheckOptions")
             .field("progress", &self.progress.is_some())
             .field("leaks", &self.leaks.is_some())
+            .field("untyped_hold_pointers", &self.untyped_hold_pointers)
             .field("stop", &self.stop)
             .finish()
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use durum_format::Uuid;
 
 use super::cycles::components;
-use super::graph::Graph;
+use super::graph::{Graph, WITHOUT_TYPE};
 use super::structure::Objects;
 use super::{
     CheckOptions, CheckReport, FINDINGS_MAX, Leak, Leaks, OBJECTS_AT_ONCE, PoolCheck, Readable,
@@ -25,7 +25,27 @@ pub(super) fn check(
     let graph = Graph::build(reader, all, options, report)?;
     counted::check(&graph, report);
     let reached = graph.reach(|_, _| false);
-    judge(&graph, &reached, options, report)
+    let mut doubts = doubts(&graph, &reached);
+    if all.is_partial() {
+        for pool in reader.pools() {
+            let doubt = doubts.entry(pool.uuid);
+            doubt.or_insert_with(|| "some of the store's puddles cannot be read".to_owned());
+        }
+    }
+    graph.tell_dangling(|index| is_leak(&graph, &reached, &doubts, index), report);
+    judge(&graph, &reached, doubts, options, report)
+}
+
+/// Whether nothing leads to an object, without a doubt.
+pub(super) fn is_leak(
+    graph: &Graph<'_>,
+    reached: &[bool],
+    doubts: &BTreeMap<Uuid, String>,
+    index: usize,
+) -> bool {
+    let pool = graph.all.objects.get(index);
+    let pool = pool.and_then(|object| graph.all.pool_of(object));
+    reached.get(index) == Some(&false) && pool.is_some_and(|pool| !doubts.contains_key(&pool))
 }
 
 /// Reasons why the objects of a pool that nothing leads to are not surely leaks, by pool.
@@ -40,8 +60,14 @@ pub(super) fn doubts(graph: &Graph<'_>, reached: &[bool]) -> BTreeMap<Uuid, Stri
         }
     }
     let text = |reasons: BTreeSet<&str>| {
+        let cure = match reasons.iter().eq([&WITHOUT_TYPE]) {
+            true => {
+                " (`--untyped-hold-pointers` takes those of their words for some that are addresses of objects)"
+            }
+            false => "",
+        };
         format!(
-            "the root leads to {}, which may hold pointers",
+            "the root leads to {}, which may hold pointers{cure}",
             reasons.into_iter().collect::<Vec<_>>().join(" and ")
         )
     };
@@ -54,18 +80,12 @@ pub(super) fn doubts(graph: &Graph<'_>, reached: &[bool]) -> BTreeMap<Uuid, Stri
 fn judge(
     graph: &Graph<'_>,
     reached: &[bool],
+    mut doubts: BTreeMap<Uuid, String>,
     options: &CheckOptions,
     report: &mut CheckReport,
 ) -> Result<()> {
     let all = graph.all;
-    let mut doubts = doubts(graph, reached);
     let pools = graph.reader.pools();
-    if all.is_partial() {
-        for pool in &pools {
-            let doubt = doubts.entry(pool.uuid);
-            doubt.or_insert_with(|| "some of the store's puddles cannot be read".to_owned());
-        }
-    }
     let mut counts = count(graph, reached, &doubts, options)?;
     // That takes a while where millions are lost, and nobody may want it any more: `count` has looked before.
     let parts = Parts::of(graph, reached);

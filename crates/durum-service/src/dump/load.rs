@@ -4,6 +4,7 @@ use std::io::{self, BufRead};
 use std::path::Path;
 use std::sync::Arc;
 
+use durum_format::dump::line::says_pointers;
 use durum_format::dump::{Head, Line, Plan, Refused};
 use durum_format::store::StoreHeader;
 use durum_format::types::Descriptor;
@@ -33,7 +34,8 @@ pub struct LoadOptions {
     pub name: Option<String>,
     /// The engine of all of them; that which each was dumped with when absent.
     pub engine: Option<EngineKind>,
-    /// Objects of unknown type hold no pointers. Without it, lines with some are refused.
+    /// Objects of unknown type hold no pointers but those that their lines tell. Without it, lines of some that tell
+    /// nothing of it are refused.
     pub untyped_hold_no_pointers: bool,
     /// Called as it goes on.
     pub progress: Option<Arc<ProgressFn>>,
@@ -212,10 +214,12 @@ impl Lines<'_> {
                         let problem = format!("there are more than {} objects", head.all_objects());
                         return Err(self.refused(problem));
                     }
-                    if found.ty == 0 && !options.untyped_hold_no_pointers {
+                    let is_told = found.ty != 0 || says_pointers(&self.line, value);
+                    if !is_told && !options.untyped_hold_no_pointers {
                         return Err(self.refused(
-                            "nobody knows whether an object of no type holds pointers, which would lead nowhere; say that \
-                             they hold none (`--untyped-hold-no-pointers`), if so",
+                            "nobody knows whether an object of no type holds pointers, which would lead nowhere; say \
+                             that they hold none (`durum load --untyped-hold-no-pointers`), or that words which are \
+                             addresses of objects are pointers (`durum dump --untyped-hold-pointers`), if so",
                         ));
                     }
                     let known = (found.ty as usize).checked_sub(1);

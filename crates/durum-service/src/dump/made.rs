@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use durum_format::content::Object;
-use durum_format::dump::line::read_value;
+use durum_format::dump::line::{read_value, says_pointers};
 use durum_format::dump::{ObjectHead, Plan, Reference};
 use durum_format::export::{ExportedPool, ExportedPuddle, FILE_NAME, Manifest, sum};
 use durum_format::extent::UNTYPED;
@@ -57,6 +57,18 @@ pub(super) struct Place {
     pub(super) size: u64,
 }
 
+/// A pointer of an object without a type.
+#[derive(Clone, Copy, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(super) struct Word {
+    /// Where it lies.
+    pub(super) address: u64,
+    /// The object that it leads to.
+    pub(super) number: u64,
+    /// How far into it.
+    pub(super) offset: u64,
+}
+
 /// A pool, as it is to be.
 pub(super) struct MadePool {
     pub(super) name: String,
@@ -99,7 +111,8 @@ pub(super) struct Making<'m> {
     ended: Vec<Ended>,
     pool: Current,
     pub(super) types: Vec<LoadedType>,
-    untyped: Plan,
+    /// Pointers of objects without a type, which are zero until all objects have their places.
+    pub(super) words: Rows<Word>,
     image: Option<(PuddleHeader, Image)>,
     puddles: Vec<PuddleHeader>,
     /// In a file without a name: memory does not grow with them.
@@ -130,12 +143,13 @@ impl Current {
 impl<'m> Making<'m> {
     pub(super) fn begin(made: Made<'m>) -> Result<Self> {
         let places = Rows::in_file(made.directory)?;
+        let words = Rows::in_file(made.directory)?;
         Ok(Self {
             made,
             ended: Vec::new(),
             pool: Current::begin(0)?,
             types: Vec::new(),
-            untyped: Plan::untyped(),
+            words,
             image: None,
             puddles: Vec::new(),
             places,
@@ -230,7 +244,7 @@ impl<'m> Making<'m> {
         let objects = self.made.objects();
         let (apart, space) = (&mut self.apart, self.made.old_space);
         let store = &self.made.store;
-        let mut pointer = |reference| match reference {
+        let mut pointer = |_, reference| match reference {
             Reference::Object { number, .. } if number == 0 || number > objects => {
                 Err(format!("there is no object {number}"))
             }
@@ -248,13 +262,45 @@ impl<'m> Making<'m> {
                 Ok(APART | (apart.len() as u64 - 1))
             }
         };
-        let plan = known.map_or(&self.untyped, |known| &known.plan);
-        if let Err(refused) = read_value(line, value, plan, bytes, &mut pointer) {
+        let address = puddle.address + offset;
+        let mut failed = Ok(());
+        let read = match known {
+            Some(known) => read_value(line, value, &known.plan, bytes, &mut pointer),
+            None => {
+                let plan = match says_pointers(line, value) {
+                    true => Plan::untyped_with_pointers(),
+                    false => Plan::untyped(),
+                };
+                let words = &mut self.words;
+                let mut pointer = |at, reference| match reference {
+                    Reference::Object { number, .. } if number == 0 || number > objects => {
+                        Err(format!("there is no object {number}"))
+                    }
+                    Reference::Object { number, offset } => {
+                        let word = Word {
+                            address: address + at as u64,
+                            number,
+                            offset,
+                        };
+                        if failed.is_ok() {
+                            failed = words.push(&word);
+                        }
+                        Ok(0)
+                    }
+                    Reference::Address(_) => {
+                        Err("a word that leads to no object is among the bytes".to_owned())
+                    }
+                };
+                read_value(line, value, &plan, bytes, &mut pointer)
+            }
+        };
+        failed?;
+        if let Err(refused) = read {
             return Ok(Err(refused.to_string()));
         }
         self.untyped_objects += u64::from(known.is_none());
         self.places.push(&Place {
-            address: puddle.address + offset,
+            address,
             size: head.size,
         })?;
         Ok(Ok(()))
@@ -360,12 +406,16 @@ impl<'m> Making<'m> {
             .map(|known| (known.id, &known.plan))
             .collect();
         let mut exported = BTreeMap::new();
+        let mut words = 0;
         for (done, header) in (1..).zip(&self.puddles) {
             let name = header.uuid.to_string();
             let file = MediaFile::open(self.made.directory, &name, true)
                 .map_err(|error| Error::io("opening it", self.made.directory, error))?;
             let mut bytes = reading::bytes(&file, 0, header.size)?;
             if let Err(problem) = self.replace_pointers(header, &mut bytes, &by_id)? {
+                return Ok(Err(problem));
+            }
+            if let Err(problem) = self.put_words(header, &mut bytes, &mut words) {
                 return Ok(Err(problem));
             }
             write_all(&file, header, &bytes)?;

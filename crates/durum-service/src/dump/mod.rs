@@ -40,6 +40,25 @@ const TELL_EACH: u64 = 1 << 16;
 
 const CURE: &str = "`durum check` looks at everything";
 
+/// How a pool is dumped.
+#[derive(Clone, Default)]
+pub struct DumpOptions {
+    /// Each aligned word of an object of unknown type that is an address of an object is a pointer. Without it nobody
+    /// knows whether bytes of them are.
+    pub untyped_hold_pointers: bool,
+    /// Called as it goes on.
+    pub progress: Option<Arc<ProgressFn>>,
+}
+
+impl std::fmt::Debug for DumpOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DumpOptions")
+            .field("untyped_hold_pointers", &self.untyped_hold_pointers)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
 /// What was dumped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DumpReport {
@@ -47,9 +66,10 @@ pub struct DumpReport {
     pub objects: u64,
     /// Their types.
     pub types: u64,
-    /// Objects without a type: their bytes may hold pointers, which nobody knows.
+    /// Objects without a type: their bytes may hold pointers, which nobody knows but the caller.
     pub untyped_objects: u64,
-    /// Pointers that lead to no object of the pools.
+    /// Pointers that lead to no object of the pools, with words of objects without a type that are addresses of the
+    /// pools' puddles, if such are pointers.
     pub pointers_elsewhere: u64,
     /// Bytes of lines.
     pub bytes: u64,
@@ -68,7 +88,7 @@ pub fn dump<E: From<Error> + From<io::Error>>(
     reader: &mut ReadOnlyStore,
     pools: &[&str],
     out: &mut dyn Write,
-    progress: Option<Arc<ProgressFn>>,
+    options: &DumpOptions,
 ) -> Result<DumpReport, E> {
     let is_twice = |(at, name): (usize, &&str)| pools.iter().take(at).any(|other| other == name);
     if pools.is_empty() || pools.iter().enumerate().any(is_twice) {
@@ -118,7 +138,11 @@ pub fn dump<E: From<Error> + From<io::Error>>(
             types: types.all.len() as u64,
             ..DumpReport::default()
         },
-        progress,
+        untyped: match options.untyped_hold_pointers {
+            true => Plan::untyped_with_pointers(),
+            false => Plan::untyped(),
+        },
+        progress: options.progress.clone(),
     };
     head.write(&mut dump.lines);
     for (number, known) in (1..).zip(&types.all) {
@@ -242,6 +266,8 @@ struct Dump<'d> {
     lines: Vec<u8>,
     out: &'d mut dyn Write,
     report: DumpReport,
+    /// Of objects without a type.
+    untyped: Plan,
     progress: Option<Arc<ProgressFn>>,
 }
 
@@ -322,7 +348,13 @@ impl Dump<'_> {
             None => {
                 self.report.untyped_objects += 1;
                 head.write(u64::MAX, &mut self.lines);
-                Plan::untyped().write(bytes, &mut self.lines, &mut to)
+                let mut to = |word| {
+                    let found = numbers.find_or_end(word);
+                    let is_lost = found == durum_format::dump::To::Nowhere && numbers.has(word);
+                    *elsewhere += u64::from(is_lost);
+                    found
+                };
+                self.untyped.write(bytes, &mut self.lines, &mut to)
             }
         };
         self.lines.extend_from_slice(b"}\n");

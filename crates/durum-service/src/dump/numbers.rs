@@ -148,6 +148,17 @@ impl Numbers {
         }
     }
 
+    /// The same; where no object begins behind one, the address of its end is its, as C lets it be.
+    pub(super) fn find_or_end(&self, address: u64) -> To {
+        match (self.find(address), self.find(address.wrapping_sub(1))) {
+            (To::Nowhere, To::Object { number, offset }) => To::Object {
+                number,
+                offset: offset + 1,
+            },
+            (found, _) => found,
+        }
+    }
+
     /// Whether an address is one of the puddles'.
     pub(crate) fn has(&self, address: u64) -> bool {
         self.puddle(address).is_some()

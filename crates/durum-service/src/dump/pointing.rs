@@ -8,7 +8,7 @@ use durum_format::extent;
 use durum_format::puddle::PuddleHeader;
 use durum_format::types::Descriptor;
 
-use super::made::{APART, Making, OFFSET_BITS};
+use super::made::{APART, Making, OFFSET_BITS, Place};
 use crate::error::{Error, Result};
 
 impl Making<'_> {
@@ -61,6 +61,38 @@ impl Making<'_> {
         })
     }
 
+    /// Has the words of a puddle's objects without a type that are pointers lead to where their objects are: those from
+    /// `next` on, as puddles come in the order in which they were filled. The error in words is one of the lines.
+    pub(super) fn put_words(
+        &self,
+        header: &PuddleHeader,
+        bytes: &mut [u8],
+        next: &mut usize,
+    ) -> Result<(), String> {
+        while let Some(word) = self.words.get(*next)
+            && (header.address..header.end()).contains(&word.address)
+        {
+            let place = self.place(word.number)?;
+            // The end of one is an address, too.
+            if word.offset > place.size {
+                return Err(beyond(word.number, word.offset, place.size));
+            }
+            let at = (word.address - header.address) as usize;
+            if let Some(found) = bytes.get_mut(at..at + size_of::<u64>()) {
+                found.copy_from_slice(&(place.address + word.offset).to_le_bytes());
+            }
+            *next += 1;
+        }
+        Ok(())
+    }
+
+    fn place(&self, number: u64) -> Result<&Place, String> {
+        let place = number
+            .checked_sub(1)
+            .and_then(|at| self.places.get(at as usize));
+        place.ok_or_else(|| format!("there is no object {number}"))
+    }
+
     /// The address that a word in a pointer's place stands for.
     fn address(&self, word: u64) -> Result<u64, String> {
         let (number, offset) = match word & APART {
@@ -71,16 +103,14 @@ impl Making<'_> {
                 None => return Err("a pointer was lost; please report it".to_owned()),
             },
         };
-        let place = number
-            .checked_sub(1)
-            .and_then(|at| self.places.get(at as usize));
-        let place = place.ok_or_else(|| format!("there is no object {number}"))?;
+        let place = self.place(number)?;
         if offset >= place.size {
-            let size = place.size;
-            return Err(format!(
-                "a pointer leads {offset} bytes into object {number}, which has {size}"
-            ));
+            return Err(beyond(number, offset, place.size));
         }
         Ok(place.address + offset)
     }
+}
+
+fn beyond(number: u64, offset: u64, size: u64) -> String {
+    format!("a pointer leads {offset} bytes into object {number}, which has {size}")
 }

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use durum_service::{
-    CheckOptions, CreateOptions, Embedded, EngineKind, Export, ImportOptions, Leaks, LoadOptions,
-    ReadOnlyStore, Service, Severity, check, dump, load,
+    CheckOptions, CreateOptions, DumpOptions, Embedded, EngineKind, Export, ImportOptions, Leaks,
+    LoadOptions, ReadOnlyStore, Service, Severity, check, dump, load,
 };
 
 /// Knuth's linear congruential generator: the same numbers in every run.
@@ -43,7 +43,8 @@ pub fn assert_nothing_is_lost(store: &Path) {
 fn lines_of(store: &Path, pools: &[&str]) -> Vec<u8> {
     let mut lines = Vec::new();
     let mut reader = ReadOnlyStore::open(store).unwrap();
-    dump::<Box<dyn std::error::Error>>(&mut reader, pools, &mut lines, None).unwrap();
+    dump::<Box<dyn std::error::Error>>(&mut reader, pools, &mut lines, &DumpOptions::default())
+        .unwrap();
     lines
 }
 

@@ -1,0 +1,173 @@
+//! Objects without a type whose words are pointers, where the caller says so: `check`, `gc`, `dump` and `load` follow
+//! those that are addresses of objects.
+
+mod support;
+
+use std::path::Path;
+
+use durum::{PoolOptions, Store, StoreOptions};
+use support::*;
+
+const FOLLOW: &str = "--untyped-hold-pointers";
+const SIZE: usize = 300;
+
+/// Adds to what `make_store` makes: objects that only words of untyped ones lead to, and one that nothing leads to,
+/// which leads to what was freed.
+fn make_untyped(path: &Path) {
+    make_store(path);
+    let store = Store::open(path, StoreOptions::new()).unwrap();
+    let pool = store.open_pool("things", PoolOptions::new()).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    // SAFETY: one thread uses the pool; what is stored to is fresh, or was added.
+    let freed = pool.transaction(|tx| unsafe {
+        let bytes = (*root).bytes;
+        let node = tx.alloc::<Node>()?;
+        node.write(Node {
+            value: 7,
+            next: std::ptr::null_mut(),
+        });
+        // Not in front of one that a word leads to: that could be the end of this one.
+        let freed = tx.alloc::<Node>()?;
+        let leaked = tx.alloc::<Node>()?;
+        leaked.write(Node {
+            value: 9,
+            next: freed,
+        });
+        let small = tx.alloc_bytes(&pool, 0, 48, 8)?;
+        small.write_bytes(0, 48);
+        small.cast::<u64>().write(bytes as u64);
+        // With a mark in bits that no pointer needs.
+        small.cast::<u64>().add(1).write(small as u64 | 1);
+        let nowhere = bytes as u64 + (1 << 20);
+        let words = [
+            node as u64,
+            node as u64 + 8,
+            bytes as u64 + SIZE as u64,
+            small as u64,
+            12345,
+            nowhere,
+        ];
+        for (at, word) in words.into_iter().enumerate() {
+            tx.set(bytes.cast::<u64>().add(at), word)?;
+        }
+        Ok::<_, durum::Error>(freed)
+    });
+    let freed = freed.unwrap();
+    // SAFETY: only what nobody reads leads there.
+    let gone = pool.transaction(|tx| unsafe { tx.free(freed) });
+    gone.unwrap();
+}
+
+/// What the words of the object without a type lead to, and that the others are what they were.
+fn examine(path: &Path, pool: &str) {
+    let store = Store::open(path, StoreOptions::new()).unwrap();
+    let pool = store.open_pool(pool, PoolOptions::new()).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    // SAFETY: the pool is open, and nobody writes it.
+    unsafe {
+        let bytes = (*root).bytes;
+        let word = |at: usize| bytes.cast::<u64>().add(at).read_unaligned();
+        let node = word(0) as *const Node;
+        assert_eq!((*node).value, 7);
+        assert_eq!(word(1), node as u64 + 8);
+        assert_eq!(word(2), bytes as u64 + SIZE as u64);
+        let small = word(3) as *const u64;
+        assert_eq!(*small, bytes as u64);
+        assert_eq!(*small.add(1), small as u64 | 1);
+        assert_eq!(word(4), 12345);
+        let rest = std::slice::from_raw_parts(bytes.add(48), SIZE - 48);
+        assert!(rest.iter().all(|byte| *byte == 0xab));
+    }
+    drop(pool);
+    store.close().unwrap();
+}
+
+#[test]
+fn words_of_what_has_no_type_are_pointers_where_the_caller_says_so() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    make_untyped(&store);
+    let before = contents(&store);
+
+    // Nobody knows what leads to what, so what leads nowhere is damage.
+    let unjudged = fails(&["check", text(&store)], 3, "1 damage");
+    assert!(unjudged.out.contains(FOLLOW), "{}", unjudged.out);
+    let checked = succeeds(&["check", text(&store), FOLLOW, "--json"]).json();
+    assert_eq!(checked["pools"][0]["leaks"]["objects"], 1, "{checked:#}");
+    let note = checked["findings"].to_string();
+    assert!(
+        note.contains("a leaked object of type node leads to"),
+        "{note}"
+    );
+    fails(&["gc", text(&store), "--dry-run"], 3, "1 found");
+    let would = succeeds(&["gc", text(&store), FOLLOW, "--dry-run"]);
+    assert!(would.out.contains("would free 1 object"), "{}", would.out);
+    assert_eq!(contents(&store), before, "nothing was written");
+
+    succeeds(&["gc", text(&store), FOLLOW]);
+    examine(&store, "things");
+    let left = succeeds(&["gc", text(&store), FOLLOW, "--dry-run"]);
+    assert!(left.out.contains("nothing to free"), "{}", left.out);
+    let checked = succeeds(&["check", text(&store), FOLLOW, "--json"]).json();
+    assert_eq!(checked["pools"][0]["leaks"]["objects"], 0, "{checked:#}");
+}
+
+#[test]
+fn a_dump_names_them_and_they_lead_to_the_same_on_each_engine() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    make_untyped(&store);
+    succeeds(&["gc", text(&store), FOLLOW]);
+    let dump = |store: &Path, pool: &str| succeeds(&["dump", text(store), pool, FOLLOW]);
+    let run = dump(&store, "things");
+    let note = "note: 1 pointer to no object of the dump (`--with` dumps pools together)\n";
+    assert_eq!(run.err, note);
+    let lines = run.out;
+    let behind_head = |lines: &str| lines.split_once('\n').unwrap().1.to_owned();
+    for engine in ["hybrid", "twin", "shadow"] {
+        let copy = directory.path().join(engine);
+        succeeds(&["init", text(&copy)]);
+        let how = [text(&copy), "copy", "--engine", engine];
+        let run = load(&how, lines.as_bytes());
+        assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+        assert_eq!(behind_head(&dump(&copy, "copy").out), behind_head(&lines));
+        let checked = succeeds(&["check", text(&copy), FOLLOW, "--json"]).json();
+        assert_eq!(checked["pools"][0]["leaks"]["objects"], 0, "{checked:#}");
+        examine(&copy, "copy");
+    }
+}
+
+#[test]
+fn lines_of_pointers_that_there_cannot_be_are_refused() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    succeeds(&["init", text(&store)]);
+    let head = r#"{"durum-dump":1,"pool":"words","engine":"shadow","space":["0x200000000000","0x10000000000"],"objects":1,"root":true}"#;
+    let before = contents(&store);
+    for (pointers, problem) in [
+        ("[[4,1]]", "no pointer at 4"),
+        ("[[8,1],[8,1]]", "no pointer at 8"),
+        ("[[8,1],[0,1]]", "no pointer at 0"),
+        ("[[16,1]]", "no pointer at 16"),
+        ("[[18446744073709551608,1]]", "no pointer at"),
+        ("[[8,2]]", "no object 2"),
+        ("[[8,[1,17]]]", "17 bytes into object 1, which has 16"),
+        (r#"[[8,{"address":"0x5000"}]]"#, "among the bytes"),
+        ("[8]", "byte"),
+        ("null", "byte"),
+    ] {
+        let object = format!(
+            r#"{{"object":1,"type":0,"bytes":16,"value":{{"bytes":"","pointers":{pointers}}}}}"#
+        );
+        let lines = format!("{head}\n{object}\n{{\"end\":1}}\n");
+        let run = load(&[text(&store)], lines.as_bytes());
+        assert_eq!(run.code, 2, "{pointers}: {}", run.err);
+        assert!(run.err.contains(problem), "{pointers}: {}", run.err);
+        assert_eq!(contents(&store), before);
+    }
+    let object =
+        r#"{"object":1,"type":0,"bytes":16,"value":{"bytes":"ab","pointers":[[8,[1,16]]]}}"#;
+    let lines = format!("{head}\n{object}\n{{\"end\":1}}\n");
+    let run = load(&[text(&store)], lines.as_bytes());
+    assert_eq!(run.code, 0, "{}", run.err);
+}
