@@ -4,22 +4,31 @@ use durum_format::dump::line::read_value;
 use durum_format::dump::{Line, Plan, Reference, To};
 use durum_format::types::Descriptor;
 
-/// A line; or a descriptor's text, a zero byte, and an object's bytes or its value as JSON. What is written of an
-/// object is read back as the same, and what is read is written so that it is read again.
+/// A line; or a descriptor's text, a zero byte, and an object's bytes or its value as JSON. Without a text the object
+/// has no type, and words that are pointers. What is written of an object is read back as the same, and what is read
+/// is written so that it is read again.
 pub fn dump(data: &[u8]) {
     if let Err(refused) = Line::parse(data) {
         assert!(!refused.to_string().is_empty());
     }
     let mut parts = data.splitn(2, |byte| *byte == 0);
     let text = parts.next().and_then(|text| std::str::from_utf8(text).ok());
-    let descriptor = text.and_then(|text| Descriptor::parse(text).ok());
-    let (Some(descriptor), Some(object)) = (descriptor, parts.next()) else {
+    let Some(object) = parts.next() else {
         return;
     };
-    let plan = Plan::of(&descriptor).expect("the descriptor was checked");
-    if let Some(value) = written(&plan, object) {
-        let again = read(&plan, &value, object.len()).expect("what was written is read");
-        assert_eq!(written(&plan, &again).as_deref(), Some(&*value));
+    if text == Some("") {
+        return both_ways(&Plan::untyped_with_pointers(), 0, object);
+    }
+    if let Some(descriptor) = text.and_then(|text| Descriptor::parse(text).ok()) {
+        let plan = Plan::of(&descriptor).expect("the descriptor was checked");
+        both_ways(&plan, descriptor.layout().size, object);
+    }
+}
+
+fn both_ways(plan: &Plan, size: u64, object: &[u8]) {
+    if let Some(value) = written(plan, object) {
+        let again = read(plan, &value, object.len()).expect("what was written is read");
+        assert_eq!(written(plan, &again).as_deref(), Some(&*value));
         let mut changed = again.clone();
         let mut pointers = 0;
         plan.replace_pointers(&mut changed, &mut |word| {
@@ -30,13 +39,13 @@ pub fn dump(data: &[u8]) {
         assert!(pointers == 0 || plan.has_pointers());
     }
     // As a value of an object of some length.
-    let length = usize::try_from(descriptor.layout().size).unwrap_or(usize::MAX);
+    let length = usize::try_from(size).unwrap_or(usize::MAX);
     for length in [length, length.saturating_add(24)] {
         if length < 1 << 16
-            && let Some(bytes) = read(&plan, object, length)
-            && let Some(value) = written(&plan, &bytes)
+            && let Some(bytes) = read(plan, object, length)
+            && let Some(value) = written(plan, &bytes)
         {
-            assert_eq!(read(&plan, &value, length), Some(bytes));
+            assert_eq!(read(plan, &value, length), Some(bytes));
         }
     }
 }

@@ -272,3 +272,39 @@ fn a_head_names_all_pools() {
     let empty = r#"{"durum-dump":1,"pool":"a","engine":"twin","space":["0x0","0x0"],"objects":2,"root":true,"with":[]}"#;
     Line::parse(empty.as_bytes()).unwrap_err();
 }
+
+#[test]
+fn words_that_are_addresses_of_objects_are_named_apart_from_the_bytes() {
+    let plan = Plan::untyped_with_pointers();
+    let words = [0x2000_u64, 7, 0x3008, u64::from_le_bytes(*b"text\0\0\0\0")];
+    let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+    // A word that is not whole is none.
+    bytes.extend([0, 0x20, 0, 0]);
+    let mut value = Vec::new();
+    let mut to = |address: u64| match address {
+        0x2000..0x4000 => To::Object {
+            number: address >> 12,
+            offset: address & 0xfff,
+        },
+        _ => To::Nowhere,
+    };
+    plan.write(&bytes, &mut value, &mut to).unwrap();
+    let value = String::from_utf8(value).unwrap();
+    assert_eq!(
+        value,
+        r#"{"bytes":"\u0000\u0000\u0000\u0000\u0000\u0000\u0000\u0000\u0007"#.to_owned()
+            + &r"\u0000".repeat(15)
+            + r#"text\u0000\u0000\u0000\u0000\u0000 ","pointers":[[0,2],[16,[3,8]]]}"#
+    );
+    let line = format!("{value}}}");
+    let mut back = vec![0; bytes.len()];
+    let mut found = Vec::new();
+    let mut pointer = |at, reference| {
+        found.push((at, reference));
+        Ok(words[at / 8])
+    };
+    read_value(line.as_bytes(), 0, &plan, &mut back, &mut pointer).unwrap();
+    assert_eq!(back, bytes);
+    let reference = |number, offset| Reference::Object { number, offset };
+    assert_eq!(found, [(0, reference(2, 0)), (16, reference(3, 8))]);
+}

@@ -57,6 +57,7 @@ fn dump_seeds() -> Vec<Vec<u8>> {
             r#"[{"value":"-1","next":[2,1]},{"value":0,"next":{"address":"0x3"}}]"#,
         ),
         (TYPES[3], r#"{"B":{"x":[null,1]}}"#),
+        ("", r#"{"bytes":"ab","pointers":[[8,4],[16,[2,1]]]}"#),
         (
             numbers,
             r#"{"a":"18446744073709551615","b":1.5e300,"c":-7,"d":"\u00e4","e":true,"f":{"base64":"/w=="}}"#,
@@ -66,7 +67,7 @@ fn dump_seeds() -> Vec<Vec<u8>> {
             r#"{"a":1,"b":{"bits":"0x7ff0000000000001"},"c":0,"d":"x","e":{"bits":"0x2"},"f":"a\"b"}"#,
         ),
     ];
-    let objects = TYPES.into_iter().chain([numbers]);
+    let objects = TYPES.into_iter().chain([numbers, ""]);
     let objects =
         objects.map(|text| [text.as_bytes(), &[0, 1, 4, 0, 0, 0, 0, 0, 0, 5], &[0; 40]].concat());
     let values = values.map(|(text, value)| [text.as_bytes(), &[0], value.as_bytes()].concat());
