@@ -112,7 +112,7 @@ pub enum Command {
         durum migrate /mnt/pmem/store words --map words.map --with index\n\n\
         Every object becomes what the map says: fields by name, new ones with a default. Pointers of all kinds follow. The pool is the old one until all of it \
         is there, whatever happens. --dry-run tells how many objects there are of which types, and everything that stands in the way, and writes nothing. \
-        Pools whose pointers lead into each other are made anew together (--with), all of them or none. Room is needed for the pools once more, and for less than an eighth of both where objects have more than 16 bytes. docs/how-to/change-types.md tells the map."
+        Pools whose pointers lead into each other are made anew together (--with), all of them or none. Room is needed for the pools once more, and for less than an eighth of both. docs/how-to/change-types.md tells the map."
     )]
     Migrate(Migrate),
     /// Make a pool of lines that `durum dump` wrote

@@ -159,3 +159,40 @@ fn pools_that_lead_into_each_other_are_migrated_together() {
         assert_eq!(node.next, roots[1 - at].1);
     }
 }
+
+/// Beside the new pool less than an eighth of both is needed, also for objects that are as small as any.
+#[test]
+fn little_has_to_be_known_of_small_objects() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    succeeds(&["init", text(&store)]);
+    const OBJECTS: usize = 100_000;
+    let mut lines = format!(
+        r#"{{"durum-dump":1,"pool":"numbers","engine":"shadow","space":["0x200000000000","0x10000000000"],"objects":{OBJECTS},"root":false}}"#
+    );
+    lines += "\n{\"type\":1,\"text\":\"struct \\\"number\\\"(8,8){0:\\\"was\\\":u64;}\\n\"}\n";
+    for number in 1..=OBJECTS {
+        lines += &format!("{{\"object\":{number},\"type\":1,\"value\":{{\"was\":{number}}}}}\n");
+    }
+    lines += &format!("{{\"end\":{OBJECTS}}}\n");
+    let run = load(&[text(&store)], lines.as_bytes());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let map = directory.path().join("numbers.map");
+    let renamed =
+        r#"{"durum-map": 1, "types": {"number": {"fields": [{"name": "is", "was": "was"}]}}}"#;
+    fs::write(&map, renamed).unwrap();
+    let plan = [
+        "migrate",
+        text(&store),
+        "numbers",
+        "--map",
+        text(&map),
+        "--dry-run",
+        "--json",
+    ];
+    let told = succeeds(&plan).json();
+    let bytes = |of: &str| told[of].as_u64().unwrap();
+    assert_eq!(bytes("objects"), OBJECTS as u64, "{told:#}");
+    let both = bytes("old_bytes") + bytes("bytes");
+    assert!(bytes("scratch_bytes") * 8 < both, "{told:#}");
+}

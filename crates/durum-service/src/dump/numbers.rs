@@ -128,6 +128,19 @@ impl Numbers {
         Ok(())
     }
 
+    /// The objects of each extent, in order: the number of the first, from 0, how many there are, and what was said.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (u64, u64, u32)> {
+        let extents = (0..self.extents.len()).filter_map(|at| {
+            let extent = self.extents.get(at)?;
+            let end = self
+                .extents
+                .get(at + 1)
+                .map_or(self.objects, |next| next.before);
+            Some((extent.before, end - extent.before, extent.tag))
+        });
+        extents.filter(|(_, count, _)| *count > 0)
+    }
+
     /// Bytes that are taken by what is known of extents.
     pub(crate) fn bytes(&self) -> u64 {
         self.extents.bytes() + self.bitmaps.bytes()

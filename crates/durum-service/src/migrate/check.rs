@@ -8,6 +8,7 @@ use durum_format::UNIT;
 use durum_format::migrate::{Conversion, Program, Refusal, Wrong};
 use durum_format::types::{Descriptor, PointerAt, Strength, ValueError};
 
+use super::counting::Counting;
 use super::heap::{self, Hanging, Led};
 use super::leads::{Lead, Leads};
 use super::old::{Old, OldType};
@@ -239,8 +240,11 @@ pub(super) fn check(
         0 => 0,
         _ => Room::bytes(room),
     };
-    let runs = table.map_or(&runs, |table| table.runs());
-    report.scratch_bytes = (report.scratch_bytes + runs.bytes()).saturating_add(room);
+    let known = match &table {
+        Some(table) => table.runs().bytes() + Table::bytes_for(table.counting()),
+        None => runs.bytes() + Table::bytes_for(&Counting::of(old, None)?),
+    };
+    report.scratch_bytes = (report.scratch_bytes + known).saturating_add(room);
     refusals.told(&mut report);
     Ok(Checked {
         report,
@@ -408,7 +412,7 @@ fn told(old: &Old<'_>, sizes: &[Vec<u64>]) -> MigrateReport {
         old_bytes: old.views().map(|view| view.header().file_size()).sum(),
         bytes: bytes.sum(),
         puddles: sizes.iter().flatten().count() as u64,
-        scratch_bytes: old.numbers.objects() * Table::EACH + old.numbers.bytes(),
+        scratch_bytes: old.numbers.bytes(),
         refusals: Vec::new(),
         more_refusals: 0,
     }

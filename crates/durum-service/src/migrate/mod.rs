@@ -5,6 +5,7 @@
 //! fills new puddles. The pool is the old one until one commit of the registry says otherwise (`host/migrating.rs`).
 
 mod check;
+mod counting;
 mod heap;
 mod leads;
 mod make;
@@ -38,6 +39,7 @@ use crate::model::ProgressFn;
 use crate::names::ensure_descriptors;
 
 use check::{Checked, check};
+use counting::Counting;
 use make::Making;
 use old::Old;
 pub use rebuild::{NewPuddles, Room};
@@ -316,7 +318,7 @@ pub fn plan_migration(
     let old = Old::of(reader, &pools(pool, options), migration, None)?;
     // What only new maps tell is found where they are built.
     let is_tried = !migration.rules.rebuilt().is_empty();
-    let table = is_tried.then(|| Table::new(reader.path(), old.objects()));
+    let table = is_tried.then(|| Table::new(reader.path(), Counting::of(&old, None)?));
     let mut table = table.transpose()?;
     let mut checked = check(&old, migration, options, table.as_mut())?;
     if let Some(table) = &mut table
@@ -333,8 +335,8 @@ impl Embedded {
     /// the migration says, at another address, and pointers lead to where things are then. It is durable on return,
     /// whole or not at all. Nobody has the pool open meanwhile, and nobody opens another one of the store.
     ///
-    /// It needs room for the new puddles, 4 bytes for each object and 120 for each extent, which are free again at the
-    /// end, as those of the old puddles are; and for the largest map that is built anew. Memory does not grow with what
+    /// It needs room for the new puddles, 120 bytes for each extent and 2 for each object that holds counts, which are
+    /// free again at the end, as those of the old puddles are; and for the largest map that is built anew. Memory does not grow with what
     /// the pool holds, but for the largest object.
     ///
     /// # Errors
@@ -352,8 +354,9 @@ impl Embedded {
         let reader = self.read_held()?;
         let store = reader.path();
         let old = Old::of(&reader, &names, migration, Some(store))?;
-        ensure_room(store, old.objects() * Table::EACH)?;
-        let mut table = Table::new(store, old.objects())?;
+        let counting = Counting::of(&old, Some(store))?;
+        ensure_room(store, Table::bytes_for(&counting))?;
+        let mut table = Table::new(store, counting)?;
         let Checked {
             mut report,
             sizes,

@@ -305,11 +305,6 @@ impl<'o> Old<'o> {
         self.heap.as_ref()?.elements.get(&allocation)
     }
 
-    /// How many objects there are.
-    pub(super) fn objects(&self) -> u64 {
-        self.numbers.objects()
-    }
-
     /// What becomes of the types of its objects.
     pub(super) fn pairs_of_objects(&self) -> impl Iterator<Item = (u64, &Conversion)> {
         let types = self.types.iter().filter(|ty| ty.objects > 0);

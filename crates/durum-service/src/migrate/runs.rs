@@ -204,6 +204,6 @@ mod tests {
             runs.put(index, place).unwrap();
         }
         assert_eq!(runs.ended.len(), 9_999);
-        assert!(runs.bytes() <= 1 << 20);
+        assert!(runs.bytes() <= 256 << 10);
     }
 }
