@@ -362,10 +362,10 @@ impl Service for Remote {
 
     fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage> {
         if options.untyped_hold_pointers {
-            let reason = "a service does not take words for pointers: end it, and collect garbage in the store's directory";
-            return Err(Error::Options {
-                reason: reason.to_owned(),
-            });
+            let reason =
+                "a service takes no words for pointers: end it, and name the store's directory"
+                    .to_owned();
+            return Err(Error::Options { reason });
         }
         let request = Request::FindGarbage {
             pool: options.pool.clone(),
