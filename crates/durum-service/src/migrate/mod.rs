@@ -340,69 +340,6 @@ impl Embedded {
     /// not grow with what the pool holds, but for the largest object.
     ///
     /// # Errors
-    /// `MigrationRefused`.
-    pub fn ensure_possible(&self, store: &Path) -> Result<()> {
-        if self.refusals.is_empty() {
-            return Ok(());
-        }
-        let mut reasons: Vec<String> = self.refusals.iter().map(ToString::to_string).collect();
-        if self.more_refusals > 0 {
-            reasons.push(format!("and {} more", self.more_refusals));
-        }
-        Err(Error::MigrationRefused {
-            store: store.to_owned(),
-            pool: self.pool.clone(),
-            reasons,
-        })
-    }
-}
-
-/// Tells what a migration would do, and everything that stands in its way. Nothing is written; a store that was not
-/// closed in order is looked at as recovery will leave it. Where the program builds maps anew, the new pool is made in
-/// files without a name in the store's directory, for which there has to be room, and thrown away.
-///
-/// # Errors
-/// `PoolMissing`, `StoreBusy`, `PoolQuarantined`, `PoolInterrupted`, `PoolRefused`, `StoreMoving`; `Damaged` for
-/// objects that contradict their type; `StorageFull`, `AddressesExhausted`, `Io`.
-pub fn plan_migration(
-    reader: &ReadOnlyStore,
-    pool: &str,
-    migration: &mut Migration<'_>,
-    options: &MigrateOptions,
-) -> Result<MigrateReport> {
-    if reader.is_served() {
-        let reason =
-            "a service does not migrate pools; end it, and name the directory of its store";
-        return Err(Error::Options {
-            reason: reason.to_owned(),
-        });
-    }
-    let _lock = liveness::share(reader.path())?;
-    let old = Old::of(reader, &pools(pool, options), migration, None)?;
-    // What only new maps tell is found where they are built.
-    let is_tried = !migration.rules.rebuilt().is_empty();
-    let table = is_tried.then(|| Table::new(reader.path(), Counting::of(&old, None)?));
-    let mut table = table.transpose()?;
-    let mut checked = check(&old, migration, options, table.as_mut())?;
-    if let Some(table) = &mut table
-        && checked.report.rebuilt_maps > 0
-        && checked.report.refusals.is_empty()
-    {
-        trial::try_out(&old, migration, options, table, &mut checked)?;
-    }
-    Ok(checked.report)
-}
-
-impl Embedded {
-    /// Makes a pool anew under other types, and others with it where the options name some: every object becomes what
-    /// the migration says, at another address, and pointers lead to where things are then. It is durable on return,
-    /// whole or not at all. Nobody has the pool open meanwhile, and nobody opens another one of the store.
-    ///
-    /// It needs room for the new puddles, 120 bytes for each extent and 2 for each object that holds counts, which are
-    /// free again at the end, as those of the old puddles are; and for the largest map that is built anew. Memory does not grow with what
-    /// the pool holds, but for the largest object.
-    ///
-    /// # Errors
     /// `MigrationRefused` with everything that stands in the way; `PoolMissing`, `PoolOpen`, `PoolBusy`,
     /// `PoolQuarantined`, `PoolRefused`, `PoolInterrupted`; `Damaged` for objects that contradict their type;
     /// `AddressesExhausted`, `StorageFull`, `Io`. The pool is what it was.
