@@ -363,8 +363,7 @@ impl Service for Remote {
     fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage> {
         if options.untyped_hold_pointers {
             let reason =
-                "a service takes no words for pointers: end it, and name the store's directory"
-                    .to_owned();
+                "a service takes no words for pointers: name the directory of its store".to_owned();
             return Err(Error::Options { reason });
         }
         let request = Request::FindGarbage {
