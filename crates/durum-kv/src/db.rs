@@ -142,7 +142,7 @@ impl Db {
             });
         }
         media.sequence_max = sequence;
-        let tree = Tree::open(media, keys, database)?;
+        let tree = Tree::open(media, keys, database, options.leaves)?;
         let has_slow_commits = store.info().domain == Domain::File;
         let inner = Inner {
             tree: ReadersWriter::new(tree, !has_slow_commits),

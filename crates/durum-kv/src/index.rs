@@ -64,7 +64,6 @@ impl Index {
         (0..self.chunks.len()).try_for_each(|chunk| self.row(media, keys, chunk).map(|_| ()))
     }
 
-    #[cfg(test)]
     pub(crate) fn chunks(&self) -> usize {
         self.chunks.len()
     }

@@ -263,7 +263,49 @@ fn a_damaged_guide_is_damage() {
         refusals(&path, near.iter().copied(), &|_| true);
         file.write_all_at(&clean, at).unwrap();
         has_all(&open(&path), 0);
+        // Leaves say what guides are to say. Of a copy, as the others are written to these places.
+        file.write_all_at(&damage, at).unwrap();
+        let image = killed(&path);
+        assert_eq!(
+            crate::repair(&image, Options::new()).unwrap(),
+            u64::from(COUNT),
+            "{name}"
+        );
+        let db = open(&image);
+        assert!(!self::starts(&db).1.is_empty(), "{name}");
+        has_all(&db, 0);
+        fill(&db);
+        drop(db);
+        has_all(&open(&image), 0);
+        file.write_all_at(&clean, at).unwrap();
     }
+}
+
+/// Where leaves are missing in their row, only guides lead to them: they are not made anew.
+#[test]
+fn guides_are_kept_that_lead_to_leaves_which_are_lost() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("db");
+    let db = open(&path);
+    fill(&db);
+    let (_, before) = starts(&db);
+    // The row ends behind the leaf that the last guide leads to.
+    let leaf = before.iter().map(|start| start.leaf).max().unwrap();
+    // SAFETY: the leaf is live, and nobody writes.
+    let [next, low] = unsafe { leaf.cast::<[u64; 2]>().read() }.map(u64::to_le_bytes);
+    assert_ne!(next, [0; 8], "it is not the last one");
+    drop(db);
+    let (file, at) = place_of(&path, &[next, low].concat());
+    file.write_all_at(&[0; 8], at).unwrap();
+    let repaired = crate::repair(&path, Options::new());
+    assert!(
+        matches!(repaired, Err(Error::Damaged { .. })),
+        "{repaired:?}"
+    );
+    file.write_all_at(&next, at).unwrap();
+    let db = open(&path);
+    assert_eq!(starts(&db).1.len(), before.len());
+    has_all(&db, 0);
 }
 
 /// A guide as it was before its leaf has gone leads to no leaf, and one that has been lost leads nobody astray.

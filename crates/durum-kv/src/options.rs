@@ -39,6 +39,8 @@ pub struct Options {
     pub engine: Engine,
     /// How the store is opened that the database lies in.
     pub store: StoreOptions,
+    /// Make guides anew, by the row of so many leaves.
+    pub(crate) leaves: Option<usize>,
 }
 
 impl fmt::Debug for Options {
@@ -65,6 +67,7 @@ impl Default for Options {
             comparator: None,
             engine: Engine::Shadow,
             store: StoreOptions::new(),
+            leaves: None,
         }
     }
 }

@@ -3,12 +3,15 @@
 use std::fs;
 use std::path::Path;
 
+use durum::Described;
 use durum::{Address, Durability, Store, StoreOptions, Usage};
-use durum_service::{CheckOptions, Embedded, OpenOptions, ReadOnlyStore, Severity};
+use durum_format::extent;
+use durum_service::{CheckOptions, Embedded, OpenOptions, PuddleSummary, ReadOnlyStore, Severity};
 
 use crate::db::{Db, is_occupied};
 use crate::error::{Error, Result};
 use crate::index::Position;
+use crate::media::Leaf;
 use crate::tree::Tree;
 use crate::versions::versions;
 
@@ -222,7 +225,8 @@ pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
 }
 
 /// Repairs what can be repaired of a database that is closed: the registry of its store (a service does that for its
-/// own), and versions that a crash left. Then every record is read. How many there are.
+/// own), guides to its leaves where the row of these is whole (in the directory of its store), and versions that a crash
+/// left. Then every record is read. How many there are.
 ///
 /// # Errors
 /// `Missing`; `Damaged`, and what checking the store found, if anything is wrong that cannot be repaired; those of
@@ -246,7 +250,46 @@ pub fn repair(path: impl AsRef<Path>, options: crate::Options) -> Result<u64> {
     if !is_sound {
         durum_service::repair(path)?;
     }
-    Db::open(path, options)?.verify()
+    let read = |options| Db::open(path, options)?.verify();
+    match read(options.clone()) {
+        // Guides say nothing that leaves do not, so they are made of these.
+        Err(Error::Damaged { .. }) if !options.read_only => {
+            let leaves = Some(leaves_in(path)?);
+            drop(Db::open(
+                path,
+                crate::Options {
+                    leaves,
+                    ..options.clone()
+                },
+            )?);
+            read(options)
+        }
+        read => read,
+    }
+}
+
+/// How many leaves the pool has of the database in a store that is closed, whatever leads to them.
+fn leaves_in(path: &Path) -> Result<usize> {
+    let store = ReadOnlyStore::open(path)?;
+    let leaf = Leaf::description().id();
+    let pools = store.pools();
+    let pool = pools.iter().find(|pool| pool.name == crate::POOL);
+    let own = |puddle: &PuddleSummary| {
+        pool.is_some_and(|pool| pool.uuid == puddle.owner) && puddle.kind.holds_objects()
+    };
+    let mut leaves = 0;
+    for puddle in store.puddles().iter().filter(|puddle| own(puddle)) {
+        let view = store.puddle(puddle.uuid)?;
+        for extent in extent::extents(&view, view.header()) {
+            let reason = "an extent of the heap is damaged (`durum check` tells)";
+            let damaged = |_| Error::damaged(view.header().address as usize, reason);
+            let extent = extent.map_err(damaged)?;
+            if extent.type_id() == leaf {
+                leaves += extent.allocated() as usize;
+            }
+        }
+    }
+    Ok(leaves)
 }
 
 /// Whether there is a database at `path`, by what its store says.

@@ -81,8 +81,14 @@ unsafe impl Send for Tree {}
 unsafe impl Sync for Tree {}
 
 impl Tree {
-    /// Reads where the leaves of a database are. They, and their records, are read when they are first asked for.
-    pub(crate) fn open(media: Media, keys: Keys, database: *mut Database) -> Result<Self> {
+    /// Reads where the leaves of a database are. They, and their records, are read when they are first asked for. With
+    /// `leaves`, how many there are, guides are made anew before.
+    pub(crate) fn open(
+        media: Media,
+        keys: Keys,
+        database: *mut Database,
+        leaves: Option<usize>,
+    ) -> Result<Self> {
         let none = Chunk::new(&keys, vec![Node::new(std::ptr::null_mut(), Box::default())]);
         // SAFETY: the root is live as long as the pool is open.
         let guides = match unsafe { (*database).layout } as u32 {
@@ -104,6 +110,11 @@ impl Tree {
             shape: 0,
             broken: None,
         };
+        if let Some(leaves) = leaves
+            && !guides.is_null()
+        {
+            tree.renew_guides(leaves)?;
+        }
         tree.load()?;
         Ok(tree)
     }

@@ -39,6 +39,26 @@ impl Tree {
         Ok(())
     }
 
+    /// Makes guides anew, by the row of leaves alone, of which there are so many in the pool. What the old guides were
+    /// is nobody's then: `durum gc` frees it. Durable on return.
+    ///
+    /// # Errors
+    /// `Damaged` where the row has other leaves, too, or fewer: then only the old guides lead to the others.
+    pub(crate) fn renew_guides(&mut self, leaves: usize) -> Result<()> {
+        self.index = Index::new(&self.keys, self.read_row()?);
+        if self.index.len() != leaves {
+            let reason = "the pool has other leaves than their row";
+            return Err(Error::damaged(self.database.addr(), reason));
+        }
+        let pool = self.media.pool().clone();
+        pool.transaction(|tx| {
+            store(tx, self.guides, std::ptr::null_mut())?;
+            self.free_starts.clear();
+            // The first chunk is told of by no guide.
+            (1..self.index.chunks()).try_for_each(|chunk| self.begin(tx, chunk))
+        })
+    }
+
     /// All leaves of a database without guides.
     fn read_row(&self) -> Result<Vec<Chunk>> {
         // SAFETY: the root is live as long as the pool is open.
@@ -99,9 +119,14 @@ impl Tree {
         let Some(chunk) = self.index.insert_after(&self.keys, at, node) else {
             return Ok(());
         };
-        if self.guides.is_null() {
-            return Ok(());
+        match self.guides.is_null() {
+            true => Ok(()),
+            false => self.begin(tx, chunk),
         }
+    }
+
+    /// Enters the leaf that a chunk begins with in a guide.
+    fn begin(&mut self, tx: &Tx, chunk: usize) -> Result<()> {
         if self.free_starts.is_empty() {
             self.add_guide(tx)?;
         }

@@ -264,18 +264,28 @@ fn a_very_long_log_is_shortened_after_its_transaction() {
 }
 
 #[test]
-#[ignore = "a campaign of some minutes: every crash point of transactions over several log puddles"]
+#[ignore = "a campaign of half an hour: every crash point of transactions over several log puddles"]
 fn campaign_of_long_logs() {
-    let seals = [
+    campaign([UNDO, UNDO_ABORT, REDO, AGAIN, FULL]);
+}
+
+#[test]
+#[ignore = "a campaign of some minutes: every crash point where a seal lies near the end of a log puddle"]
+fn campaign_of_seals() {
+    campaign([
         sealed_after::<2>(),
         sealed_after::<3>(),
         sealed_after::<4>(),
         SEAL_ALONE,
         sealed_after::<7>(),
         sealed_after::<8>(),
-    ];
-    let others = [UNDO, UNDO_ABORT, REDO, SEAL, AGAIN, FULL, LONG];
-    for workload in seals.into_iter().chain(others) {
+        SEAL,
+        LONG,
+    ]);
+}
+
+fn campaign<const N: usize>(workloads: [Workload; N]) {
+    for workload in workloads {
         for medium in [Medium::Lines, Medium::Sectors] {
             let mut recording = workload.record(medium, None);
             recording.plan.points_max = None;
