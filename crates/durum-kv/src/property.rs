@@ -225,8 +225,8 @@ pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
 }
 
 /// Repairs what can be repaired of a database that is closed: the registry of its store (a service does that for its
-/// own), guides to its leaves where the row of these is whole (in the directory of its store), and versions that a crash
-/// left. Then every record is read. How many there are.
+/// own), guides to its leaves where the row of these is whole (in the directory of its store), and versions that a
+/// crash left. Then every record is read. How many there are.
 ///
 /// # Errors
 /// `Missing`; `Damaged`, and what checking the store found, if anything is wrong that cannot be repaired; those of
