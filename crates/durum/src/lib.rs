@@ -29,20 +29,6 @@
 //! })?;
 //! # Ok::<(), durum::Error>(())
 //! ```
-//!
-//! The modules have an order, in which each imports only those before it:
-//!
-//! | modules | what they are |
-//! | --- | --- |
-//! | `error`, `announced`, `saved`, `primitive`, `asymmetric`, `gate` and other small ones | what all others use |
-//! | `addresses`, `space`, `mapping`, `fault`, `pages`, `media` | addresses, what lies there, and making it durable |
-//! | `alloc` | who may take which bytes of a puddle |
-//! | `log`, `logs`, `checker`, `combine`, `savepoint`, `options` | parts of what is open |
-//! | `opened` | an open store, an open pool, what a transaction has gathered, and what an engine does about them |
-//! | `tx` | transactions: what a program announces, and how they end |
-//! | `engine` | in which order what was announced becomes durable: one folder for each engine |
-//! | `pool`, `store`, `observe`, `updates`, `rawlog`, [`typed`], [`gc`] | what a program calls |
-//! | `section_memory`, `section_puddles` | what a runtime of sections calls |
 
 #![warn(clippy::unwrap_used)]
 
