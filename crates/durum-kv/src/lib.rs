@@ -61,7 +61,7 @@ mod tree;
 mod versions;
 mod write;
 
-use durum::{asymmetric, primitive};
+use durum::{asymmetric, fair_lock, primitive};
 
 pub use batch::{Change, WriteBatch};
 pub use comparator::{BYTEWISE, Comparator};

@@ -1,5 +1,5 @@
 //! The lock between those who read and the one who writes, around what it guards: durum's
-//! [`ReadersWriter`](durum::asymmetric::ReadersWriter), with a mutex for the turn.
+//! [`ReadersWriter`](durum::asymmetric::ReadersWriter), with a [`FairLock`] for the turn.
 //!
 //! The flag stays up for as long as a writer changes memory: about a microsecond. A turn may last longer, and keeps
 //! only writers out. The owner reads, too, by plain stores.
@@ -7,10 +7,9 @@
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::TryLockError;
 
 use crate::asymmetric::{self, Owner, Place};
-use crate::primitive::{Mutex, MutexGuard, locked};
+use crate::fair_lock::FairLock;
 
 /// Of how deep the owner is inside: it writes. Below that, how often it reads or has the turn.
 const WRITES: usize = 1 << 32;
@@ -18,7 +17,7 @@ const WRITES: usize = 1 << 32;
 /// Something that many read and one changes.
 pub(crate) struct ReadersWriter<T> {
     lock: asymmetric::ReadersWriter,
-    turn: Mutex<()>,
+    turn: FairLock,
     value: UnsafeCell<T>,
 }
 
@@ -45,8 +44,9 @@ pub(crate) struct Reading<'l, T> {
 /// Whoever has it may write; one thread at a time.
 pub(crate) struct Turn<'l, T> {
     lock: &'l ReadersWriter<T>,
-    /// None: by the owner.
-    among_others: Option<MutexGuard<'l, ()>>,
+    is_owner: bool,
+    /// Stays in its thread.
+    _here: std::marker::PhantomData<*const ()>,
 }
 
 impl<T> fmt::Debug for Turn<'_, T> {
@@ -62,12 +62,12 @@ pub(crate) struct Writing<'l, T> {
 }
 
 impl<T> ReadersWriter<T> {
-    /// With `may_be_owned` a thread that writes without meeting others has it cheaper. Those who come wait then until
-    /// its turn is over.
-    pub(crate) fn new(value: T, may_be_owned: bool) -> Self {
+    /// Where turns `are_short` a thread that writes without meeting others has it cheaper. Those who come wait then
+    /// until its turn is over.
+    pub(crate) fn new(value: T, are_short: bool) -> Self {
         Self {
-            lock: asymmetric::ReadersWriter::new(may_be_owned),
-            turn: Mutex::new(()),
+            lock: asymmetric::ReadersWriter::new(are_short),
+            turn: FairLock::new(!are_short),
             value: UnsafeCell::new(value),
         }
     }
@@ -120,30 +120,27 @@ impl<T> ReadersWriter<T> {
     #[inline]
     pub(crate) fn try_turn(&self) -> Option<Turn<'_, T>> {
         if self.owner().busy().depth() == 0 && self.enter() {
-            return Some(Turn {
-                lock: self,
-                among_others: None,
-            });
+            return Some(self.begun(true));
         }
-        match self.turn.try_lock() {
-            Ok(turn) => Some(self.turn_among_others(turn)),
-            Err(TryLockError::Poisoned(poisoned)) => {
-                Some(self.turn_among_others(poisoned.into_inner()))
-            }
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.turn.try_take().then(|| self.turn_among_others())
     }
 
     /// The turn, when it comes. For as long as one likes: those who read need not wait for its end.
     pub(crate) fn turn(&self) -> Turn<'_, T> {
-        self.turn_among_others(locked(&self.turn))
+        self.turn.take();
+        self.turn_among_others()
     }
 
-    fn turn_among_others<'l>(&'l self, turn: MutexGuard<'l, ()>) -> Turn<'l, T> {
+    fn turn_among_others(&self) -> Turn<'_, T> {
         self.lock.begin_turn();
+        self.begun(false)
+    }
+
+    fn begun(&self, is_owner: bool) -> Turn<'_, T> {
         Turn {
             lock: self,
-            among_others: Some(turn),
+            is_owner,
+            _here: std::marker::PhantomData,
         }
     }
 
@@ -160,7 +157,7 @@ impl<'l, T> Turn<'l, T> {
     /// The last one that this turn has given is gone.
     #[inline]
     pub(crate) unsafe fn write(&self) -> Writing<'l, T> {
-        let is_owner = self.among_others.is_none();
+        let is_owner = self.is_owner;
         match is_owner {
             true => {
                 let busy = self.lock.owner().busy();
@@ -181,11 +178,12 @@ impl<'l, T> Turn<'l, T> {
 impl<T> Drop for Turn<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        match &self.among_others {
-            None => self.lock.leave(),
-            // SAFETY: this has the turn until the mutex is free, behind this; what it has given is gone.
-            Some(_) => unsafe { self.lock.lock.end_turn(true) },
+        if self.is_owner {
+            return self.lock.leave();
         }
+        // SAFETY: this has the turn until it is given up, behind this; what it has given is gone.
+        unsafe { self.lock.lock.end_turn(true) };
+        self.lock.turn.give_up();
     }
 }
 

@@ -11,8 +11,9 @@
 //! stay. Where it takes a sync, or the batch is large, they go on meanwhile: what they see is kept as older versions,
 //! until the commit is through and somebody sweeps.
 //!
-//! Threads that find another one writing leave their changes in a queue. Whoever writes next makes all of them in one
-//! commit.
+//! Where a commit takes a sync, threads that find another one writing leave their changes in a queue, and whoever writes
+//! next makes all of them in one commit. Elsewhere they wait for a turn: a thread that writes again may pass who waits,
+//! some hundred times, as all that it has in its caches would go to another processor with each turn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::slice;
@@ -142,7 +143,12 @@ impl Inner {
         {
             return self.commit_and::<FLIES>(&turn, work, durability);
         }
-        self.write_in_group(work, durability).map(|()| None)
+        if self.has_slow_commits {
+            return self.write_in_group(work, durability).map(|()| None);
+        }
+        // A commit takes less than to have another thread make it.
+        let turn = self.wait_for_turn()?;
+        self.commit_and::<FLIES>(&turn, work, durability)
     }
 
     /// Makes changes one after the other, as many in a transaction as readers can wait for; on a file system, where

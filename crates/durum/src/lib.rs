@@ -48,6 +48,8 @@ mod demand;
 mod described;
 mod engine;
 mod error;
+#[doc(hidden)]
+pub mod fair_lock;
 mod fault;
 #[doc(hidden)]
 pub mod futex_lock;

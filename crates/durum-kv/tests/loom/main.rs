@@ -13,6 +13,8 @@
 
 #[path = "../../../durum/tests/loom/asymmetric.rs"]
 mod asymmetric;
+#[path = "../../../durum/src/fair_lock.rs"]
+mod fair_lock;
 #[path = "../../src/lock.rs"]
 mod lock;
 #[path = "../../src/pins.rs"]

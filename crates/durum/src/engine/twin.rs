@@ -20,7 +20,6 @@
 //! the root puddle.
 
 mod copies;
-mod fair_lock;
 mod left_right;
 #[cfg(test)]
 mod left_right_tests;

@@ -20,7 +20,7 @@ mod copies;
 #[path = "../../src/typed/count_word.rs"]
 mod count_word;
 mod counted;
-#[path = "../../src/engine/twin/fair_lock.rs"]
+#[path = "../../src/fair_lock.rs"]
 mod fair_lock;
 mod fair_lock_tests;
 #[path = "../../src/futex_lock.rs"]

@@ -14,12 +14,12 @@ use durum_persist::line;
 use zerocopy::IntoBytes;
 
 use super::SEAL_WRITE;
-use super::fair_lock::FairLock;
 use super::left_right::LeftRight;
 use super::suspects::{LINES, Suspects};
 use crate::alloc::Puddle;
 use crate::announced::Announced;
 use crate::error::{Error, Result};
+use crate::fair_lock::FairLock;
 use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::opened::{OfPool, PoolInner};

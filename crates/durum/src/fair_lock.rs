@@ -19,7 +19,7 @@ use crate::primitive::{
 
 /// Turns that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside
 /// those that came before it.
-pub(super) const PASSES_MAX: usize = limit(128, 1);
+pub const PASSES_MAX: usize = limit(128, 1);
 /// Microseconds that who is next looks on before it sleeps: for longer than [`PASSES_MAX`] small turns take.
 const LOOKING: u64 = limit(200, 0) as u64;
 /// Microseconds between two of its tries to take a turn that is nobody's, at most; the first tries come sooner. Each
@@ -48,7 +48,7 @@ impl Watch {
 
 /// The lock. Taking a turn that is nobody's, and giving it up where nobody waits, is an atomic operation each.
 #[derive(Debug, Default)]
-pub(super) struct FairLock {
+pub struct FairLock {
     /// Whose it is: the thread's number ([`this_thread`]), or 0.
     holder: AtomicUsize,
     /// Threads that wait, or are about to.
@@ -59,6 +59,8 @@ pub(super) struct FairLock {
     handed: CachePadded<AtomicUsize>,
     /// How often turns were taken past those who wait, since one of them had one. Used by who has the turn.
     passes: AtomicUsize,
+    /// Turns take longer than to fall asleep and to be woken: nobody looks on.
+    is_slow: bool,
     /// Who waits, the longest first.
     queue: Mutex<VecDeque<Waiter>>,
 }
@@ -70,8 +72,17 @@ struct Waiter {
 }
 
 impl FairLock {
+    /// Nobody's turn yet. Where turns `are_slow`, as those that wait for a disk, who is next sleeps at once.
+    pub fn new(are_slow: bool) -> Self {
+        Self {
+            is_slow: are_slow,
+            ..Self::default()
+        }
+    }
+
+    /// Waits for a turn. The thread has none.
     #[inline]
-    pub(super) fn take(&self) {
+    pub fn take(&self) {
         if !self.try_take() {
             self.wait();
         }
@@ -116,7 +127,7 @@ impl FairLock {
 
     /// For who is next: returns when there is something to try, or for no reason.
     fn look_on_or_sleep(&self, watch: &mut Watch) {
-        loop {
+        while !self.is_slow {
             for _ in 0..LOOKS {
                 if self.handed.load(Ordering::Relaxed) == this_thread() {
                     return;
@@ -155,7 +166,7 @@ impl FairLock {
 
     /// Whether it was nobody's, and now is this thread's.
     #[inline]
-    pub(super) fn try_take(&self) -> bool {
+    pub fn try_take(&self) -> bool {
         let is_taken = self.exchange();
         if is_taken && self.has_waiters() {
             let passes = self.passes.load(Ordering::Relaxed);
@@ -172,18 +183,20 @@ impl FairLock {
             .is_ok()
     }
 
-    pub(super) fn is_mine(&self) -> bool {
+    /// Whether this thread has the turn.
+    pub fn is_mine(&self) -> bool {
         self.holder.load(Ordering::Relaxed) == this_thread()
     }
 
     /// Whether somebody waits, or is about to.
     #[inline]
-    pub(super) fn has_waiters(&self) -> bool {
+    pub fn has_waiters(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
+    /// Ends this thread's turn.
     #[inline]
-    pub(super) fn give_up(&self) {
+    pub fn give_up(&self) {
         if self.passes.load(Ordering::Relaxed) >= PASSES_MAX {
             return self.hand_over();
         }
