@@ -93,7 +93,9 @@ class Walk {
     static bool is_place(const FieldDecl *member) {
         const QualType type = element(member->getType());
         const RecordDecl *inner = record_of(type);
-        const bool is_bytes = type->isStdByteType() || type->isCharType() ||
+        // One byte alone is aligned to have a cache line for itself, as locks and flags are.
+        const bool is_bytes = ((type->isStdByteType() || type->isCharType()) &&
+                               member->getType()->isArrayType()) ||
                               (inner && inner->field_empty());
         return is_bytes &&
                (member->hasAttr<AlignedAttr>() || (inner && inner->hasAttr<AlignedAttr>()));

@@ -36,6 +36,10 @@ struct page {
     struct page *next;
     _Alignas(16) char bytes[64];
 };
+struct flag {
+    struct flag *next;
+    _Alignas(64) char is_set;
+};
 struct number {
     union {
         double d;
@@ -89,6 +93,9 @@ void sizes(void) {
     // CHECK: @"__durum_ido_typed malloc\0Ai8\0A"
     bytes = malloc(n + sizeof(char));
     use(bytes);
+    // CHECK: @"__durum_ido_typed malloc\0Astruct \22flag\22(
+    struct flag *flag = malloc(sizeof *flag);
+    use(flag);
     // CHECK: @"__durum_ido_typed nv_root\0Astruct \22node\22(
     use(nv_root(sizeof(struct node)));
 }
