@@ -308,3 +308,35 @@ fn words_that_are_addresses_of_objects_are_named_apart_from_the_bytes() {
     let reference = |number, offset| Reference::Object { number, offset };
     assert_eq!(found, [(0, reference(2, 0)), (16, reference(3, 8))]);
 }
+
+/// In a packed struct. What is aligned is a pointer all the same where one reaches over its beginning.
+#[test]
+fn words_that_are_not_aligned_are_pointers_too() {
+    let plan = Plan::untyped_with_pointers();
+    let mut bytes = vec![0; 31];
+    for (at, address) in [(3, 0x2000_u64), (16, 0x20_0030)] {
+        bytes[at..at + 8].copy_from_slice(&address.to_le_bytes());
+    }
+    bytes[15] = 0x40;
+    let mut to = |address: u64| match address {
+        // The second one is bytes 15 to 22.
+        0x2000 | 0x20_0030 | 0x2000_3040 => To::Object {
+            number: 1,
+            offset: 0,
+        },
+        _ => To::Nowhere,
+    };
+    let mut value = Vec::new();
+    plan.write(&bytes, &mut value, &mut to).unwrap();
+    let line = format!("{}}}", String::from_utf8(value).unwrap());
+    let mut back = vec![0; bytes.len()];
+    let mut found = Vec::new();
+    let mut pointer = |at: usize, _| {
+        found.push(at);
+        let word = bytes[at..at + 8].try_into().unwrap();
+        Ok(u64::from_le_bytes(word))
+    };
+    read_value(line.as_bytes(), 0, &plan, &mut back, &mut pointer).unwrap();
+    assert_eq!(back, bytes, "{line}");
+    assert_eq!(found, [3, 16], "{line}");
+}

@@ -32,7 +32,7 @@ pub struct GcOptions {
     /// Only in the pool of this name; what objects of other pools lead to stays, whatever leads to those. Default: in
     /// all pools.
     pub pool: Option<String>,
-    /// Each aligned word of an object without a type that is an address of an object is a pointer, and nothing else
+    /// Each 8 bytes of an object without a type that are an address of an object are a pointer, and nothing else
     /// leads out of such objects. Default: no, and where live ones may hold pointers nothing is freed.
     pub untyped_hold_pointers: bool,
     /// Only tell what would be freed, and write nothing. Default: no.

@@ -205,7 +205,7 @@ impl<F: FnMut(usize, Reference) -> Result<u64, String>> Reader<'_, '_, F> {
             loop {
                 self.scanner.expect(b'[')?;
                 let place: usize = self.scanner.whole()?;
-                if !place.is_multiple_of(8) || place < next || place > room.saturating_sub(8) {
+                if place < next || place > room.saturating_sub(8) {
                     let problem = format!("there is no pointer at {place}, behind the one before");
                     return Err(self.scanner.refuse(problem));
                 }

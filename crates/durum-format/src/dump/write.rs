@@ -1,5 +1,7 @@
 //! From an object's bytes to a value.
 
+use std::collections::BTreeMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -213,12 +215,18 @@ impl<F: FnMut(u64) -> To> Writer<'_, F> {
     /// The bytes of an object without a type, and its words that are addresses of objects.
     fn words(&mut self, at: usize) {
         let mut rest = self.bytes.get(at..).unwrap_or_default().to_vec();
-        let mut pointers = Vec::new();
-        let (words, _) = rest.as_chunks_mut::<8>();
-        for (index, word) in words.iter_mut().enumerate() {
+        let mut pointers = BTreeMap::new();
+        // Structs may be packed. What is aligned is more likely one than what reaches over it.
+        let places = 0..rest.len().saturating_sub(7);
+        let packed = places.clone().filter(|place| !place.is_multiple_of(8));
+        for place in places.step_by(8).chain(packed) {
+            let Some(word) = rest.get_mut(place..).and_then(|it| it.first_chunk_mut()) else {
+                continue;
+            };
             let address = u64::from_le_bytes(*word);
-            if address != 0 && (self.to)(address) != To::Nowhere {
-                pointers.push((index * 8, address));
+            let mut overlapping = pointers.range(place.saturating_sub(7)..place + 8);
+            if address != 0 && overlapping.next().is_none() && (self.to)(address) != To::Nowhere {
+                pointers.insert(place, address);
                 *word = [0; 8];
             }
         }

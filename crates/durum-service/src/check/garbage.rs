@@ -191,7 +191,7 @@ fn find(
     }
     let live = graph.reach(|_, object| !is_chosen(all.pool_of(object)));
     let doubts = reach::doubts(&graph, &live);
-    let is_leak = |index: usize| reach::is_leak(&graph, &live, &doubts, index);
+    let is_leak = |index: usize| reach::is_leak(&live, &doubts, index);
     graph.tell_dangling(is_leak, &mut report);
     if !report.is_sound() || all.is_partial() {
         return Err(damaged(reader.path(), &report));

@@ -205,15 +205,14 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Takes each word of an object without a type for a pointer that is an address of an object, or of its end. It
-    /// keeps what it leads to, and nobody has counted it.
+    /// Takes each 8 bytes of an object without a type for a pointer that are an address of an object, or of its end,
+    /// wherever they lie: structs may be packed. It keeps what it leads to, and nobody has counted it.
     fn guess(&mut self, object: &LiveObject) -> Result<()> {
         if let Some(puddle) = self.all.puddles.get(object.puddle) {
             self.guessed.insert(puddle.pool);
             let offset = object.address - puddle.view.header().address;
             let bytes = puddle.view.bytes(offset, object.size)?;
-            let (words, _) = bytes.as_chunks::<8>();
-            for word in words.iter().map(|word| u64::from_le_bytes(*word)) {
+            for word in bytes.windows(8).filter_map(|it| word_at(it, 0)) {
                 if !self.is_inside(word) {
                     continue;
                 }
@@ -353,39 +352,49 @@ impl<'a> Graph<'a> {
     /// Tells of pointers that lead to no object: damage, but in what is surely a leak. A program that was killed
     /// leaves what it had taken out of its data and was about to free, with pointers to what went before.
     pub(super) fn tell_dangling(&self, is_leak: impl Fn(usize) -> bool, report: &mut CheckReport) {
-        let (told, more) = self
-            .dangling
-            .split_at(self.dangling.len().min(FINDINGS_MAX as usize));
-        for dangling in told {
-            self.tell_one(dangling, is_leak(dangling.holder), report);
+        let judged = self.dangling.iter().map(|dangling| {
+            let is_leak = is_leak(dangling.holder);
+            (self.severity(dangling, is_leak), is_leak, dangling)
+        });
+        let (mut all, notes): (Vec<_>, Vec<_>) =
+            judged.partition(|(severity, ..)| *severity == Severity::Damage);
+        // Damage first: thousands of leaks must not be told in its place.
+        all.extend(notes);
+        let (told, more) = all.split_at(all.len().min(FINDINGS_MAX as usize));
+        for (severity, is_leak, dangling) in told {
+            self.tell_one(dangling, *severity, *is_leak, report);
         }
-        if !more.is_empty() {
+        if let Some((severity, ..)) = more.first() {
             let text = format!("{} more pointers lead to no object", more.len());
-            let severity = match more.iter().all(|it| is_leak(it.holder)) {
-                true => Severity::Note,
-                false => Severity::Damage,
-            };
-            report.add(severity, self.reader.path(), None, text);
+            report.add(*severity, self.reader.path(), None, text);
         }
     }
 
-    fn tell_one(&self, dangling: &Dangling, is_leak: bool, report: &mut CheckReport) {
+    fn severity(&self, dangling: &Dangling, is_leak: bool) -> Severity {
+        // A weak pointer does not keep its target alive: what becomes of it is the front end's affair.
+        match dangling.is_strong && !is_leak {
+            true if self.is_inside(dangling.address) && self.all.is_partial() => Severity::Note,
+            true => Severity::Damage,
+            false => Severity::Note,
+        }
+    }
+
+    fn tell_one(
+        &self,
+        dangling: &Dangling,
+        severity: Severity,
+        is_leak: bool,
+        report: &mut CheckReport,
+    ) {
         let object = self.all.objects.get(dangling.holder);
         let Some(object) = object else { return };
         let Some(puddle) = self.all.puddles.get(object.puddle) else {
             return;
         };
         let address = dangling.address;
-        let is_inside = self.is_inside(address);
-        // A weak pointer does not keep its target alive: what becomes of it is the front end's affair.
-        let severity = match dangling.is_strong && !is_leak {
-            true if is_inside && self.all.is_partial() => Severity::Note,
-            true => Severity::Damage,
-            false => Severity::Note,
-        };
         let name = self.type_name(object).unwrap_or("unknown");
         let offset = object.address - puddle.view.header().address + dangling.offset;
-        let there = match is_inside {
+        let there = match self.is_inside(address) {
             true => "where no object lives",
             false => {
                 "out of the store: a program has stored an address of its own, which is something else in the next run"

@@ -57,7 +57,7 @@ pub struct CheckOptions {
     pub progress: Option<Arc<ProgressFn>>,
     /// Called with each leak as it is found. Findings and counts tell of them at the end all the same.
     pub leaks: Option<Arc<LeakFn>>,
-    /// Each aligned word of an object of unknown type that is an address of an object is a pointer. Without it such
+    /// Each 8 bytes of an object without a type that are an address of an object are a pointer. Without it such
     /// objects may hold pointers that nobody knows, and leaks of what leads to them are not judged.
     pub untyped_hold_pointers: bool,
     /// The check ends soon after this has become true, with `Stopped`.

@@ -32,20 +32,13 @@ pub(super) fn check(
             doubt.or_insert_with(|| "some of the store's puddles cannot be read".to_owned());
         }
     }
-    graph.tell_dangling(|index| is_leak(&graph, &reached, &doubts, index), report);
+    graph.tell_dangling(|index| is_leak(&reached, &doubts, index), report);
     judge(&graph, &reached, doubts, options, report)
 }
 
-/// Whether nothing leads to an object, without a doubt.
-pub(super) fn is_leak(
-    graph: &Graph<'_>,
-    reached: &[bool],
-    doubts: &BTreeMap<Uuid, String>,
-    index: usize,
-) -> bool {
-    let pool = graph.all.objects.get(index);
-    let pool = pool.and_then(|object| graph.all.pool_of(object));
-    reached.get(index) == Some(&false) && pool.is_some_and(|pool| !doubts.contains_key(&pool))
+/// Whether nothing leads to an object, without a doubt about any pool: pointers may lead from one to another.
+pub(super) fn is_leak(reached: &[bool], doubts: &BTreeMap<Uuid, String>, index: usize) -> bool {
+    doubts.is_empty() && reached.get(index) == Some(&false)
 }
 
 /// Reasons why the objects of a pool that nothing leads to are not surely leaks, by pool.

@@ -12,7 +12,7 @@ mod pointing;
 pub(crate) mod rows;
 pub(crate) mod window;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ const CURE: &str = "`durum check` looks at everything";
 /// How a pool is dumped.
 #[derive(Clone, Default)]
 pub struct DumpOptions {
-    /// Each aligned word of an object of unknown type that is an address of an object is a pointer. Without it nobody
+    /// Each 8 bytes of an object without a type that are an address of an object are a pointer. Without it nobody
     /// knows whether bytes of them are.
     pub untyped_hold_pointers: bool,
     /// Called as it goes on.
@@ -68,8 +68,8 @@ pub struct DumpReport {
     pub types: u64,
     /// Objects without a type: their bytes may hold pointers, which nobody knows but the caller.
     pub untyped_objects: u64,
-    /// Pointers that lead to no object of the pools, with words of objects without a type that are addresses of the
-    /// pools' puddles, if such are pointers.
+    /// Pointers that lead to no object of the pools, with words of objects without a type that are addresses of puddles
+    /// of the store, if such are pointers.
     pub pointers_elsewhere: u64,
     /// Bytes of lines.
     pub bytes: u64,
@@ -129,9 +129,14 @@ pub fn dump<E: From<Error> + From<io::Error>>(
         has_root: first.has_root,
         with: with.collect(),
     };
+    let of_store = reader.puddles();
+    let of_store = of_store.iter().filter(|puddle| puddle.kind.holds_objects());
     let mut dump = Dump {
         types: &types,
         numbers: &numbers,
+        of_store: of_store
+            .map(|puddle| (puddle.address, puddle.size))
+            .collect(),
         lines: Vec::with_capacity(WRITTEN_AT_ONCE * 2),
         out,
         report: DumpReport {
@@ -263,6 +268,8 @@ impl Types {
 struct Dump<'d> {
     types: &'d Types,
     numbers: &'d Numbers,
+    /// Where puddles of all pools begin, and how long they are.
+    of_store: BTreeMap<u64, u64>,
     lines: Vec<u8>,
     out: &'d mut dyn Write,
     report: DumpReport,
@@ -327,6 +334,7 @@ impl Dump<'_> {
             align,
         };
         let (numbers, elsewhere) = (self.numbers, &mut self.report.pointers_elsewhere);
+        let of_store = &self.of_store;
         let mut to = |address| {
             let found = numbers.find(address);
             *elsewhere += u64::from(found == durum_format::dump::To::Nowhere);
@@ -350,8 +358,10 @@ impl Dump<'_> {
                 head.write(u64::MAX, &mut self.lines);
                 let mut to = |word| {
                     let found = numbers.find_or_end(word);
-                    let is_lost = found == durum_format::dump::To::Nowhere && numbers.has(word);
-                    *elsewhere += u64::from(is_lost);
+                    let before = of_store.range(..=word).next_back();
+                    let is_in_store = before.is_some_and(|(begin, size)| word - begin < *size);
+                    *elsewhere +=
+                        u64::from(is_in_store && found == durum_format::dump::To::Nowhere);
                     found
                 };
                 self.untyped.write(bytes, &mut self.lines, &mut to)

@@ -335,7 +335,7 @@ impl Embedded {
     /// the migration says, at another address, and pointers lead to where things are then. It is durable on return,
     /// whole or not at all. Nobody has the pool open meanwhile, and nobody opens another one of the store.
     ///
-    /// It needs room for the new puddles, 120 bytes for each extent and 2 for each object that holds counts, which are
+    /// It needs room for the new puddles, 136 bytes for each extent and 2 for each object that holds counts, which are
     /// free again at the end, as those of the old puddles are; and for the largest map that is built anew. Memory does
     /// not grow with what the pool holds, but for the largest object.
     ///
