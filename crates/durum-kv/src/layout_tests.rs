@@ -346,3 +346,28 @@ fn a_stale_guide_is_damage_and_a_missing_one_is_not() {
     drop(db);
     has_all(&open(&path), 0);
 }
+
+/// What is wrong elsewhere is no reason to make guides anew: the old ones would be nobody's, each time.
+#[test]
+fn sound_guides_stay_where_a_record_is_damaged() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("db");
+    let db = open(&path);
+    fill(&db);
+    db.put(b"marked", b"a value like no other").unwrap();
+    let (guide, before) = starts(&db);
+    drop(db);
+    let (file, at) = place_of(&path, b"a value like no other");
+    file.write_all_at(b"A", at).unwrap();
+    for _ in 0..3 {
+        let repaired = crate::repair(&path, Options::new());
+        assert!(
+            matches!(repaired, Err(Error::Damaged { .. })),
+            "{repaired:?}"
+        );
+    }
+    file.write_all_at(b"a", at).unwrap();
+    let db = open(&path);
+    let (now, after) = starts(&db);
+    assert_eq!((now, after.len()), (guide, before.len()));
+}

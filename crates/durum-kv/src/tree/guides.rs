@@ -39,12 +39,18 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes guides anew, by the row of leaves alone, of which there are so many in the pool. What the old guides were
-    /// is nobody's then: `durum gc` frees it. Durable on return.
+    /// Makes guides anew where they are damaged, by the row of leaves alone, of which there are so many in the pool.
+    /// What the old guides were is nobody's then: `durum gc` frees it. Durable on return.
     ///
     /// # Errors
     /// `Damaged` where the row has other leaves, too, or fewer: then only the old guides lead to the others.
     pub(crate) fn renew_guides(&mut self, leaves: usize) -> Result<()> {
+        let by_guides = self.read_guides();
+        let by_guides = by_guides.map(|chunks| Index::new(&self.keys, chunks));
+        if by_guides.is_ok_and(|index| index.read_all(&self.media, &self.keys).is_ok()) {
+            // Something else is damaged.
+            return Ok(());
+        }
         self.index = Index::new(&self.keys, self.read_row()?);
         if self.index.len() != leaves {
             let reason = "the pool has other leaves than their row";
