@@ -309,6 +309,27 @@ fn pointers_of_packed_structs_are_words_too() {
     assert_eq!(unsafe { (*(word as *const Node)).value }, 7);
 }
 
+/// What was loaded before lies where the next one would be placed.
+#[test]
+fn a_dump_is_loaded_again_beside_what_it_has_become() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    make_untyped(&store);
+    succeeds(&["gc", text(&store), FOLLOW]);
+    let lines = succeeds(&["dump", text(&store), "things", FOLLOW]).out;
+    let copy = directory.path().join("copy");
+    succeeds(&["init", text(&copy)]);
+    for pool in ["first", "second", "third"] {
+        // That nothing else is a pointer does not mean that these are none.
+        let how = [text(&copy), pool, "--untyped-hold-no-pointers"];
+        let run = load(&how, lines.as_bytes());
+        assert_eq!(run.code, 0, "{}", run.err);
+    }
+    for pool in ["first", "second", "third"] {
+        examine(&copy, pool);
+    }
+}
+
 /// Words in several puddles of several pools, of which each leads to an object of another.
 #[test]
 fn words_lead_to_the_same_in_many_puddles_of_pools_that_are_dumped_together() {

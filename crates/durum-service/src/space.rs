@@ -51,6 +51,17 @@ impl Space {
         self.base + self.cursor
     }
 
+    /// Where the next search finds room, unless what is behind it is too small.
+    pub(crate) fn next_free(&self) -> u64 {
+        let mut at = self.cursor;
+        while let Some((&start, &length)) = self.taken.range(..=at).next_back()
+            && at - start < length
+        {
+            at = start + length;
+        }
+        self.base + at
+    }
+
     /// Enters a range that is already in use.
     pub(crate) fn insert(&mut self, address: u64, length: u64) -> Result<(), Conflict> {
         let start = address.checked_sub(self.base).ok_or(Conflict)?;

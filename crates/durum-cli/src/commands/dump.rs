@@ -95,7 +95,8 @@ fn loaded(
     let report = durum_service::load(input, &made.0, &service.info(), how)?;
     let import = ImportOptions {
         name: Some(report.pool.clone()),
-        untyped_hold_no_pointers: how.untyped_hold_no_pointers,
+        // Where its addresses are taken meanwhile, words that are pointers would lead to nothing.
+        untyped_hold_no_pointers: how.untyped_hold_no_pointers && report.untyped_pointers == 0,
         progress: how.progress.clone(),
         ..ImportOptions::default()
     };

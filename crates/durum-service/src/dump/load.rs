@@ -67,6 +67,9 @@ pub struct LoadReport {
     pub bytes: u64,
     /// Objects without a type.
     pub untyped_objects: u64,
+    /// Pointers that their lines tell. With any, the pool is right only at the addresses that it was made for: it is
+    /// imported without [`ImportOptions::untyped_hold_no_pointers`](crate::ImportOptions::untyped_hold_no_pointers).
+    pub untyped_pointers: u64,
 }
 
 /// Makes an export at `place` of the lines that [`dump`](super::dump()) wrote, for a store to import: pools with the
@@ -128,6 +131,7 @@ pub fn load(
             puddles: making.puddles(),
             bytes: making.bytes(),
             untyped_objects: making.untyped_objects,
+            untyped_pointers: making.words.len() as u64,
         })
     })
 }

@@ -115,7 +115,7 @@ impl Service for Embedded {
             base: self.host.identity.base,
             space_size: self.host.identity.size,
             next_address: match &self.host.state().open {
-                Some(open) => open.space.cursor(),
+                Some(open) => open.space.next_free(),
                 None => self.host.identity.start,
             },
             domain: self.host.domain,
