@@ -70,7 +70,8 @@ class Walk {
             return hides(type, " has virtual functions");
         if (one && one->getNumBases() > 0)
             return hides(type, " has a base class");
-        // `alignas(T) unsigned char place[sizeof(T)]`, and std::aligned_storage. Nobody aligns text.
+        // `alignas(T) unsigned char place[sizeof(T)]`, and std::aligned_storage. Nobody aligns
+        // text.
         if (llvm::any_of(record->fields(), is_place))
             return hides(type, " has aligned bytes, in which an object may lie");
         if (record->isUnion())
@@ -94,9 +95,9 @@ class Walk {
         const QualType type = element(member->getType());
         const RecordDecl *inner = record_of(type);
         // One byte alone is aligned to have a cache line for itself, as locks and flags are.
-        const bool is_bytes = ((type->isStdByteType() || type->isCharType()) &&
-                               member->getType()->isArrayType()) ||
-                              (inner && inner->field_empty());
+        const bool is_bytes =
+            ((type->isStdByteType() || type->isCharType()) && member->getType()->isArrayType()) ||
+            (inner && inner->field_empty());
         return is_bytes &&
                (member->hasAttr<AlignedAttr>() || (inner && inner->hasAttr<AlignedAttr>()));
     }
