@@ -11,9 +11,9 @@
 //! stay. Where it takes a sync, or the batch is large, they go on meanwhile: what they see is kept as older versions,
 //! until the commit is through and somebody sweeps.
 //!
-//! Where a commit takes a sync, threads that find another one writing leave their changes in a queue. Whoever writes next
-//! makes all of them in one commit. Elsewhere they wait for a turn: a thread that writes again may pass who waits, some
-//! hundred times, as all that it has in its caches would go to another processor with each turn.
+//! Where a commit takes a sync, threads that find another one writing leave their changes in a queue. Whoever writes
+//! next makes all of them in one commit. Elsewhere they wait for a turn: a thread that writes again may pass who waits,
+//! some hundred times, as all that it has in its caches would go to another processor with each turn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::slice;
