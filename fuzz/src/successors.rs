@@ -29,6 +29,10 @@ pub fn check_successors(was: &Descriptor, is: &Descriptor, object: &mut [u8]) {
     }
     // One object, its tail aside.
     clear_reserved(was.root(), &mut object[..size]);
+    // A tag that is no case is seen only where cases have pointers.
+    if !was.is_value(&object[..size]) {
+        return;
+    }
     let pointers = |of: &Descriptor| -> Option<Vec<_>> {
         let found = of.pointers(object).ok()?;
         let place = |at: u64| object.get(at as usize..at as usize + 8);

@@ -192,6 +192,30 @@ fn cases_come_and_the_others_stay() {
     accepted(&[old], &[renamed], &[(0, 0)]);
 }
 
+/// Where nothing is stored in an array without pointers, any tag may lie.
+#[test]
+fn elements_get_no_first_pointers() {
+    let cases =
+        |more: &str| format!(r#"variants "V"(16,8,tag 0,1){{0:"A"{{}}1:"B"{{8:"x":u64;}}{more}}}"#);
+    let of = |element: &str, count: &str| format!("[{element};{count}]");
+    let (old, plain) = (cases(""), cases(r#"2:"C"{8:"y":u64;}"#));
+    let pointer = cases(r#"2:"C"{8:"p":*any;}"#);
+    for count in ["tail", "4"] {
+        accepted(&[&of(&old, count)], &[&of(&plain, count)], &[(0, 0)]);
+        let refusal = refused(&[&of(&old, count)], &[&of(&pointer, count)]);
+        assert!(refusal.contains("it had no pointers"), "{refusal}");
+    }
+    // Some more are no harm: then all places were zero.
+    let next = |of: &str| format!(r#"struct "N"(24,8){{0:"v":{of};16:"next":*0;}}"#);
+    let row = |of: &str| format!("[{};tail]", next(of));
+    let [old, pointer] = [&old, &pointer].map(|it| row(it).replace("*0", "*any"));
+    accepted(&[&old], &[&pointer], &[(0, 0)]);
+    let reserved = r#"[struct "R"(16,8){0:"n":u64;8:"later":reserved(8,8);};tail]"#;
+    let taken = r#"[struct "R"(16,8){0:"n":u64;8:"p":*any in reserved;};tail]"#;
+    let refusal = refused(&[reserved], &[taken]);
+    assert!(refusal.contains("it had no pointers"), "{refusal}");
+}
+
 #[test]
 fn pointers_and_arrays_are_as_they_were() {
     assert!(refused(&["*0"], &["~0"]).contains("now weak pointer"));

@@ -218,7 +218,7 @@ fn part(ty: &Type<usize>, siblings: &[Field<usize>]) -> Result<Part, TypeError> 
             tag_offset: length(it.tag_offset),
             tag_width: length(it.tag_width),
             size: length(it.size),
-            has_pointers: has_pointers(ty),
+            has_pointers: ty.has_pointers(),
             cases: it
                 .cases
                 .iter()
@@ -276,20 +276,6 @@ fn members(fields: &[Field<usize>], siblings: &[Field<usize>]) -> Result<Members
         })
     });
     members.collect::<Result<_, TypeError>>().map(Members)
-}
-
-fn has_pointers(ty: &Type<usize>) -> bool {
-    let any = |fields: &[Field<usize>]| fields.iter().any(|field| has_pointers(&field.ty));
-    match ty {
-        Type::Pointer { .. } => true,
-        Type::Struct(it) => any(&it.fields),
-        Type::Variants(it) => it.cases.iter().any(|case| any(&case.fields)),
-        Type::Array { element, .. } => has_pointers(element),
-        Type::Primitive(_)
-        | Type::Opaque { .. }
-        | Type::Volatile { .. }
-        | Type::Reserved { .. } => false,
-    }
 }
 
 /// Whether each byte of a type belongs to a value, and no two sets of bytes to the same.

@@ -145,6 +145,12 @@ impl<'d> Comparison<'d> {
                     count: new_count,
                 },
             ) if is_same_count(count, new_count, siblings) => {
+                if !element.has_pointers() && new_element.has_pointers() {
+                    return obstacle(
+                        &format!("{path}[]"),
+                        "it had no pointers, and places of an array in which nothing is stored may hold anything",
+                    );
+                }
                 self.types(element, new_element, (&[], &[]), &format!("{path}[]"))
             }
             (

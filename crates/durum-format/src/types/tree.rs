@@ -304,6 +304,21 @@ impl Type<String> {
 }
 
 impl<T> Type<T> {
+    /// Whether there are pointers in values of the type.
+    pub fn has_pointers(&self) -> bool {
+        let any = |fields: &[Field<T>]| fields.iter().any(|field| field.ty.has_pointers());
+        match self {
+            Self::Pointer { .. } => true,
+            Self::Struct(it) => any(&it.fields),
+            Self::Variants(it) => it.cases.iter().any(|case| any(&case.fields)),
+            Self::Array { element, .. } => element.has_pointers(),
+            Self::Primitive(_)
+            | Self::Opaque { .. }
+            | Self::Volatile { .. }
+            | Self::Reserved { .. } => false,
+        }
+    }
+
     /// Elements of this type, as many as given.
     pub fn array(self, count: Count) -> Self {
         Self::Array {
