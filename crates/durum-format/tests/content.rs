@@ -50,7 +50,9 @@ fn a_path_leads_to_what_is_shown_there() {
         (7, "root[2].1", Ok("inf")),
         (8, "root[-1]", Ok("30")),
         (9, "root.to.name", Ok("\"two\"")),
+        (10, "root.accounts", Ok("12")),
         (10, "root[0].accounts", Ok("12")),
+        (10, "root[1].accounts", Err("`root[1]`: it has no elements")),
         (11, "root.accounts", Ok("13")),
         (14, "root.to.name", Ok("\"two\"")),
         (

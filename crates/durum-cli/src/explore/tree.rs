@@ -92,6 +92,7 @@ fn of_list(list: &List) -> Json {
     let head = match &list.kind {
         ListKind::Array => format!("{count} places"),
         ListKind::Vector => format!("vector of {count}"),
+        ListKind::Objects => "objects of the program".to_owned(),
         ListKind::Row => format!("row of {count}"),
         ListKind::Chain { by, .. } => format!("chain by {by}"),
     };

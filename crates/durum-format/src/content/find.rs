@@ -63,10 +63,15 @@ fn find<'o, O: Objects + ?Sized>(
     let place = place.and_then(|(object, descriptor)| Place::of_object(&object, descriptor));
     let mut place = place.map_err(|problem| nothing(0, problem))?;
     for (at, step) in path.steps.iter().enumerate() {
+        let wrapped = place;
         place = unwrapped(memory, place).map_err(|problem| nothing(at, problem))?;
         let next = match step {
             Step::Field(name) => field(memory, &place, name),
             Step::Key(key) => element(memory, &place, key),
+        };
+        let next = match wrapped.shape() {
+            Shape::Objects(objects) => in_table(memory, &wrapped.field(objects), step, next),
+            _ => next,
         };
         place = next.map_err(|problem| nothing(at + 1, problem))?;
     }
@@ -84,7 +89,14 @@ fn unwrapped<'o, O: Objects + ?Sized>(
         }
         place = match (place.shape(), place.ty) {
             (Shape::Cell(value), _) => memory.inner(&place, value)?,
-            (Shape::OptionalPointer(value) | Shape::Objects(value), _) => place.field(value),
+            (Shape::OptionalPointer(value), _) => place.field(value),
+            (Shape::Objects(objects), _) => {
+                let table = place.field(objects);
+                match memory.objects_of(&table)?[..] {
+                    [(_, only)] => only,
+                    _ => table,
+                }
+            }
             (
                 Shape::Counted {
                     value: Some(value), ..
@@ -123,6 +135,31 @@ fn unwrapped<'o, O: Objects + ?Sized>(
         };
     }
     Err("too many pointers lead to it".to_owned())
+}
+
+/// What a program of C++ has put in the pool, by its number in the table, which the path to one that is alone may name,
+/// and that to one of several has to.
+fn in_table<'o, O: Objects + ?Sized>(
+    memory: &mut Memory<'o, O>,
+    table: &Place<'o>,
+    step: &Step,
+    found: Result<Place<'o>, String>,
+) -> Result<Place<'o>, String> {
+    let objects = memory.objects_of(table)?;
+    match (&objects[..], step, found) {
+        ([(at, only)], Step::Key(key), Err(_)) if *key == at.to_string() => Ok(*only),
+        ([_], _, found) => found,
+        (_, Step::Key(key), Ok(_)) => {
+            let named = objects.iter().find(|(at, _)| *key == at.to_string());
+            let named = named.map(|(_, object)| *object);
+            named.ok_or_else(|| format!("it has {} objects", objects.len()))
+        }
+        (_, Step::Field(_), _) => Err(format!(
+            "name one of the {} objects that the program has put in the pool by its number",
+            objects.len()
+        )),
+        (_, _, found) => found,
+    }
 }
 
 fn field<'o, O: Objects + ?Sized>(

@@ -238,6 +238,8 @@ pub enum ListKind {
     Vector,
     /// An allocation of several objects.
     Row,
+    /// What a program of C++ has put in the pool: one of it is shown as what it is, without the table that leads to it.
+    Objects,
     /// Objects of which each has one pointer to the next.
     Chain {
         /// The field with that pointer.

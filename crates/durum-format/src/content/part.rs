@@ -102,7 +102,13 @@ fn inner<'o, O: Objects + ?Sized>(
     }
     let fields = match (place.shape(), place.ty) {
         (Shape::Cell(value), _) => return Ok(Some(memory.inner(place, value)?)),
-        (Shape::Objects(objects), _) => return Ok(Some(place.field(objects))),
+        (Shape::Objects(objects), _) => {
+            let table = place.field(objects);
+            return Ok(Some(match memory.objects_of(&table)?[..] {
+                [(_, only)] if only.address == target => only,
+                _ => table,
+            }));
+        }
         (Shape::Counted { value, .. }, _) => return Ok(value.map(|value| place.field(value))),
         (Shape::Plain, Type::Struct(Struct { fields, .. })) => fields,
         (Shape::Plain, Type::Variants(variants)) => &memory.case(place, variants)?.fields,

@@ -6,6 +6,9 @@ use super::{At, ListKind, Object, Objects};
 use crate::nvl;
 use crate::types::{Case, Count, Descriptor, Field, Primitive, Struct, Type, Variants};
 
+/// Objects that a program of C++ has put in a pool, at most.
+const OBJECTS_MAX: u64 = 1024;
+
 /// A value: an object or a part of one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'d> {
@@ -257,6 +260,25 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
                 elements.map_or(0, |elements| elements.count)
             )),
         }
+    }
+
+    /// What a program of C++ has put in the pool, with the numbers in the table of it.
+    pub(super) fn objects_of<'d>(
+        &mut self,
+        table: &Place<'d>,
+    ) -> Result<Vec<(u64, Place<'d>)>, String>
+    where
+        'o: 'd,
+    {
+        let Some(places) = self.elements(table)? else {
+            return Ok(Vec::new());
+        };
+        // The library's table has 100: others are not believed.
+        let numbers = 0..places.count.min(OBJECTS_MAX);
+        let all = numbers.map(|at| (at, places.at(at)));
+        Ok(all
+            .filter(|(_, place)| !self.is_vacant(place, places.stride, &places.kind))
+            .collect())
     }
 
     /// What the length field of an array says.

@@ -238,14 +238,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                 let value = self.memory.inner(place, value)?;
                 Ok(self.place(&value, path, depth, nesting))
             }
-            Shape::Objects(objects) => {
-                let mut content = self.place(&place.field(objects), path, depth, nesting);
-                if let Content::List(list) = &mut content {
-                    // Nobody has asked for the others.
-                    list.count -= std::mem::take(&mut list.vacant);
-                }
-                Ok(content)
-            }
+            Shape::Objects(objects) => self.objects(place, objects, path, depth, nesting),
             Shape::OptionalPointer(some) => {
                 Ok(match self.place(&place.field(some), path, depth, nesting) {
                     Content::Null => Content::Nothing,
@@ -265,6 +258,35 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
             }
             Shape::Plain | Shape::Vector { .. } => self.plain(place, path, depth, nesting),
         }
+    }
+
+    /// What a program of C++ has put in the pool. Where that is one object, the way to it needs no number.
+    fn objects(
+        &mut self,
+        place: &Place<'o>,
+        objects: &'o Field<usize>,
+        path: &str,
+        depth: usize,
+        nesting: usize,
+    ) -> Result<Content, String> {
+        let table = place.field(objects);
+        if let [(at, only)] = self.memory.objects_of(&table)?[..] {
+            let content = self.place(&only, path, depth, nesting);
+            return Ok(Content::List(List {
+                kind: ListKind::Objects,
+                count: 1,
+                vacant: 0,
+                elements: vec![(at, content)],
+                is_cut: false,
+            }));
+        }
+        let mut content = self.place(&table, path, depth, nesting);
+        if let Content::List(list) = &mut content {
+            list.kind = ListKind::Objects;
+            // Nobody has asked for the others.
+            list.count -= std::mem::take(&mut list.vacant);
+        }
+        Ok(content)
     }
 
     fn plain(

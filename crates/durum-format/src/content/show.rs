@@ -90,6 +90,7 @@ enum Part<'c> {
 impl Printer<'_> {
     /// Writes in several lines what does not fit one. `used` columns of the line are taken.
     fn write(&self, content: &Content, indent: usize, used: usize, out: &mut String) {
+        let content = meant(content);
         let mut line = Line::of(WIDTH.saturating_sub(used));
         if self.inline(content, &mut line).is_ok() {
             out.push_str(&line.text);
@@ -164,7 +165,7 @@ impl Printer<'_> {
     }
 
     fn inline(&self, content: &Content, line: &mut Line) -> fmt::Result {
-        match content {
+        match meant(content) {
             Content::Unsigned(number) => write!(line, "{number}"),
             Content::Signed(number) => write!(line, "{number}"),
             Content::Float(number) => write!(line, "{number:?}"),
@@ -299,6 +300,22 @@ impl Printer<'_> {
     }
 }
 
+/// The one object of a program of C++ instead of the list that it is in.
+fn meant(content: &Content) -> &Content {
+    match content {
+        Content::List(List {
+            kind: ListKind::Objects,
+            elements,
+            is_cut: false,
+            ..
+        }) => match &elements[..] {
+            [(_, only)] => only,
+            _ => content,
+        },
+        _ => content,
+    }
+}
+
 /// Whether it is a row of numbers and the like, of which many are read at a glance.
 fn are_small(content: &Content) -> bool {
     let Content::List(list) = content else {
@@ -360,6 +377,8 @@ fn of_list(list: &List) -> Parts<'_> {
         ListKind::Array => String::new(),
         ListKind::Vector => format!("vector of {count}"),
         ListKind::Row => format!("row of {count}"),
+        ListKind::Objects if list.count == 0 => "no object yet".to_owned(),
+        ListKind::Objects => format!("{count} objects that the program has put in the pool"),
         ListKind::Chain { by, .. } => format!("chain by {}", printable(by)),
     };
     if is_sparse && !list.is_cut {
@@ -375,7 +394,7 @@ fn of_list(list: &List) -> Parts<'_> {
         .elements
         .iter()
         .zip(0..)
-        .any(|((at, _), index)| *at != index);
+        .any(|((at, _), index)| *at != index || list.kind == ListKind::Objects);
     open.push('[');
     let elements = list.elements.iter();
     let mut parts: Vec<_> = elements

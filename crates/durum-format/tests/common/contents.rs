@@ -205,7 +205,7 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
                 objects,
                 &[(0, words(&[0xfeed, 0, 0, at(1), 0, 0])), (1, words(&[12]))],
             ),
-            "[-> bank { accounts: 12 }]",
+            "-> bank { accounts: 12 }",
         ),
         (
             heap(
