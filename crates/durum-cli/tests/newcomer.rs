@@ -117,3 +117,54 @@ fn the_one_object_of_a_pool_of_cpp_is_the_root() {
     two.refuses(&["pool", "--path", "root[2]"], "it has 2 objects");
     two.refuses(&["pool", "--path", "root.count_"], "one of the 2 objects");
 }
+
+/// What is left off is counted, and the one option is named that shows it, with a number that is enough.
+#[test]
+fn what_is_cut_says_how_much_and_which_option_shows_it() {
+    let list = "struct \"list\"(8,8){0:\"first\":*1;}\nstruct \"item\"(16,8){0:\"number\":u64;8:\"next\":*1;}\n";
+    let item = "struct \"item\"(16,8){0:\"number\":u64;8:\"next\":*0;}\n";
+    let items: Vec<String> = (0..20)
+        .map(|at| match at {
+            19 => r#"{"number":19,"next":null}"#.to_owned(),
+            at => format!("{{\"number\":{at},\"next\":{}}}", at + 3),
+        })
+        .collect();
+    let items = items.iter().map(|item| (2, item.as_str()));
+    let objects: Vec<_> = [(1, r#"{"first":2}"#)].into_iter().chain(items).collect();
+    let chain = Made::of("pool", &[list, item], &objects);
+    let shown = chain.inspect(&["pool", "--elements", "3"]);
+    assert!(shown.contains("chain of 20 by next ["), "{shown}");
+    assert!(shown.contains("… 17 more"), "{shown}");
+    let footer = "\n1 list, map or text is cut: --elements 20 is enough (now 3)\n";
+    assert!(shown.ends_with(footer) && !shown.contains("--depth"), "{shown}");
+    let whole = chain.inspect(&["pool", "--elements", "20"]);
+    assert!(whole.contains("number: 19") && !whole.contains("--elements"), "{whole}");
+
+    let table = "struct \"table\"(512,8){0:\"places\":[*1;64];}\nu64\n";
+    let numbers: Vec<String> = (0..40).map(|at| at.to_string()).collect();
+    let places: Vec<String> = (0..40).map(|at| (at + 2).to_string()).collect();
+    let places = format!("{{\"places\":[null,{}]}}", places.join(","));
+    let numbers = numbers.iter().map(|number| (2, number.as_str()));
+    let objects: Vec<_> = [(1, places.as_str())].into_iter().chain(numbers).collect();
+    let sparse = Made::of("pool", &[table, "u64\n"], &objects);
+    let shown = sparse.inspect(&["pool"]);
+    assert!(shown.contains("places: 64 elements, 40 filled ["), "{shown}");
+    assert!(shown.contains("… 24 more filled"), "{shown}");
+    assert!(shown.contains("--elements 40 is enough (now 16)"), "{shown}");
+    let json: serde_json::Value =
+        serde_json::from_str(&sparse.inspect(&["pool", "--json"])).unwrap();
+    assert_eq!(json["value"]["places"]["filled"], 40);
+    assert_eq!((&json["elements_cut"], &json["elements_enough"]), (&1.into(), &40.into()));
+
+    let deep = chain.inspect(&["pool", "--depth", "0"]);
+    assert!(
+        deep.ends_with("\n1 pointer not followed: a larger --depth (now 0) shows more\n"),
+        "{deep}"
+    );
+    let few = sparse.inspect(&["pool", "--objects", "4", "--elements", "64"]);
+    assert!(
+        few.ends_with(" not followed: a larger --objects (now 4) shows more\n")
+            && !few.contains("--elements"),
+        "{few}"
+    );
+}

@@ -1,7 +1,7 @@
 //! What an object means, as JSON that keeps apart what the page shows in different ways. `inspect --json` is for
 //! programs: there a struct with a field `pointer` looks like a pointer.
 
-use durum_format::content::{Content, List, ListKind, Look, Shown, Target};
+use durum_format::content::{Content, Cuts, List, ListKind, Look, Shown, Target};
 use durum_format::types::Strength;
 use serde_json::{Value as Json, json};
 
@@ -90,10 +90,11 @@ fn with_fields(name: String, fields: &[(String, Content)]) -> Json {
 fn of_list(list: &List) -> Json {
     let count = grouped(list.count);
     let head = match &list.kind {
-        ListKind::Array => format!("{count} places"),
-        ListKind::Vector => format!("vector of {count}"),
+        ListKind::Array | ListKind::Vector | ListKind::Row => {
+            let elements = if list.count == 1 { "element" } else { "elements" };
+            format!("{count} {elements}")
+        }
         ListKind::Objects => "objects of the program".to_owned(),
-        ListKind::Row => format!("row of {count}"),
         ListKind::Chain { by, .. } => format!("chain by {by}"),
     };
     let items = list.elements.iter();
@@ -131,6 +132,7 @@ fn as_text(plain: &Content) -> String {
         shown: Shown::new(),
         damages: Vec::new(),
         cut: 0,
+        cuts: Cuts::default(),
     };
     look.to_string()
 }

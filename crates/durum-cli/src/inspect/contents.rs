@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::ops::Range;
 
-use durum_format::content::{self, At, Limits, Look, Object, Objects, Path, printable};
+use durum_format::content::{self, At, Cuts, Limits, Look, Object, Objects, Path, printable};
 use durum_format::extent::{self, HeapBytes};
 use durum_format::types::{Descriptor, Strength};
 use serde_json::{Value as Json, json};
@@ -336,16 +336,7 @@ impl Contents {
             Self::NoRoot => writeln!(out, "pool \"{pool}\" has no root object")?,
             Self::Value { path, look } => {
                 writeln!(out, "{}: {look}", printable(path))?;
-                if look.cut > 0 {
-                    writeln!(
-                        out,
-                        "{} not followed; a larger --depth (now {}), --objects ({}) or --elements ({}) shows more",
-                        count(look.cut, "pointer"),
-                        options.depth,
-                        options.objects,
-                        options.elements
-                    )?;
-                }
+                cut(&look.cuts, options, out)?;
             }
             Self::Objects { asked, found, all } => {
                 writeln!(
@@ -400,6 +391,8 @@ impl Contents {
                 json["type"] = json!(look.type_name);
                 json["value"] = look.to_json();
                 json["pointers_cut"] = json!(look.cut);
+                json["elements_cut"] = json!(look.cuts.elements);
+                json["elements_enough"] = json!(look.cuts.elements_enough);
             }
             Self::Objects { asked, found, all } => {
                 json["type"] = json!(asked);
@@ -439,6 +432,45 @@ impl Contents {
             }
         }
     }
+}
+
+/// What is left off, and the option that shows it.
+fn cut(cuts: &Cuts, options: &Inspect, out: &mut dyn Write) -> Result<(), Failure> {
+    if cuts.depth > 0 {
+        writeln!(
+            out,
+            "{} not followed: a larger --depth (now {}) shows more",
+            count(cuts.depth, "pointer"),
+            options.depth
+        )?;
+    }
+    if cuts.objects > 0 {
+        writeln!(
+            out,
+            "{} not followed: a larger --objects (now {}) shows more",
+            count(cuts.objects, "pointer"),
+            options.objects
+        )?;
+    }
+    if cuts.elements > 0 {
+        let what = match cuts.elements {
+            1 => "1 list, map or text is cut".to_owned(),
+            number => format!("{} lists, maps or texts are cut", grouped(number)),
+        };
+        let (more, enough) = match cuts.is_more {
+            true => ("more than ", "shows more"),
+            false => ("", "is enough"),
+        };
+        writeln!(
+            out,
+            "{what}: --elements {more}{} {enough} (now {})",
+            cuts.elements_enough, options.elements
+        )?;
+    }
+    if cuts.is_too_much {
+        writeln!(out, "that are too many values for one look: --path shows a part")?;
+    }
+    Ok(())
 }
 
 fn more(all: u64, shown: usize, out: &mut dyn Write) -> Result<(), Failure> {

@@ -1,5 +1,8 @@
 //! Objects of which each has one pointer to the next.
 
+use std::collections::HashSet;
+
+use super::cuts::ELEMENT;
 use super::place::Place;
 use super::read::{Reader, is_shown};
 use super::{At, Content, List, ListKind, Object, Objects, shape};
@@ -35,6 +38,7 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
         let mut elements = Vec::new();
         let mut object = *first;
         let (mut end, mut is_cut) = (None, false);
+        let (mut more, mut is_at_least) = (0, false);
         loop {
             let at = elements.len();
             let path = format!("{path}[{at}]");
@@ -84,6 +88,7 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
                     if is_full {
                         is_cut = true;
                         self.cut += 1;
+                        (more, is_at_least) = self.behind(next, (of, link_at));
                         break;
                     }
                     object = found;
@@ -105,16 +110,45 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
                 return std::mem::replace(only, Content::Null);
             }
         }
+        let count = elements.len() as u64 + more;
+        if is_cut {
+            self.cuts.cut(count, is_at_least);
+        }
         Content::List(List {
             kind: ListKind::Chain {
                 by: link.name.clone(),
                 end,
             },
-            count: elements.len() as u64,
+            count,
             vacant: 0,
+            filled: count,
+            is_at_least,
             elements,
             is_cut,
         })
+    }
+
+    /// How many elements of a chain there are from one on that is not shown, and whether there are more that were not
+    /// counted.
+    fn behind(&mut self, first: u64, (of, link_at): (&'o Descriptor, u64)) -> (u64, bool) {
+        let mut seen = HashSet::new();
+        let mut next = first;
+        loop {
+            let object = match self.memory.objects.at(next) {
+                At::Object(object) if object.start == next && object.type_id == of.id() => object,
+                _ => return (seen.len() as u64, false),
+            };
+            if self.shown.contains_key(&next) || seen.contains(&next) {
+                return (seen.len() as u64, false);
+            }
+            if !self.cuts.may_count(ELEMENT) {
+                return (seen.len() as u64, true);
+            }
+            seen.insert(next);
+            let place = Place::of_object(&object, of);
+            let link = place.and_then(|place| self.memory.word(&place, link_at));
+            next = link.unwrap_or(0);
+        }
     }
 }
 

@@ -104,6 +104,13 @@ impl Look {
         if let ListKind::Chain { end: Some(end), .. } = &list.kind {
             json["end"] = self.json(end);
         }
+        if list.vacant > 0 || list.is_cut {
+            json["count"] = unsigned(list.count);
+            json["filled"] = unsigned(list.filled);
+        }
+        if list.is_at_least {
+            json["at_least"] = json!(true);
+        }
         if list.is_cut {
             json["cut"] = json!(true);
         }

@@ -7,10 +7,11 @@
 //! and memory.
 //!
 //! `shape` recognises types, `memory` reads, `place` and `maps` go to parts of what was recognised, `read` makes a tree
-//! of it with `text` and `chain`, `find` looks for a part by its [`Path`], `part` tells the path of one, `show` and
+//! of it with `text` and `chain`, `cuts` knows what was left off, `find` looks for a part by its [`Path`], `part` tells the path of one, `show` and
 //! `json` print the tree.
 
 mod chain;
+mod cuts;
 mod find;
 mod json;
 mod maps;
@@ -30,6 +31,7 @@ use crate::types::{Descriptor, Strength, Type};
 
 pub use find::{at_path, part_at, part_of};
 pub use path::{Path, PathError, Step};
+pub use cuts::Cuts;
 pub use read::{Limits, Look, of_object, type_name};
 
 /// The objects of a pool that is only read.
@@ -219,10 +221,14 @@ pub enum Content {
 pub struct List {
     /// What holds them.
     pub kind: ListKind,
-    /// How many places there are; of a chain, how many were seen.
+    /// How many places there are; of a chain, as far as it was counted.
     pub count: u64,
     /// How many of the places have nothing in them; they are not among the elements.
     pub vacant: u64,
+    /// How many have something in them, as far as they were counted.
+    pub filled: u64,
+    /// Whether there may be more than were counted: of a chain elements, else places that are filled.
+    pub is_at_least: bool,
     /// Those that are shown, with their numbers.
     pub elements: Vec<(u64, Content)>,
     /// Whether there is more behind those that are shown.

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::cuts::Cuts;
 use super::memory::Memory;
 use super::place::{Elements, Place, are_bytes};
 use super::shape::{self, Shape};
@@ -43,6 +44,8 @@ pub struct Look {
     pub damages: Vec<String>,
     /// Pointers that were not followed because of the limits.
     pub cut: u64,
+    /// What is not shown because of the limits, by which of them.
+    pub cuts: Cuts,
 }
 
 /// The object that begins at `start`, which is called `name` in paths.
@@ -158,6 +161,7 @@ pub(super) struct Reader<'o, 'l, O: Objects + ?Sized> {
     pub(super) shown: Shown,
     damages: Vec<String>,
     pub(super) cut: u64,
+    pub(super) cuts: Cuts,
     /// Values that may still be read.
     pub(super) left: usize,
 }
@@ -174,6 +178,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
             shown: Shown::new(),
             damages: Vec::new(),
             cut: 0,
+            cuts: Cuts::default(),
             left: VALUES_MAX,
         }
     }
@@ -186,6 +191,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
             shown: self.shown,
             damages: self.damages,
             cut: self.cut,
+            cuts: self.cuts,
         }
     }
 
@@ -215,6 +221,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         depth: usize,
         nesting: usize,
     ) -> Content {
+        self.cuts.is_too_much |= self.left == 0;
         if self.left == 0 || nesting > NESTING_MAX {
             return Content::Cut;
         }
@@ -276,6 +283,8 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                 kind: ListKind::Objects,
                 count: 1,
                 vacant: 0,
+                filled: 1,
+                is_at_least: false,
                 elements: vec![(at, content)],
                 is_cut: false,
             }));
@@ -375,27 +384,43 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
             kind: elements.kind.clone(),
             count: elements.count,
             vacant: 0,
+            filled: 0,
+            is_at_least: false,
             elements: Vec::new(),
             is_cut: false,
         };
+        let may_be_vacant = matches!(
+            elements.element(),
+            Type::Pointer { .. } | Type::Struct(_) | Type::Variants(_)
+        );
         for index in 0..places {
             let place = elements.at(index);
             let is_full = list.elements.len() >= self.limits.elements || self.left == 0;
-            if index >= PLACES_MAX.max(self.limits.elements as u64) {
-                list.is_cut = true;
+            if is_full && !may_be_vacant {
+                (list.is_cut, list.filled) = (true, elements.count);
+                break;
+            }
+            if index >= PLACES_MAX.max(self.limits.elements as u64)
+                || is_full && !self.cuts.may_count(1)
+            {
+                (list.is_cut, list.is_at_least) = (true, true);
                 break;
             }
             if self.memory.is_vacant(&place, elements.stride, &list.kind) {
                 list.vacant += 1;
                 continue;
             }
+            list.filled += 1;
             if is_full {
                 list.is_cut = true;
-                break;
+                continue;
             }
             let path = format!("{path}[{index}]");
             let content = self.place(&place, &path, depth, nesting);
             list.elements.push((index, content));
+        }
+        if list.is_cut {
+            self.cuts.cut(list.filled, list.is_at_least);
         }
         Content::List(list)
     }
@@ -416,6 +441,10 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
             found.push((key, value));
             ControlFlow::Continue(())
         })?;
+        let count = count.unwrap_or(0);
+        if (found.len() as u64) < count && found.len() >= most {
+            self.cuts.cut(count, false);
+        }
         let entries = found.into_iter().map(|(key, value)| {
             if let At::Object(object) = self.memory.objects.at(key.address) {
                 self.shown
@@ -428,7 +457,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         });
         Ok(Content::Map {
             entries: entries.collect(),
-            count: count.unwrap_or(0),
+            count,
         })
     }
 
@@ -493,6 +522,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         }
         if is_followed {
             self.cut += 1;
+            self.cuts.pointer(depth, self.limits);
         }
         Target::Elsewhere {
             start: object.start,

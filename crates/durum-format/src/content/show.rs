@@ -371,20 +371,23 @@ fn of_fields<'c>(name: String, fields: &'c [(String, Content)]) -> Parts<'c> {
 
 fn of_list(list: &List) -> Parts<'_> {
     let count = grouped(list.count);
-    let is_sparse = list.vacant > 0;
+    let (is_sparse, filled) = (list.vacant > 0 || list.is_at_least, grouped(list.filled));
+    let at_least = if list.is_at_least { "at least " } else { "" };
+    let elements = if list.count == 1 { "element" } else { "elements" };
+    // Where all of them are there to be seen, nobody has to be told how many there are.
     let mut open = match &list.kind {
-        ListKind::Array if is_sparse => format!("{count} places"),
-        ListKind::Array => String::new(),
-        ListKind::Vector => format!("vector of {count}"),
-        ListKind::Row => format!("row of {count}"),
+        ListKind::Array | ListKind::Vector | ListKind::Row => match (is_sparse, list.is_cut) {
+            (true, _) => format!("{count} {elements}, {at_least}{filled} filled"),
+            (false, true) => format!("{count} {elements}"),
+            (false, false) => String::new(),
+        },
         ListKind::Objects if list.count == 0 => "no object yet".to_owned(),
         ListKind::Objects => format!("{count} objects that the program has put in the pool"),
+        ListKind::Chain { by, .. } if list.is_cut => {
+            format!("chain of {at_least}{count} by {}", printable(by))
+        }
         ListKind::Chain { by, .. } => format!("chain by {}", printable(by)),
     };
-    if is_sparse && !list.is_cut {
-        let filled = grouped(list.count.saturating_sub(list.vacant));
-        let _ = write!(open, ", {filled} filled");
-    }
     if !open.is_empty() {
         open.push(' ');
     }
@@ -403,23 +406,23 @@ fn of_list(list: &List) -> Parts<'_> {
             false => Part::Plain(it),
         })
         .collect();
-    match &list.kind {
-        ListKind::Chain { end, .. } => {
-            if list.is_cut {
-                parts.push(Part::Note("… more".to_owned()));
-            }
-            if let Some(end) = end {
-                parts.push(Part::Plain(end));
-            }
-        }
-        _ if is_sparse => {
-            let last = list.elements.last().map_or(0, |(at, _)| at + 1);
-            if list.is_cut {
-                let more = list.count.saturating_sub(last);
-                parts.push(Part::Note(format!("… {} more places", grouped(more))));
-            }
-        }
-        _ => parts.extend(rest(list.count, shown)),
+    let more = list.filled.saturating_sub(shown);
+    let which = match &list.kind {
+        ListKind::Chain { .. } => "",
+        _ if is_sparse => " filled",
+        _ => "",
+    };
+    if list.is_cut {
+        parts.push(Part::Note(match more {
+            0 => "… more".to_owned(),
+            more => format!("… {at_least}{} more{which}", grouped(more)),
+        }));
+    } else if !is_sparse {
+        // Elements without bytes are alike, and not shown.
+        parts.extend(rest(list.count, shown));
+    }
+    if let ListKind::Chain { end: Some(end), .. } = &list.kind {
+        parts.push(Part::Plain(end));
     }
     Parts {
         open,

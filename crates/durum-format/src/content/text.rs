@@ -16,6 +16,13 @@ impl<O: Objects + ?Sized> Reader<'_, '_, O> {
         (self.limits.elements.saturating_mul(BYTES_PER_ELEMENT)).max(BYTES_MIN)
     }
 
+    /// Notes that so many bytes of a text, or of plain ones, are shown.
+    fn cut_bytes(&mut self, shown: u64, all: u64) {
+        if shown < all {
+            self.cuts.cut(all.div_ceil(BYTES_PER_ELEMENT as u64), false);
+        }
+    }
+
     /// Bytes, as text if they are that. A text in C ends with its first zero.
     pub(super) fn bytes(&mut self, address: u64, end: u64, length: u64, is_c: bool) -> Content {
         let most = self.bytes_max();
@@ -33,6 +40,7 @@ impl<O: Objects + ?Sized> Reader<'_, '_, O> {
             Some(found) if is_end && (is_c || !text.is_empty()) => {
                 let shown = floor_char_boundary(found, most);
                 let unread = if is_whole { 0 } else { unread };
+                self.cut_bytes(shown as u64, text.len() as u64 + unread);
                 Content::Text {
                     text: found.get(..shown).unwrap_or_default().to_owned(),
                     omitted: (text.len() - shown) as u64 + unread,
@@ -40,6 +48,7 @@ impl<O: Objects + ?Sized> Reader<'_, '_, O> {
             }
             _ => {
                 let shown = bytes.get(..most).unwrap_or(&bytes);
+                self.cut_bytes(shown.len() as u64, length);
                 Content::Bytes {
                     omitted: length - shown.len() as u64,
                     bytes: shown.to_vec(),
@@ -69,6 +78,7 @@ impl<O: Objects + ?Sized> Reader<'_, '_, O> {
                 return Content::Invalid(format!("the text is not UTF-8 from byte {at} on"));
             }
         };
+        self.cut_bytes(shown, elements.count);
         Content::Text {
             text: found.to_owned(),
             omitted: elements.count - found.len() as u64,

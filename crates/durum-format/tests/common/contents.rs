@@ -74,7 +74,7 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
                 vector,
                 &[(0, words(&[at(1), 4, 3])), (1, halves(&[7, 8, 9, 10]))],
             ),
-            "vector of 3 [7, 8, 9]",
+            "[7, 8, 9]",
         ),
         (
             heap(
@@ -160,7 +160,7 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
                     .concat(),
                 )],
             ),
-            "3 places, 2 filled [0: V::None, 2: V::Pair(1.5, inf)]",
+            "3 elements, 2 filled [0: V::None, 2: V::Pair(1.5, inf)]",
         ),
         (
             heap(
@@ -223,11 +223,11 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
                     (2, halves(&[7])),
                 ],
             ),
-            "vector of 3, 1 filled [1: -> 7]",
+            "3 elements, 1 filled [1: -> 7]",
         ),
         (
             heap(pairs, &[(0, words(&[0, 0, 0, 1, 0, 0, 2, 3]))]),
-            "4 places, 2 filled [1: pair { a: 0, b: 1 }, 3: pair { a: 2, b: 3 }]",
+            "4 elements, 2 filled [1: pair { a: 0, b: 1 }, 3: pair { a: 2, b: 3 }]",
         ),
         (
             heap(
@@ -278,14 +278,14 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
         ),
         (
             heap("[u32;40]\n", &[(0, halves(&(1..=40).collect::<Vec<_>>()))]),
-            "[1, 2, 3, 4, … 36 more]",
+            "40 elements [1, 2, 3, 4, … 36 more]",
         ),
         (
             heap(
                 "struct \"N5durum6detail4cellIcEE\"(2,1){0:\"value\":i8;}\n",
                 &[(0, b"a b c ".to_vec())],
             ),
-            "row of 3 [97, 98, 99]",
+            "[97, 98, 99]",
         ),
         (
             heap("*0\n", &[(0, words(&[at(1) + 8])), (0, words(&[0, 0]))]),

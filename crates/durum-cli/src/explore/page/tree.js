@@ -54,7 +54,7 @@ function part(pool, [key, value], budget) {
 function notesOf(pool, node) {
   const notes = [];
   if (node.end) notes.push(tree(pool, node.end, 'end'));
-  if (node.vacant) notes.push(`${plural(node.vacant, 'place')} with nothing in it`);
+  if (node.vacant) notes.push(`${plural(node.vacant, 'element')} with nothing in it`);
   if (node.more) notes.push(`… ${number(node.more)} more`);
   if (node.cut) notes.push('… more');
   return notes;
