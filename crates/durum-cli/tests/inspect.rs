@@ -357,6 +357,22 @@ fn logs_of_a_killed_program_are_shown_and_the_store_as_recovery_will_leave_it() 
         shown.contains("GENERATION") && shown.contains("recovery will roll"),
         "{shown}"
     );
+    // Those in reserve are told as what they are, and not as damage.
+    let is_reserve = |log: &&Value| log["generation"].is_null();
+    assert!(
+        logs.iter()
+            .any(|log| is_reserve(&log) && log["state"] == "never used"),
+        "{logs:?}"
+    );
+    assert!(
+        shown.contains("  never used") && !shown.contains("holds [00"),
+        "{shown}"
+    );
+    let listed = succeeds(&["ls", text(&store)]).out;
+    assert!(
+        listed.contains("note: the store was not closed in order"),
+        "{listed}"
+    );
     let tree = succeeds(&["inspect", text(&store), "words"]).out;
     assert!(
         tree.contains("not closed in order") && tree.contains("text_piece"),

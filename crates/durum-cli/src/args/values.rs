@@ -23,5 +23,5 @@ pub(super) fn number(text: &str) -> Result<u64, String> {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => digits.parse(),
     };
-    parsed.map_err(|error| format!("{error}; give a number like 4096 or 0x200000000000"))
+    parsed.map_err(|_| "give a number like 4096 or 0x200000000000".into())
 }

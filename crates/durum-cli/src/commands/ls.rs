@@ -54,6 +54,16 @@ pub(crate) fn list(
         ]);
     }
     output::table(out, &rows, &[2, 3])?;
+    if store.served().is_none() && !store.is_clean() && store.writer()?.is_none() {
+        let pending = store.pending();
+        writeln!(
+            out,
+            "{} the store was not closed in order: the next program that opens it recovers it ({} rolled back, {} forward)",
+            color::out(color::WARNING, "note:"),
+            output::count(pending.rolled_back, "transaction"),
+            output::grouped(pending.rolled_forward)
+        )?;
+    }
     states.outcome()
 }
 

@@ -16,9 +16,14 @@ pub(crate) struct Log {
     puddle: Uuid,
     client: Uuid,
     address: u64,
+    /// Whether nothing was ever written to it: its thread has changed nothing, or has used sections only.
+    is_unused: bool,
     /// What it says, or why it cannot be read.
     contents: Result<Contents, String>,
 }
+
+/// What the state of a log is called in which nothing was ever written.
+const UNUSED: &str = "never used";
 
 struct Contents {
     id: u64,
@@ -83,7 +88,7 @@ pub(crate) fn read(store: &ReadOnlyStore) -> Result<Vec<Log>, Failure> {
         None => Err(format!("no log puddle lies at {address:#x}")),
     };
     let mut logs = Vec::new();
-    for (summary, ..) in heaps.values() {
+    for (summary, _, heap) in heaps.values() {
         let contents = match area(summary.address) {
             // It is shown with the log that it continues.
             Ok(head) if head.header().is_continuation => continue,
@@ -96,6 +101,7 @@ pub(crate) fn read(store: &ReadOnlyStore) -> Result<Vec<Log>, Failure> {
             puddle: summary.uuid,
             client: summary.owner,
             address: summary.address,
+            is_unused: contents.is_err() && heap.iter().all(|byte| *byte == 0),
             contents,
         });
     }
@@ -127,10 +133,15 @@ pub(crate) fn print(logs: &[Log], out: &mut dyn Write) -> Result<(), Failure> {
                     more => format!("{}, in {}", contents.state(), count(more + 1, "puddle")),
                 },
             ],
-            Err(why) => vec![
-                format!("{:#x}", log.address),
-                format!("cannot be read: {why}"),
-            ],
+            Err(why) => {
+                let mut row = vec![format!("at {:#x}", log.address)];
+                row.resize(7, String::new());
+                row.push(match log.is_unused {
+                    true => UNUSED.to_owned(),
+                    false => format!("cannot be read: {why}"),
+                });
+                row
+            }
         });
     }
     output::table(out, &rows, &[1, 3, 4, 5, 6])?;
@@ -157,7 +168,12 @@ impl Log {
                 value["continuations"] = json!(contents.continuations);
                 value["state"] = json!(contents.state());
             }
-            Err(why) => value["unreadable"] = json!(why),
+            Err(why) => {
+                value["unreadable"] = json!(why);
+                if self.is_unused {
+                    value["state"] = json!(UNUSED);
+                }
+            }
         }
         value
     }
