@@ -2,6 +2,7 @@
 
 mod demo;
 pub mod explore;
+mod inspect;
 pub mod kv;
 mod values;
 
@@ -12,7 +13,8 @@ use clap_complete::Shell;
 use durum_runner::limits::Setting;
 
 pub use self::demo::Demo;
-use self::values::{depth, number, seconds};
+pub use self::inspect::Inspect;
+use self::values::{number, seconds};
 
 /// Durable data structures: tools for stores, and a demonstration.
 #[derive(Debug, Parser)]
@@ -20,11 +22,16 @@ use self::values::{depth, number, seconds};
     name = "durum",
     version,
     after_help = "A STORE is a directory, or one that a service serves: durum: (that of this machine), durum+unix:SOCKET, and with \
-        a pool durum:POOL, durum+unix:SOCKET:POOL.\n\nExit codes: 0 success, 2 refused input, 3 damaged data, 1 the system failed, 130 interrupted."
+        a pool durum:POOL, durum+unix:SOCKET:POOL.\n\n\
+        To look, without writing: ls, stat, inspect, explore, check, dump, clients, top.\n\
+        To change a store: init, load, import, migrate, gc, recover, rm, kv.\n\
+        To take a pool elsewhere: clone, dump, export.\n\
+        For a store that a service serves: chmod, chown, clients, kick, revoke, top.\n\n\
+        --color auto: on a terminal, unless the environment has NO_COLOR, and elsewhere if it has CLICOLOR_FORCE.\n\nExit codes: 0 success, 2 refused input, 3 damaged data, 1 the system failed, 130 interrupted."
 )]
 pub struct Arguments {
-    /// Colours; auto: on a terminal, unless the environment has NO_COLOR, and elsewhere if it has CLICOLOR_FORCE
-    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    /// Colours
+    #[arg(long, global = true, display_order = 1000, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
     #[command(subcommand)]
     pub command: Command,
@@ -46,15 +53,7 @@ pub enum Command {
     )]
     Stat(Stat),
     /// Show what a pool holds, its free space and logs, without the program that made them and without writing
-    #[command(
-        after_help = "Examples:\n  durum inspect /mnt/pmem/store words --depth 3\n  \
-        durum inspect /mnt/pmem/store words --path 'root.tasks[2203].name'\n  durum inspect /mnt/pmem/store words --find Task --json\n  \
-        durum inspect /mnt/pmem/store words --heap --log --json\n\n\
-        A pointer (-> owns what it leads to, ~> does not) is followed once: later ones show the path of the object. Objects of which each leads to the \
-        next are shown as a chain. A path names fields, elements by number and keys of maps as they are shown; pointers, cells and options are not named. \
-        With --raw an object is named #1, #2, ... where it is printed; `cycle` marks a pointer that leads back to an object it is part of.\n\n\
-        A service shows logs to root and its own user."
-    )]
+    #[command(after_help = inspect::HELP)]
     Inspect(Inspect),
     /// Look around in a store with a browser
     #[command(
@@ -249,50 +248,6 @@ pub struct Stat {
     /// Print JSON; with --watch one line for each look
     #[arg(long)]
     pub json: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Inspect {
-    /// The store
-    pub store: PathBuf,
-    /// The pool, unless it is named with a service: durum:POOL; without one all pools are listed
-    pub pool: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Hide the program's data; structure, counts and pointers stay
-    #[arg(long)]
-    pub redact: bool,
-    /// Follow at most this many pointers in a row from the root
-    #[arg(long, default_value_t = 8, value_name = "N", value_parser = depth)]
-    pub depth: usize,
-    /// Print at most this many objects
-    #[arg(long, default_value_t = 1000, value_name = "N")]
-    pub objects: usize,
-    /// Print at most this many elements of an array
-    #[arg(long, default_value_t = 16, value_name = "N")]
-    pub elements: usize,
-    /// Print the value at this path from the root instead of the root: root.tasks[2203].name
-    #[arg(long, value_name = "PATH", group = "wanted")]
-    pub path: Option<String>,
-    /// Print all objects of this type
-    #[arg(long, value_name = "TYPE", group = "wanted")]
-    pub find: Option<String>,
-    /// Print which pointers lead to this address, or to the object that it lies in
-    #[arg(long, value_name = "ADDRESS", value_parser = number, group = "wanted")]
-    pub to: Option<u64>,
-    /// Print objects as they lie in memory, with their addresses, and not what they mean
-    #[arg(long, group = "wanted")]
-    pub raw: bool,
-    /// Print free space by size, and objects by type
-    #[arg(long, conflicts_with = "wanted")]
-    pub heap: bool,
-    /// Print the logs that concern the store
-    #[arg(long, conflicts_with = "wanted")]
-    pub log: bool,
-    /// Look at the pool as it is at one moment in the program that has it open, which goes on
-    #[arg(long, conflicts_with = "log")]
-    pub live: bool,
 }
 
 #[derive(Debug, Args)]

@@ -60,6 +60,24 @@ pub(crate) fn count(number: u64, thing: &str) -> String {
     }
 }
 
+/// A word as a shell takes it, where it has more in it than letters of names and paths.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./:+=@,".contains(char);
+    let word = printable(word);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// Says that not all was shown.
+pub(crate) fn more(all: u64, shown: usize, out: &mut dyn Write) -> io::Result<()> {
+    match all - shown as u64 {
+        0 => Ok(()),
+        more => writeln!(out, "… {} more (--objects)", grouped(more)),
+    }
+}
+
 /// Names with commas between them.
 pub(crate) fn list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
     let names: Vec<N> = names.into_iter().collect();

@@ -36,9 +36,34 @@ fn a_path_leads_to_what_is_shown_there() {
         (0, "root[2]", Ok("9")),
         (0, "root[3]", Err("`root[3]`: it has 3 elements")),
         (2, "root[6]", Ok("60")),
-        (2, "root[7]", Err("`root[7]`: none of its 2 keys is that")),
+        (
+            2,
+            "root[7]",
+            Err("`root[7]`: none of its 2 keys is that; there are: 5, 6"),
+        ),
         (3, "root[50]", Ok("5")),
         (4, "root.head[2].value", Ok("3")),
+        (
+            0,
+            "root.x",
+            Err("it has 3 elements and no fields: name one by its number"),
+        ),
+        (
+            7,
+            "root.x",
+            Err("it has 3 elements and no fields: name one by its number"),
+        ),
+        (
+            2,
+            "root.x",
+            Err("it is a map and has no fields: name a value by its key, as in `[5]`"),
+        ),
+        (
+            4,
+            "root.head[0].value.low",
+            Err("it is a value without fields"),
+        ),
+        (4, "0x200000000100.value", Ok("1")),
         (4, "root.tail.value", Ok("3")),
         (
             4,

@@ -9,9 +9,9 @@ use serde_json::{Value as Json, json};
 
 use super::tree::{self, hex};
 use crate::failure::Failure;
-use crate::inspect::contents;
 use crate::inspect::damages::Damages;
 use crate::inspect::pool::{PoolView, damaged};
+use crate::inspect::referrers::Search;
 
 /// Objects of a type that are told of at once, and pointers to one.
 pub(super) const AT_ONCE: usize = 200;
@@ -245,7 +245,7 @@ pub(super) fn leading_to(
     until: Instant,
 ) -> Result<Json, Failure> {
     let mut of_target = Vec::new();
-    let mut search = contents::Search::of(pool, address, AT_ONCE, &mut of_target);
+    let mut search = Search::of(pool, address, AT_ONCE, &mut of_target);
     let mut damages = Damages::default();
     if from == 0 {
         of_target.into_iter().for_each(|text| damages.add(text));

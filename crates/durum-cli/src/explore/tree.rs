@@ -45,10 +45,14 @@ pub(super) fn of(content: &Content) -> Json {
                     pointer["type"] = json!(type_name);
                     pointer["part"] = json!(part);
                 }
-                Target::Other(what) => pointer["leads_to"] = json!(what),
+                Target::There { what, .. } | Target::Other(what) => {
+                    pointer["leads_to"] = json!(what);
+                }
             }
             pointer
         }
+        Content::Told { shown, .. } => of(shown),
+        Content::Untyped { content, .. } if matches!(&**content, Content::List(_)) => of(content),
         plain => json!({ "kind": kind_of(plain), "text": as_text(plain) }),
     }
 }
@@ -69,10 +73,11 @@ pub(super) fn starts(content: &Content, found: &mut Vec<u64>) {
             starts(key, found);
             starts(value, found);
         }),
+        Content::Told { whole, .. } => starts(whole, found),
         Content::Pointer { target, .. } => match target {
             Target::Here { content } => starts(content, found),
             Target::Elsewhere { start, .. } => found.push(*start),
-            Target::Other(_) => {}
+            Target::There { .. } | Target::Other(_) => {}
         },
         _ => {}
     }
@@ -91,7 +96,11 @@ fn of_list(list: &List) -> Json {
     let count = grouped(list.count);
     let head = match &list.kind {
         ListKind::Array | ListKind::Vector | ListKind::Row => {
-            let elements = if list.count == 1 { "element" } else { "elements" };
+            let elements = if list.count == 1 {
+                "element"
+            } else {
+                "elements"
+            };
             format!("{count} {elements}")
         }
         ListKind::Objects => "objects of the program".to_owned(),
@@ -113,9 +122,11 @@ fn of_list(list: &List) -> Json {
 
 fn kind_of(plain: &Content) -> &'static str {
     match plain {
-        Content::Unsigned(_) | Content::Signed(_) | Content::Float(_) | Content::Single(_) => {
-            "number"
-        }
+        Content::Unsigned(_)
+        | Content::Word(_)
+        | Content::Signed(_)
+        | Content::Float(_)
+        | Content::Single(_) => "number",
         Content::Text { .. } | Content::Char(_) => "text",
         Content::Bytes { .. } => "bytes",
         Content::Invalid(_) => "invalid",

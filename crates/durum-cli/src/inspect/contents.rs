@@ -1,25 +1,20 @@
 //! What objects mean: the root, a part of it by its path, all objects of a type, or those that lead to an address.
 
 use std::io::Write;
-use std::ops::Range;
 
-use durum_format::content::{self, At, Cuts, Limits, Look, Object, Objects, Path, printable};
-use durum_format::extent::{self, HeapBytes};
-use durum_format::types::{Descriptor, Strength};
+use durum_format::content::{
+    self, At, Content, Cuts, Limits, Look, Objects, Path, PathError, Way, printable,
+};
+use durum_format::extent::HeapBytes;
+use durum_format::types::Descriptor;
 use serde_json::{Value as Json, json};
 
-use super::names;
-use super::pool::{OBJECT_BYTES_MAX, PoolView, Target, damaged};
+use super::found::{self, Found};
+use super::pool::{PoolView, Target};
+use super::referrers::{self, Referrers};
 use crate::args::Inspect;
 use crate::failure::Failure;
-use crate::output::{count, grouped, size};
-
-/// How far from the root it is looked for the path to an object.
-const NAMED: Limits = Limits {
-    depth: 64,
-    objects: 20_000,
-    elements: 20_000,
-};
+use crate::output::{count, grouped, more, quoted, size};
 
 impl Objects for PoolView<'_> {
     fn at(&self, address: u64) -> At {
@@ -41,10 +36,17 @@ impl Objects for PoolView<'_> {
         self.types.by_id(type_id)
     }
 
+    fn way(&self, address: u64) -> Option<Way> {
+        self.way_elsewhere(address)
+    }
+
     fn name_for_people(&self, name: &str) -> String {
-        names::for_people(name)
+        PoolView::name_for_people(self, name)
     }
 }
+
+/// Pointers in a row that are followed unless more are asked for.
+pub(crate) const DEPTH: usize = 8;
 
 /// What was asked for.
 pub(crate) enum Contents {
@@ -55,29 +57,11 @@ pub(crate) enum Contents {
     /// All objects of a type.
     Objects {
         asked: String,
-        found: Vec<(Object, Look)>,
+        found: Vec<Found>,
         all: u64,
     },
     /// What leads to an address.
-    Referrers {
-        address: u64,
-        leads_to: String,
-        found: Vec<Referrer>,
-        all: u64,
-    },
-}
-
-/// A pointer.
-pub(crate) struct Referrer {
-    object: Object,
-    type_name: String,
-    /// The way from the root to the object, if that was looked for and found.
-    path: Option<String>,
-    /// Where in the object it lies, as it is written behind the path.
-    part: String,
-    /// Where it leads.
-    to: u64,
-    is_weak: bool,
+    Referrers(Referrers),
 }
 
 /// Reads what was asked for; what is damaged goes into `damages`.
@@ -87,27 +71,42 @@ pub(crate) fn read(
     damages: &mut Vec<String>,
 ) -> Result<Contents, Failure> {
     let limits = Limits {
-        depth: options.depth,
+        depth: options.depth.unwrap_or(DEPTH),
         objects: options.objects,
         elements: options.elements,
     };
     let mut found = match (&options.find, options.to) {
-        (Some(name), _) => of_type(pool, name, &limits, damages)?,
-        (_, Some(address)) => leading_to(pool, address, limits.objects, damages)?,
+        (Some(name), _) => {
+            // Each of them would show what all of them lead to.
+            let depth = options.depth.unwrap_or(0);
+            let limits = Limits { depth, ..limits };
+            let (found, all) = found::of_type(pool, name, &limits, damages)?;
+            Contents::Objects {
+                asked: name.clone(),
+                found,
+                all,
+            }
+        }
+        (_, Some(address)) => Contents::Referrers(referrers::leading_to(
+            pool,
+            address,
+            limits.objects,
+            damages,
+        )?),
         (None, None) => at_path(pool, options.path.as_deref(), &limits)?,
     };
-    if options.redact {
-        found.redact();
+    if let (true, Contents::Referrers(referrers)) = (options.redact, &mut found) {
+        referrers.redact();
     }
     let looks: Vec<&mut Look> = match &mut found {
         Contents::Value { look, .. } => vec![look],
-        Contents::Objects { found, .. } => found.iter_mut().map(|(_, look)| look).collect(),
+        Contents::Objects { found, .. } => found.iter_mut().map(|it| &mut it.look).collect(),
         _ => Vec::new(),
     };
     for look in looks {
         damages.append(&mut look.damages);
         if options.redact {
-            let content = std::mem::replace(&mut look.content, content::Content::Hidden);
+            let content = std::mem::replace(&mut look.content, Content::Hidden);
             look.content = content.redact();
             // Keys of maps are data, too.
             look.shown.clear();
@@ -117,13 +116,29 @@ pub(crate) fn read(
 }
 
 fn at_path(pool: &PoolView<'_>, path: Option<&str>, limits: &Limits) -> Result<Contents, Failure> {
-    let refused = |error: content::PathError| Failure::Refused(error.to_string());
+    let refused = |error: PathError| match error {
+        PathError::Leaves {
+            path,
+            pool: other,
+            rest,
+        } => Failure::Refused(format!(
+            "`{path}`: this pointer leaves the pool: go on with `durum inspect {} {} --path {}`",
+            quoted(&pool.store.name().to_string_lossy()),
+            quoted(&other),
+            quoted(&rest)
+        )),
+        error => Failure::Refused(error.to_string()),
+    };
     let path: Path = path.unwrap_or("root").parse().map_err(refused)?;
-    let Some(root) = pool.root()? else {
+    let begin = match path.start {
+        Some(address) => Some(object_at(pool, address)?),
+        None => pool.root()?,
+    };
+    let Some(root) = begin else {
         return Ok(Contents::NoRoot);
     };
     let look = match path.steps.is_empty() {
-        true => content::of_object(pool, root, "root", limits),
+        true => content::of_object(pool, root, &path.to_string(), limits),
         false => content::at_path(pool, root, &path, limits).map_err(refused)?,
     };
     Ok(Contents::Value {
@@ -132,200 +147,28 @@ fn at_path(pool: &PoolView<'_>, path: Option<&str>, limits: &Limits) -> Result<C
     })
 }
 
-/// Each object of the pool, in the order of their addresses.
-fn each_object(
-    pool: &PoolView<'_>,
-    damages: &mut Vec<String>,
-    mut visit: impl FnMut(Object) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    for view in &pool.puddles {
-        for object in extent::objects(view, view.header()) {
-            match object {
-                Ok(object) => visit(Object {
-                    start: view.header().address + object.offset,
-                    size: object.size,
-                    type_id: pool.meaning(object.type_id),
-                    is_element: object.element.is_some(),
-                })?,
-                Err(error) => damages.push(damaged(view, error)),
-            }
+/// The start of the object that an address names.
+fn object_at(pool: &PoolView<'_>, address: u64) -> Result<u64, Failure> {
+    match pool.at(address) {
+        At::Object(object)
+            if [0, content::start_of(pool, &object)].contains(&(address - object.start)) =>
+        {
+            Ok(object.start)
         }
-    }
-    Ok(())
-}
-
-fn of_type(
-    pool: &PoolView<'_>,
-    name: &str,
-    limits: &Limits,
-    damages: &mut Vec<String>,
-) -> Result<Contents, Failure> {
-    let (mut found, mut all) = (Vec::new(), 0);
-    let mut names = std::collections::BTreeSet::new();
-    each_object(pool, damages, |object| {
-        if !is_called(pool, &object, name) {
-            names.insert(content::type_name(pool, &object));
-            return Ok(());
-        }
-        all += 1;
-        if found.len() < limits.objects {
-            let address = format!("{:#x}", object.start);
-            let look = content::of_object(pool, object.start, &address, limits);
-            found.push((object, look));
-        }
-        Ok(())
-    })?;
-    if all == 0 {
-        let names: Vec<String> = names.iter().map(|name| printable(name)).collect();
-        return Err(Failure::Refused(format!(
-            "no object of the pool is of type {name:?}; there are: {}",
-            names.join(", ")
-        )));
-    }
-    Ok(Contents::Objects {
-        asked: name.to_owned(),
-        found,
-        all,
-    })
-}
-
-/// Whether that is the name of an object's type, as it is shown or as it stands in the store, or of what a collection
-/// keeps in the object.
-fn is_called(pool: &PoolView<'_>, object: &Object, name: &str) -> bool {
-    let its = content::type_name(pool, object);
-    let element = its.strip_prefix('[').and_then(|its| its.strip_suffix(']'));
-    let descriptor = pool.types.by_id(object.type_id);
-    its == name
-        || element == Some(name)
-        || descriptor.is_some_and(|descriptor| descriptor.title() == name)
-}
-
-/// What leads to an address, or into the object there.
-fn leading_to(
-    pool: &PoolView<'_>,
-    address: u64,
-    most: usize,
-    damages: &mut Vec<String>,
-) -> Result<Contents, Failure> {
-    let mut search = Search::of(pool, address, most, damages);
-    each_object(pool, damages, |object| search.visit(&object))?;
-    let mut found = search.found();
-    if let (Contents::Referrers { found, .. }, Some(root)) = (&mut found, pool.root()?) {
-        let shown = content::of_object(pool, root, "root", &NAMED).shown;
-        for found in found {
-            found.path = shown.get(&found.object.start).cloned();
-        }
-    }
-    Ok(found)
-}
-
-/// A search for the pointers that lead to an address, or into the object there.
-pub(crate) struct Search<'a, 'b> {
-    pool: &'a PoolView<'b>,
-    address: u64,
-    /// Whatever leads into the object leads to it.
-    range: Range<u64>,
-    leads_to: String,
-    most: usize,
-    found: Vec<Referrer>,
-    all: u64,
-    /// Of the object that is looked at.
-    bytes: Vec<u8>,
-}
-
-impl<'a, 'b> Search<'a, 'b> {
-    /// Tells of at most so many pointers, and counts the others.
-    pub(crate) fn of(
-        pool: &'a PoolView<'b>,
-        address: u64,
-        most: usize,
-        damages: &mut Vec<String>,
-    ) -> Self {
-        let (range, leads_to) = match pool.at(address) {
-            At::Object(object) => {
-                let name = content::type_name(pool, &object);
-                let range = object.start..object.start.saturating_add(object.size);
-                (range, format!("{name} at {:#x}", object.start))
-            }
-            At::Other(what) => (address..address.saturating_add(1), what),
-            At::Damaged(why) => {
-                damages.push(why.clone());
-                (address..address.saturating_add(1), why)
-            }
-        };
-        Search {
-            pool,
-            address,
-            range,
-            leads_to,
-            most,
-            found: Vec::new(),
-            all: 0,
-            bytes: Vec::new(),
-        }
-    }
-
-    /// Looks at the pointers of an object. One that contradicts its type is for `durum check`.
-    pub(crate) fn visit(&mut self, object: &Object) -> Result<(), Failure> {
-        let pool = self.pool;
-        let Some(descriptor) = pool.types.by_id(object.type_id) else {
-            return Ok(());
-        };
-        if !descriptor.has_pointers() || object.size > OBJECT_BYTES_MAX {
-            return Ok(());
-        }
-        let Some(view) = pool.view_at(object.start) else {
-            return Ok(());
-        };
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.resize(object.size_by(descriptor) as usize, 0);
-        HeapBytes::read(view, object.start - view.header().address, &mut bytes)?;
-        let _ = descriptor.visit_pointers(&bytes, |pointer| {
-            let word = bytes.get(pointer.offset as usize..).unwrap_or_default();
-            let to = word
-                .first_chunk()
-                .map_or(0, |word| u64::from_le_bytes(*word));
-            if !self.range.contains(&to) {
-                return;
-            }
-            self.all += 1;
-            if self.found.len() < self.most {
-                self.found.push(Referrer {
-                    object: *object,
-                    type_name: content::type_name(pool, object),
-                    path: None,
-                    part: content::part_of(pool, object, pointer.offset).0,
-                    to,
-                    is_weak: pointer.strength == Strength::Weak,
-                });
-            }
-        });
-        self.bytes = bytes;
-        Ok(())
-    }
-
-    /// What was found.
-    pub(crate) fn found(self) -> Contents {
-        Contents::Referrers {
-            address: self.address,
-            leads_to: self.leads_to,
-            found: self.found,
-            all: self.all,
-        }
+        At::Object(object) => Err(Failure::Refused(format!(
+            "{address:#x} lies in the middle of an object: begin with `{:#x}`",
+            object.start
+        ))),
+        At::Other(what) => Err(Failure::Refused(format!(
+            "no object of pool \"{}\" begins at {address:#x}: there is this: {}",
+            pool.summary.name,
+            printable(&what)
+        ))),
+        At::Damaged(why) => Err(Failure::Damaged(why)),
     }
 }
 
 impl Contents {
-    /// Hides where pointers lie: paths have the keys of maps, and may go through the case of an enum.
-    pub(crate) fn redact(&mut self) {
-        if let Self::Referrers { found, .. } = self {
-            for found in found {
-                found.path = None;
-                found.part = ".?".to_owned();
-            }
-        }
-    }
-
     pub(crate) fn print(
         &self,
         pool: &str,
@@ -335,53 +178,46 @@ impl Contents {
         match self {
             Self::NoRoot => writeln!(out, "pool \"{pool}\" has no root object")?,
             Self::Value { path, look } => {
-                writeln!(out, "{}: {look}", printable(path))?;
+                // A number that is all there is says nothing by itself.
+                let is_number = matches!(
+                    look.content,
+                    Content::Unsigned(_)
+                        | Content::Signed(_)
+                        | Content::Float(_)
+                        | Content::Single(_)
+                );
+                match is_number && path == "root" {
+                    true => {
+                        // The number, and not the cell that it is in.
+                        let name = look.type_name.rsplit('<').next().unwrap_or_default();
+                        let name = name.trim_end_matches('>');
+                        writeln!(out, "root: {} {look}", printable(name))?;
+                    }
+                    false => writeln!(out, "{}: {look}", printable(path))?,
+                }
                 cut(&look.cuts, options, out)?;
             }
             Self::Objects { asked, found, all } => {
-                writeln!(
-                    out,
-                    "{} of type {}",
-                    count(*all, "object"),
-                    printable(asked)
-                )?;
-                for (object, look) in found {
-                    writeln!(out, "{:#x}, {}: {look}", object.start, size(object.size))?;
+                writeln!(out, "{}", found::heading(asked, found, *all))?;
+                for it in found {
+                    let path = it.path.as_ref().filter(|_| !options.redact);
+                    let path = path.map_or_else(String::new, |path| printable(path) + " at ");
+                    let (object, look) = (&it.object, &it.look);
+                    writeln!(
+                        out,
+                        "{path}{:#x}, {}: {look}",
+                        object.start,
+                        size(object.size)
+                    )?;
                 }
                 more(*all, found.len(), out)?;
             }
-            Self::Referrers {
-                address,
-                leads_to,
-                found,
-                all,
-            } => {
-                writeln!(
-                    out,
-                    "{} to {address:#x}, {}",
-                    count(*all, "pointer"),
-                    printable(leads_to)
-                )?;
-                for referrer in found {
-                    let arrow = if referrer.is_weak { "~>" } else { "->" };
-                    let begin = match &referrer.path {
-                        Some(path) => path.clone(),
-                        None => format!("{} at {:#x}, ", referrer.type_name, referrer.object.start),
-                    };
-                    let part = match &referrer.path {
-                        Some(_) => &referrer.part,
-                        None => referrer.part.trim_start_matches('.'),
-                    };
-                    let (begin, part) = (printable(&begin), printable(part));
-                    writeln!(out, "{begin}{part} {arrow} {:#x}", referrer.to)?;
-                }
-                more(*all, found.len(), out)?;
-            }
+            Self::Referrers(referrers) => referrers.print(out)?,
         }
         Ok(())
     }
 
-    pub(crate) fn add_to(&self, json: &mut Json) {
+    pub(crate) fn add_to(&self, options: &Inspect, json: &mut Json) {
         let address = |address: u64| json!(format!("{address:#x}"));
         match self {
             Self::NoRoot => json["value"] = Json::Null,
@@ -397,39 +233,17 @@ impl Contents {
             Self::Objects { asked, found, all } => {
                 json["type"] = json!(asked);
                 json["count"] = json!(all);
-                let objects = found.iter().map(|(object, look)| {
+                let objects = found.iter().map(|it| {
                     json!({
-                        "address": address(object.start),
-                        "bytes": object.size,
-                        "value": look.to_json(),
+                        "address": address(it.object.start),
+                        "bytes": it.object.size,
+                        "path": it.path.as_ref().filter(|_| !options.redact),
+                        "value": it.look.to_json(),
                     })
                 });
                 json["objects"] = objects.collect();
             }
-            Self::Referrers {
-                address: asked,
-                leads_to,
-                found,
-                all,
-            } => {
-                json["address"] = address(*asked);
-                json["leads_to"] = json!(leads_to);
-                json["count"] = json!(all);
-                let pointers = found.iter().map(|found| {
-                    let mut pointer = json!({
-                        "address": address(found.object.start),
-                        "type": found.type_name,
-                        "part": found.part,
-                        "to": address(found.to),
-                        "weak": found.is_weak,
-                    });
-                    if let Some(path) = &found.path {
-                        pointer["path"] = json!(format!("{path}{}", found.part));
-                    }
-                    pointer
-                });
-                json["pointers"] = pointers.collect();
-            }
+            Self::Referrers(referrers) => referrers.add_to(json),
         }
     }
 }
@@ -441,7 +255,7 @@ fn cut(cuts: &Cuts, options: &Inspect, out: &mut dyn Write) -> Result<(), Failur
             out,
             "{} not followed: a larger --depth (now {}) shows more",
             count(cuts.depth, "pointer"),
-            options.depth
+            options.depth.unwrap_or(DEPTH)
         )?;
     }
     if cuts.objects > 0 {
@@ -468,14 +282,10 @@ fn cut(cuts: &Cuts, options: &Inspect, out: &mut dyn Write) -> Result<(), Failur
         )?;
     }
     if cuts.is_too_much {
-        writeln!(out, "that are too many values for one look: --path shows a part")?;
+        writeln!(
+            out,
+            "that are too many values for one look: --path shows a part"
+        )?;
     }
     Ok(())
-}
-
-fn more(all: u64, shown: usize, out: &mut dyn Write) -> Result<(), Failure> {
-    match all - shown as u64 {
-        0 => Ok(()),
-        more => Ok(writeln!(out, "… {} more (--objects)", grouped(more))?),
-    }
 }

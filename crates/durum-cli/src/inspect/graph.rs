@@ -63,15 +63,15 @@ pub(super) enum Link<'a> {
 }
 
 /// On the way from the root.
-struct Walk<'w> {
-    pool: &'w PoolView<'w>,
+struct Walk<'w, 'p> {
+    pool: &'w PoolView<'p>,
     limits: &'w Limits,
     graph: Graph,
     /// Nodes whose pointers were not followed yet.
     queue: VecDeque<usize>,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     fn add(&mut self, start: u64, parent: Option<usize>, depth: usize) -> Result<(), Failure> {
         let mut found = self.pool.read(start, ELEMENTS_READ_MAX)?;
         shorten(&mut found.value, self.limits.elements);

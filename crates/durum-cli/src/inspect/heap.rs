@@ -181,12 +181,21 @@ impl Heap {
         }
         output::table(out, &rows, &[2, 3, 4])?;
         writeln!(out)?;
-        let mut rows = output::heading("TYPE|OBJECTS|BYTES");
-        for (name, (objects, bytes)) in &self.types {
-            rows.push(vec![name.clone(), grouped(*objects), size(*bytes)]);
+        for (heading, is_own) in [("TYPE", false), ("OF DURUM ITSELF", true)] {
+            let types = self.types.iter();
+            let types: Vec<_> = types
+                .filter(|(name, _)| is_of_durum(name) == is_own)
+                .collect();
+            if types.is_empty() && is_own {
+                continue;
+            }
+            let mut rows = output::heading(&format!("{heading}|OBJECTS|BYTES"));
+            for (name, (objects, bytes)) in types {
+                rows.push(vec![name.clone(), grouped(*objects), size(*bytes)]);
+            }
+            output::table(out, &rows, &[1, 2])?;
+            writeln!(out)?;
         }
-        output::table(out, &rows, &[1, 2])?;
-        writeln!(out)?;
         let mut rows = output::heading("FREE BLOCKS OF|COUNT|BYTES|");
         let most = self
             .blocks()
@@ -204,12 +213,14 @@ impl Heap {
         }
         output::table(out, &rows, &[0, 1, 2])?;
         let (elements, bytes) = self.free_elements;
-        writeln!(
-            out,
-            "and {} of slabs ({})",
-            count(elements, "free element"),
-            size(bytes)
-        )?;
+        if elements > 0 {
+            writeln!(
+                out,
+                "and {} of slabs ({})",
+                count(elements, "free element"),
+                size(bytes)
+            )?;
+        }
         Ok(())
     }
 
@@ -228,6 +239,11 @@ impl Heap {
             "free_elements": { "count": self.free_elements.0, "bytes": self.free_elements.1 },
         })
     }
+}
+
+/// Whether a library or a runtime of durum has made the objects of a type, and not the program.
+fn is_of_durum(name: &str) -> bool {
+    name.starts_with("durum.") || name.starts_with("kv ") || name.starts_with("nvl ")
 }
 
 impl PuddleUse {

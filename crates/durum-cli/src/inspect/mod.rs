@@ -1,14 +1,16 @@
 //! `durum inspect`: what a pool holds, by the type descriptors in its store; or the pools, where none is named. Nothing
 //! is written.
 //!
-//! [`pool`] reads objects, [`elsewhere`] tells which ones of other pools pointers lead to, [`contents`] what objects
-//! mean; [`graph`] follows pointers from the root, [`tree`] and [`json`] print objects as they lie in memory;
-//! [`highlight`] gives what is printed its colours. [`heap`] tells about free space, by several [`threads`], with
-//! [`damages`] that it comes upon, [`logs`] about what was under way when a program died.
+//! [`pool`] reads objects, [`elsewhere`] tells which ones of other pools pointers lead to, [`ways`] by which paths,
+//! [`contents`] what objects mean, [`found`] which ones are of a type, [`referrers`] who points to one; [`graph`]
+//! follows pointers from the root, [`tree`] and [`json`] print objects as they lie in memory; [`highlight`] gives what
+//! is printed its colours. [`heap`] tells about free space, by several [`threads`], with [`damages`] that it comes
+//! upon, [`logs`] about what was under way when a program died.
 
 pub(crate) mod contents;
 pub(crate) mod damages;
 mod elsewhere;
+mod found;
 mod graph;
 pub(crate) mod heap;
 mod highlight;
@@ -17,8 +19,10 @@ pub(crate) mod logs;
 pub(crate) mod names;
 pub(crate) mod pool;
 pub(crate) mod records;
+pub(crate) mod referrers;
 mod threads;
 mod tree;
+pub(crate) mod ways;
 
 use std::io::Write;
 
@@ -44,12 +48,16 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
         Some(live) => ReadOnlyStore::open(&live.store())?,
         None => place.read()?,
     };
-    let Some(name) = name else {
-        if options.heap || options.log {
-            let refusal = "name the pool to look at; without --heap and --log all pools are listed";
-            return Err(Failure::Refused(refusal.into()));
-        }
-        return ls::list(&store, &store.pools(), options.json, out);
+    let only;
+    let name = match name {
+        Some(name) => name,
+        None => match pool_to_show(&store, options)? {
+            Some(found) => {
+                only = found;
+                &only
+            }
+            None => return ls::list(&store, &store.pools(), options.json, out),
+        },
     };
     if let Some((_, refused)) = store.look(Some(name))?.into_iter().next() {
         return Err(refused.into());
@@ -59,9 +67,18 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
         store.look(None)?;
         store.look_at_logs()?;
     }
-    let pool = PoolView::open(&store, name)?;
+    let mut pool = PoolView::open(&store, name)?;
+    let wants_contents = !options.raw && !options.heap && !options.log;
+    if wants_contents && !options.redact {
+        let others = ways::Neighbours::default();
+        let store = &store;
+        pool.ways = Some(Box::new(move |other, address| {
+            others.way(store, other, address)
+        }));
+    }
+    pool.has_short_names = wants_contents;
     let limits = Limits {
-        depth: options.depth,
+        depth: options.depth.unwrap_or(contents::DEPTH),
         objects: options.objects,
         elements: options.elements,
         redact: options.redact,
@@ -69,7 +86,6 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
     let graph = options.raw.then(|| Graph::from_root(&pool, &limits));
     let graph = graph.transpose()?;
     let mut damages = Vec::new();
-    let wants_contents = !options.raw && !options.heap && !options.log;
     let contents = wants_contents.then(|| contents::read(&pool, options, &mut damages));
     let contents = contents.transpose()?;
     let heap = options.heap.then(|| heap::Heap::of(&pool));
@@ -80,7 +96,7 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
     if options.json {
         let mut value = header(&store, &pool);
         if let Some(contents) = &contents {
-            contents.add_to(&mut value);
+            contents.add_to(options, &mut value);
         }
         if let Some(graph) = &graph {
             json::add(graph, &mut value);
@@ -138,6 +154,23 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
     }
 }
 
+/// The pool that is meant where none is named: the only one. `None` where all are listed, as `--json` alone does for
+/// programs, whatever their number.
+fn pool_to_show(store: &ReadOnlyStore, options: &Inspect) -> Result<Option<String>, Failure> {
+    let is_part = options.path.is_some() || options.find.is_some() || options.to.is_some();
+    let is_asked = is_part || options.raw || options.heap || options.log;
+    let pools = store.pools();
+    match &pools[..] {
+        [only] if is_asked || !options.json => Ok(Some(only.name.clone())),
+        [] if is_asked => Err(Failure::Refused("the store has no pool to look at".into())),
+        all if is_asked => Err(Failure::Refused(format!(
+            "name the pool to look at behind the store; there are: {}",
+            output::list(all.iter().map(|pool| output::quoted(&pool.name)))
+        ))),
+        _ => Ok(None),
+    }
+}
+
 fn header(store: &ReadOnlyStore, pool: &PoolView<'_>) -> Json {
     let quarantine = pool.summary.quarantine.as_ref();
     json!({
@@ -175,7 +208,8 @@ fn notes(store: &ReadOnlyStore, pool: &PoolView<'_>, out: &mut dyn Write) -> Res
     if pool.is_database() {
         writeln!(
             out,
-            "{note_word} the pool is a database of durum-kv, shown as it lies in memory; `durum kv scan {}` shows its entries",
+            "{note_word} the pool is a database of durum-kv, of which --raw shows how it lies in memory; `durum kv scan {}` shows its \
+             entries, too, but opens the store as a program does: it recovers what one that died has left, and so may write",
             store.name().display()
         )?;
     }

@@ -1,5 +1,6 @@
 //! Types of C++ under the names that a programmer writes.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write};
 
 use cpp_demangle::Symbol;
@@ -39,9 +40,58 @@ fn demangled(name: &str) -> Option<String> {
     out.0.strip_prefix(BEFORE).map(str::to_owned)
 }
 
+/// A name in C++ without the namespaces and types that it is in, and without arguments.
+pub(crate) fn last_part(name: &str) -> &str {
+    let (mut depth, mut start) = (0_usize, 0);
+    for (at, byte) in name.bytes().enumerate() {
+        match byte {
+            b'<' | b'(' => depth += 1,
+            b'>' | b')' => depth = depth.saturating_sub(1),
+            b':' if depth == 0 => start = at + 1,
+            _ => {}
+        }
+    }
+    let last = name.get(start..).unwrap_or(name);
+    last.split('<').next().unwrap_or(last).trim()
+}
+
+/// The last parts of names by the whole ones, where no two of them have the same.
+pub(crate) fn short(names: &BTreeSet<String>) -> HashMap<String, String> {
+    let mut by_part = HashMap::<&str, Vec<&String>>::new();
+    for name in names {
+        by_part.entry(last_part(name)).or_default().push(name);
+    }
+    let alone = by_part
+        .into_iter()
+        .filter_map(|(part, names)| match names[..] {
+            [name] if !part.is_empty() => Some((name.clone(), part.to_owned())),
+            _ => None,
+        });
+    alone.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_part_is_enough_where_it_is_alone() {
+        for (name, last) in [
+            (
+                "hash_map<unsigned long, (unsigned long)0, a::b>::node",
+                "node",
+            ),
+            ("a::tested<list<int> >", "tested"),
+            ("account", "account"),
+            ("events row", "events row"),
+        ] {
+            assert_eq!(last_part(name), last);
+        }
+        let names = ["a::node", "b::node", "b::bucket"].map(str::to_owned);
+        let short = short(&names.into());
+        assert_eq!(short.len(), 1, "{short:?}");
+        assert_eq!(short["b::bucket"], "bucket");
+    }
 
     #[test]
     fn names_of_cpp_are_as_they_are_written() {

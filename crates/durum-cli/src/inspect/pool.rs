@@ -1,21 +1,27 @@
 //! Reading the objects of a pool out of its files.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
+use std::sync::OnceLock;
 
-use durum_format::content::{self, Object};
+use durum_format::content::{self, Object, Way};
 use durum_format::extent::{self, ExtentKind, HeapBytes, Place};
-use durum_format::types::{Meanings, Registry, Value};
+use durum_format::types::{Meanings, Registry, Type, Value};
 use durum_service::{PoolSummary, PuddleSummary, PuddleView, ReadOnlyStore};
 
 use super::elsewhere::Elsewhere;
+use super::names;
 use crate::failure::Failure;
 
 /// Objects above this size are shown by their first bytes.
 pub(crate) const OBJECT_BYTES_MAX: u64 = 64 << 20;
 
+/// Finds the way to an address in another pool of the store.
+pub(crate) type WayFinder<'a> = Box<dyn Fn(&PoolSummary, u64) -> Option<Way> + Send + Sync + 'a>;
+
 /// A pool of a store that is only read.
 pub(crate) struct PoolView<'a> {
-    store: &'a ReadOnlyStore,
+    pub(crate) store: &'a ReadOnlyStore,
     pub(crate) summary: PoolSummary,
     pub(crate) types: Registry,
     /// Its puddles, by address.
@@ -23,6 +29,11 @@ pub(crate) struct PoolView<'a> {
     /// All puddles of the store, by address.
     all: Vec<PuddleSummary>,
     elsewhere: Elsewhere,
+    /// Finds the ways to other pools, where people are told them.
+    pub(crate) ways: Option<WayFinder<'a>>,
+    /// Whether types of C++ go by the last parts of their names, where these are alone in the pool.
+    pub(crate) has_short_names: bool,
+    short_names: OnceLock<HashMap<String, String>>,
 }
 
 /// What lies at an address that a pointer holds.
@@ -87,6 +98,9 @@ impl<'a> PoolView<'a> {
             puddles,
             all,
             elsewhere: Elsewhere::default(),
+            ways: None,
+            has_short_names: false,
+            short_names: OnceLock::new(),
         })
     }
 
@@ -117,6 +131,41 @@ impl<'a> PoolView<'a> {
         }
     }
 
+    /// What people call a type, by its name in the store.
+    pub(crate) fn name_for_people(&self, name: &str) -> String {
+        let whole = names::for_people(name);
+        // Only those of C++ are long; what the library keeps values in is told apart by the whole name.
+        if !self.has_short_names || whole == name || whole.starts_with("durum::") {
+            return whole;
+        }
+        let short = self.short_names.get_or_init(|| names::short(&self.names()));
+        short.get(&whole).cloned().unwrap_or(whole)
+    }
+
+    /// The names of the types that the root leads to.
+    fn names(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let root = self.root().ok().flatten();
+        let mut waiting: Vec<u64> = root.into_iter().collect();
+        let id_at = |address| match self.target(address) {
+            Target::Object { object, .. } => Some(object.type_id),
+            _ => None,
+        };
+        // What the table of a pool of C++ leads to is in no descriptor.
+        if let Some(Ok(root)) = root.map(|root| self.read(root, usize::MAX)) {
+            add_pointers(&root.value, &mut waiting);
+        }
+        let ids: BTreeSet<u64> = waiting.into_iter().filter_map(id_at).collect();
+        for descriptor in ids.into_iter().filter_map(|id| self.types.by_id(id)) {
+            for line in 0..descriptor.lines() {
+                if let Some(ty) = descriptor.line(line) {
+                    add_names(ty, &mut found);
+                }
+            }
+        }
+        found
+    }
+
     /// What ids of objects mean that are not those of their types any more.
     pub(crate) fn meanings(&self) -> &Meanings {
         self.store.meanings_of(self.summary.uuid)
@@ -133,6 +182,28 @@ impl<'a> PoolView<'a> {
             .partition_point(|view| view.header().address <= address);
         let before = self.puddles.get(after.checked_sub(1)?)?;
         (address < before.header().end()).then_some(before)
+    }
+
+    /// Each object of the pool, in the order of their addresses.
+    pub(crate) fn each_object(
+        &self,
+        damages: &mut Vec<String>,
+        mut visit: impl FnMut(Object) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        for view in &self.puddles {
+            for object in extent::objects(view, view.header()) {
+                match object {
+                    Ok(object) => visit(Object {
+                        start: view.header().address + object.offset,
+                        size: object.size,
+                        type_id: self.meaning(object.type_id),
+                        is_element: object.element.is_some(),
+                    })?,
+                    Err(error) => damages.push(damaged(view, error)),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What lies at an address.
@@ -159,12 +230,30 @@ impl<'a> PoolView<'a> {
         }
     }
 
+    /// The puddle of the store that an address lies in, whatever pool it is of.
+    fn puddle_at(&self, address: u64) -> Option<&PuddleSummary> {
+        let mut all = self.all.iter();
+        all.find(|puddle| (puddle.address..puddle.address + puddle.size).contains(&address))
+    }
+
+    /// The pool of the store that an address lies in.
+    pub(crate) fn pool_at(&self, address: u64) -> Option<PoolSummary> {
+        let owner = self.puddle_at(address)?.owner;
+        let mut pools = self.store.pools().into_iter();
+        pools.find(|pool| pool.uuid == owner)
+    }
+
+    /// The way to what lies at an address in another pool, for people.
+    pub(crate) fn way_elsewhere(&self, address: u64) -> Option<Way> {
+        let find = self.ways.as_ref()?;
+        let pool = self.pool_at(address)?;
+        let is_other = pool.uuid != self.summary.uuid;
+        is_other.then(|| find(&pool, address))?
+    }
+
     /// Where an address leads that is not in this pool.
     fn outside(&self, address: u64) -> String {
-        let inside = |puddle: &&PuddleSummary| {
-            (puddle.address..puddle.address + puddle.size).contains(&address)
-        };
-        let Some(puddle) = self.all.iter().find(inside) else {
+        let Some(puddle) = self.puddle_at(address) else {
             let base = self.store.base();
             return if (base..base + self.store.space_size()).contains(&address) {
                 "no puddle of the store".into()
@@ -230,6 +319,39 @@ impl<'a> PoolView<'a> {
             is_element: false,
         };
         content::type_name(self, &object)
+    }
+}
+
+/// Adds where the pointers of a value lead.
+fn add_pointers(value: &Value, found: &mut Vec<u64>) {
+    match value {
+        Value::Struct { fields, .. } => {
+            fields.iter().for_each(|(_, it)| add_pointers(it, found));
+        }
+        Value::Array { elements, .. } => {
+            elements.iter().for_each(|it| add_pointers(it, found));
+        }
+        Value::Pointer { address, .. } if *address != 0 => found.push(*address),
+        _ => {}
+    }
+}
+
+/// Adds the names of a type and of those in it.
+fn add_names(ty: &Type<usize>, found: &mut BTreeSet<String>) {
+    if let Some(name) = ty.name() {
+        found.insert(names::for_people(name));
+    }
+    match ty {
+        Type::Struct(it) => it
+            .fields
+            .iter()
+            .for_each(|field| add_names(&field.ty, found)),
+        Type::Variants(it) => {
+            let fields = it.cases.iter().flat_map(|case| &case.fields);
+            fields.for_each(|field| add_names(&field.ty, found));
+        }
+        Type::Array { element, .. } => add_names(element, found),
+        _ => {}
     }
 }
 

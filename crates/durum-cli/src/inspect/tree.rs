@@ -5,6 +5,7 @@ use std::io::Write;
 use durum_format::content::printable;
 use durum_format::types::{Strength, Value};
 
+use super::contents::DEPTH;
 use super::graph::{Graph, Link, is_null};
 use crate::args::Inspect;
 use crate::failure::Failure;
@@ -33,7 +34,7 @@ pub(super) fn print(
             out,
             "{} not followed (--depth {}, --objects {})",
             count(graph.cut as u64, "pointer"),
-            options.depth,
+            options.depth.unwrap_or(DEPTH),
             options.objects
         )?;
     }

@@ -5,6 +5,7 @@
 pub mod browser;
 pub mod jobs;
 pub mod large;
+pub mod made;
 pub mod page;
 pub mod pair;
 

@@ -101,14 +101,9 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
                 }
             }
         }
-        if let ([(_, only)], None, false) = (&mut elements[..], &end, is_cut) {
-            // One that leads to nothing is just that: with its link, which is null.
-            if let Content::Struct { fields, .. } = only {
-                let at = place_of(link, of).min(fields.len());
-                fields.insert(at, (link.name.clone(), Content::Null));
-                self.shown.insert(first.start, path.to_owned());
-                return std::mem::replace(only, Content::Null);
-            }
+        if elements.len() == 1 && end.is_none() && !is_cut {
+            // Nobody has to name the only one by a number.
+            self.shown.insert(first.start, path.to_owned());
         }
         let count = elements.len() as u64 + more;
         if is_cut {
@@ -150,13 +145,4 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
             next = link.unwrap_or(0);
         }
     }
-}
-
-/// How many fields of a struct are shown before this one.
-fn place_of(field: &Field<usize>, of: &Descriptor) -> usize {
-    let Type::Struct(Struct { fields, .. }) = of.root() else {
-        return 0;
-    };
-    let before = fields.iter().take_while(|it| it.offset < field.offset);
-    before.filter(|it| is_shown(of.root(), it)).count()
 }

@@ -1,11 +1,20 @@
 //! What is left off because of the limits, and how far it is counted all the same.
 
-use super::read::Limits;
-
 /// Places of rows that are counted for one look beside those that are shown.
 const COUNTED_MAX: u64 = 1 << 20;
 /// How many places an element of a chain counts for: each is a read for itself.
 pub(super) const ELEMENT: u64 = 8;
+
+/// How much is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Pointers in a row.
+    pub depth: usize,
+    /// Objects that pointers lead to.
+    pub objects: usize,
+    /// Elements of a collection or array.
+    pub elements: usize,
+}
 
 /// What is not shown because of the limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

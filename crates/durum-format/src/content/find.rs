@@ -2,18 +2,20 @@
 
 use std::ops::ControlFlow;
 
+use super::cuts::Limits;
 use super::memory::Memory;
+use super::names::name_of;
 use super::path::{Path, PathError, Step};
 use super::place::Place;
-use super::read::{Limits, Look, Reader, key_of, name_of};
+use super::read::{Look, Reader, key_names, key_of};
 use super::shape::{self, Shape};
-use super::{At, Object, Objects, part, printable};
+use super::{At, Content, Object, Objects, Way, part, printable};
 use crate::types::{Field, Struct, Type};
 
 /// Pointers, cells and options in a row that lead to one value.
 const WRAPS_MAX: usize = 64;
 
-/// The value at a path from the object that begins at `root`.
+/// The value at a path from the object that begins at `root`, or from the one that the path itself names.
 ///
 /// # Errors
 /// [`PathError`] where the path leads to nothing.
@@ -44,6 +46,39 @@ pub fn part_at<O: Objects + ?Sized>(objects: &O, object: &Object, offset: u64) -
     part::part_beginning(&mut Memory::of(objects), object, offset, key_of)
 }
 
+/// How far into an object pointers lead that mean all of it: past what the runtime of NVL-C keeps there.
+pub fn start_of<O: Objects + ?Sized>(objects: &O, object: &Object) -> u64 {
+    let descriptor = objects.descriptor(object.type_id);
+    descriptor.map_or(0, shape::start_of)
+}
+
+/// Why a way ends.
+enum Stop {
+    Problem(String),
+    Leaves(Way),
+}
+
+impl From<String> for Stop {
+    fn from(problem: String) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl From<&str> for Stop {
+    fn from(problem: &str) -> Self {
+        Self::Problem(problem.to_owned())
+    }
+}
+
+impl Stop {
+    fn in_words(self) -> String {
+        match self {
+            Self::Problem(problem) => problem,
+            Self::Leaves(way) => format!("it leads to {} in pool \"{}\"", way.path, way.pool),
+        }
+    }
+}
+
 /// Where the value at a path lies.
 fn find<'o, O: Objects + ?Sized>(
     memory: &mut Memory<'o, O>,
@@ -51,20 +86,30 @@ fn find<'o, O: Objects + ?Sized>(
     path: &Path,
 ) -> Result<Place<'o>, PathError> {
     let nothing = |steps: usize, problem: String| PathError::Nothing {
-        path: Path {
-            steps: path.steps.get(..steps).unwrap_or_default().to_vec(),
-        }
-        .to_string(),
+        path: path
+            .with(path.steps.get(..steps).unwrap_or_default())
+            .to_string(),
         problem,
     };
     let place = memory
-        .object(root)
+        .object(path.start.unwrap_or(root))
         .ok_or_else(|| "its type is unknown".to_owned());
     let place = place.and_then(|(object, descriptor)| Place::of_object(&object, descriptor));
     let mut place = place.map_err(|problem| nothing(0, problem))?;
     for (at, step) in path.steps.iter().enumerate() {
         let wrapped = place;
-        place = unwrapped(memory, place).map_err(|problem| nothing(at, problem))?;
+        place = unwrapped(memory, place).map_err(|stop| match stop {
+            Stop::Problem(problem) => nothing(at, problem),
+            Stop::Leaves(way) => {
+                let (before, behind) = path.steps.split_at(at);
+                let rest = behind.iter().map(ToString::to_string);
+                PathError::Leaves {
+                    path: path.with(before).to_string(),
+                    pool: way.pool,
+                    rest: way.path + &rest.collect::<String>(),
+                }
+            }
+        })?;
         let next = match step {
             Step::Field(name) => field(memory, &place, name),
             Step::Key(key) => element(memory, &place, key),
@@ -82,7 +127,7 @@ fn find<'o, O: Objects + ?Sized>(
 fn unwrapped<'o, O: Objects + ?Sized>(
     memory: &mut Memory<'o, O>,
     mut place: Place<'o>,
-) -> Result<Place<'o>, String> {
+) -> Result<Place<'o>, Stop> {
     for _ in 0..WRAPS_MAX {
         if place.is_row() {
             return Ok(place);
@@ -106,14 +151,14 @@ fn unwrapped<'o, O: Objects + ?Sized>(
             (_, Type::Pointer { .. }) => {
                 let address = memory.word(&place, 0)?;
                 if address == 0 {
-                    return Err("the pointer there is null".to_owned());
+                    return Err("the pointer there is null".into());
                 }
                 let mut at = (address, memory.objects.at(address));
                 if let At::Object(object) = &at.1
                     && let Some(to) = memory.behind_proxy(object)
                 {
                     if to == 0 {
-                        return Err("what the weak pointer there led to is gone".to_owned());
+                        return Err("what the weak pointer there led to is gone".into());
                     }
                     at = (to, memory.objects.at(to));
                 }
@@ -123,18 +168,22 @@ fn unwrapped<'o, O: Objects + ?Sized>(
                         let descriptor =
                             descriptor.ok_or("it leads to an object of unknown type")?;
                         if address - object.start != shape::start_of(descriptor) {
-                            return Err("it leads into the middle of an object".to_owned());
+                            return Err("it leads into the middle of an object".into());
                         }
                         Place::of_object(&object, descriptor)?
                     }
-                    (_, At::Other(what)) => return Err(format!("it leads to this: {what}")),
-                    (_, At::Damaged(why)) => return Err(why),
+                    (address, At::Other(what)) => {
+                        let way = memory.objects.way(address).map(Stop::Leaves);
+                        let other = || format!("it leads to this: {what}").into();
+                        return Err(way.unwrap_or_else(other));
+                    }
+                    (_, At::Damaged(why)) => return Err(why.into()),
                 }
             }
             _ => return Ok(place),
         };
     }
-    Err("too many pointers lead to it".to_owned())
+    Err("too many pointers lead to it".into())
 }
 
 /// What a program of C++ has put in the pool, by its number in the table, which the path to one that is alone may name,
@@ -170,7 +219,7 @@ fn field<'o, O: Objects + ?Sized>(
     let fields = match place.ty {
         Type::Struct(Struct { fields, .. }) if !place.is_row() => fields,
         Type::Variants(variants) if !place.is_row() => &memory.case(place, variants)?.fields,
-        _ => return Err("it has no fields; elements are in brackets".to_owned()),
+        _ => return Err(without_fields(memory, place)),
     };
     let found = fields.iter().find(|field| field.name == name);
     let names = |fields: &[Field<usize>]| {
@@ -179,25 +228,95 @@ fn field<'o, O: Objects + ?Sized>(
     };
     match found {
         Some(field) => Ok(place.field(field)),
+        // What a collection keeps for itself is nobody's field.
+        None if !matches!(place.shape(), Shape::Plain) => Err(without_fields(memory, place)),
         None => Err(format!("no such field; there are: {}", names(fields))),
     }
 }
+
+/// The pointer in a link of a chain, which may be in a cell or an option.
+fn unwrapped_word<'o, O: Objects + ?Sized>(
+    memory: &mut Memory<'o, O>,
+    link: &Place<'o>,
+) -> Option<u64> {
+    let mut place = *link;
+    for _ in 0..WRAPS_MAX {
+        place = match (place.shape(), place.ty) {
+            (Shape::Cell(value) | Shape::OptionalPointer(value), _) => place.field(value),
+            (_, Type::Pointer { .. }) => return memory.word(&place, 0).ok(),
+            _ => return None,
+        };
+    }
+    None
+}
+
+/// What a value has instead of fields.
+fn without_fields<'o, O: Objects + ?Sized>(
+    memory: &mut Memory<'o, O>,
+    place: &Place<'o>,
+) -> String {
+    let mut first = None;
+    let map = memory.entries(place, &mut |memory, key, _| {
+        first = Some(key_of(memory, &key));
+        ControlFlow::Break(())
+    });
+    if let Ok(Some(_)) = map {
+        let key = first.unwrap_or_else(|| "key".to_owned());
+        return format!("it is a map and has no fields: name a value by its key, as in `[{key}]`");
+    }
+    match memory.elements(place) {
+        Ok(Some(elements)) => format!(
+            "it has {} elements and no fields: name one by its number, as in `[0]`",
+            elements.count
+        ),
+        _ => "it is a value without fields".to_owned(),
+    }
+}
+
+/// Keys of a map that are told where none is the one that was asked for.
+const KEYS_TOLD: usize = 8;
 
 fn element<'o, O: Objects + ?Sized>(
     memory: &mut Memory<'o, O>,
     place: &Place<'o>,
     key: &str,
 ) -> Result<Place<'o>, String> {
-    let mut found = None;
+    let (mut found, mut others) = (None, Vec::new());
     let is_map = memory.entries(place, &mut |memory, at, value| {
-        if key_of(memory, &at) == key {
+        let (name, short) = key_names(memory, &at);
+        if name == key || short.is_some_and(|short| short == key) {
             found = Some(value);
             return ControlFlow::Break(());
+        }
+        if others.len() < KEYS_TOLD {
+            others.push(name);
         }
         ControlFlow::Continue(())
     })?;
     if let Some(count) = is_map {
-        return found.ok_or_else(|| format!("none of its {count} keys is that"));
+        let more = if count > others.len() as u64 {
+            ", …"
+        } else {
+            ""
+        };
+        let there = match others.is_empty() {
+            true => String::new(),
+            false => format!("; there are: {}{more}", others.join(", ")),
+        };
+        return found.ok_or_else(|| format!("none of its {count} keys is that{there}"));
+    }
+    let mut others = Vec::new();
+    let value = memory.value_of_key(place, &mut |at| {
+        let name = at.as_key();
+        let is_it = name == key || matches!(at, Content::Text { text, .. } if text == key);
+        if !is_it && others.len() < KEYS_TOLD {
+            others.push(name);
+        }
+        is_it
+    })?;
+    if let Some(found) = value {
+        let others = others.join(", ");
+        return found.ok_or_else(|| format!("it has no entry with this key; there are: {others}"));
     }
     let number = key.parse::<u64>();
     let number = number.map_err(|_| "it is no map: its elements go by numbers".to_owned())?;
@@ -215,8 +334,13 @@ fn element<'o, O: Objects + ?Sized>(
     let (link, _) = link.ok_or("it has no elements")?;
     let mut place = *place;
     for at in 0..number {
-        let next = unwrapped(memory, place.field(link));
-        place = next.map_err(|problem| format!("it ends with [{at}]: {problem}"))?;
+        let next = place.field(link);
+        if unwrapped_word(memory, &next) == Some(0) {
+            let (count, plural) = (at + 1, if at == 0 { "" } else { "s" });
+            return Err(format!("the chain has {count} element{plural}"));
+        }
+        let next = unwrapped(memory, next);
+        place = next.map_err(|stop| format!("it ends with [{at}]: {}", stop.in_words()))?;
         if shape::link(place.of).is_none_or(|(other, _)| other.offset != link.offset) {
             return Err(format!("it ends with [{at}]"));
         }

@@ -62,6 +62,29 @@ impl Look {
                     omitted => json!({ "hex": hex, "omitted": omitted }),
                 }
             }
+            Content::Told { shown, whole } => {
+                let mut json = self.json(whole);
+                if let Json::Object(members) = &mut json {
+                    members.insert("means".to_owned(), self.json(shown));
+                }
+                json
+            }
+            Content::Word(number) => unsigned(*number),
+            // Bytes, however they are shown to people.
+            Content::Untyped { size, content } => match &**content {
+                Content::List(list) => {
+                    let words = list.elements.iter().map(|(_, word)| match word {
+                        Content::Word(number) => number.swap_bytes(),
+                        _ => 0,
+                    });
+                    let hex: String = words.map(|word| format!("{word:016x}")).collect();
+                    match size.saturating_sub(hex.len() as u64 / 2) {
+                        0 => json!({ "hex": hex }),
+                        omitted => json!({ "hex": hex, "omitted": omitted }),
+                    }
+                }
+                content => self.json(content),
+            },
             Content::Struct { fields, .. } => self.fields(fields),
             Content::Case { case, fields, .. } => json!({ case: self.fields(fields) }),
             Content::List(list) => self.list(list),
@@ -75,7 +98,7 @@ impl Look {
                 strength,
                 target,
             } => self.pointer(*address, *strength, target),
-            Content::Null | Content::Nothing => Json::Null,
+            Content::Null { .. } | Content::Nothing => Json::Null,
             Content::Gone => json!({ "gone": true }),
             Content::Volatile => json!({ "volatile": true }),
             Content::Cut => json!({ "cut": true }),
@@ -86,6 +109,16 @@ impl Look {
 
     fn list(&self, list: &List) -> Json {
         let elements = list.elements.iter();
+        // One that leads to nothing is just that, with its link.
+        if let (ListKind::Chain { by, end: None }, [(_, only)], false) =
+            (&list.kind, &list.elements[..], list.is_cut)
+        {
+            let mut json = self.json(only);
+            if json.is_object() {
+                json[by] = Json::Null;
+            }
+            return json;
+        }
         let is_dense = !list.is_cut && list.vacant == 0;
         let mut json = match &list.kind {
             ListKind::Chain { .. } => json!({
@@ -137,6 +170,11 @@ impl Look {
                 if !part.is_empty() {
                     json["part"] = json!(part);
                 }
+            }
+            Target::There { way, what } => {
+                json["leads_to"] = json!(what);
+                json["pool"] = json!(way.pool);
+                json["path"] = json!(way.path);
             }
             Target::Other(what) => json["leads_to"] = json!(what),
         }

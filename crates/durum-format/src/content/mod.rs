@@ -6,9 +6,10 @@
 //! what the bytes say is believed: what cannot be is shown as [`Content::Invalid`], and [`Limits`] bound depth, breadth
 //! and memory.
 //!
-//! `shape` recognises types, `memory` reads, `place` and `maps` go to parts of what was recognised, `read` makes a tree
-//! of it with `text` and `chain`, `cuts` knows what was left off, `find` looks for a part by its [`Path`], `part` tells the path of one, `show` and
-//! `json` print the tree.
+//! `shape` recognises types, `names` calls them by their names, `memory` reads, `place` and `maps` go to parts of what
+//! was recognised, `read` makes a tree of it with `text` and `chain`, `told` what durum's own libraries and runtimes
+//! keep, `cuts` knows what was left off, `find` looks for a part by its [`Path`], `part` tells the path of one, `show`
+//! and `json` print the tree.
 
 mod chain;
 mod cuts;
@@ -16,6 +17,7 @@ mod find;
 mod json;
 mod maps;
 mod memory;
+mod names;
 mod part;
 mod path;
 mod place;
@@ -23,16 +25,18 @@ mod read;
 mod shape;
 mod show;
 mod text;
+mod told;
 
 use std::collections::HashMap;
 
 use crate::extent;
 use crate::types::{Descriptor, Strength, Type};
 
-pub use find::{at_path, part_at, part_of};
+pub use cuts::{Cuts, Limits};
+pub use find::{at_path, part_at, part_of, start_of};
+pub use names::type_name;
 pub use path::{Path, PathError, Step};
-pub use cuts::Cuts;
-pub use read::{Limits, Look, of_object, type_name};
+pub use read::{Look, of_object};
 
 /// The objects of a pool that is only read.
 pub trait Objects {
@@ -47,6 +51,12 @@ pub trait Objects {
 
     /// The descriptor of the type with this id, if it is known.
     fn descriptor(&self, type_id: u64) -> Option<&Descriptor>;
+
+    /// The way to what lies at an address in another pool, if that is known.
+    fn way(&self, address: u64) -> Option<Way> {
+        let _ = address;
+        None
+    }
 
     /// What people call a type, by its name in the store.
     fn name_for_people(&self, name: &str) -> String {
@@ -63,6 +73,15 @@ pub enum At {
     Other(String),
     /// Nobody can say: the heap is damaged there.
     Damaged(String),
+}
+
+/// The way to a value in another pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The pool's name.
+    pub pool: String,
+    /// The path from its root.
+    pub path: String,
 }
 
 /// An object.
@@ -166,6 +185,22 @@ pub enum Content {
         /// How many are not.
         omitted: u64,
     },
+    /// What durum itself keeps in a way of its own, and what it means to people.
+    Told {
+        /// What people are shown.
+        shown: Box<Content>,
+        /// What there is.
+        whole: Box<Content>,
+    },
+    /// A number of which only the bits are known.
+    Word(u64),
+    /// An object of which no type is known.
+    Untyped {
+        /// Its bytes.
+        size: u64,
+        /// The same as a text, as numbers of 8 bytes where they are a multiple of that, or as they are.
+        content: Box<Content>,
+    },
     /// A struct. A tuple has a name that begins with `(`.
     Struct {
         /// The type's name.
@@ -201,7 +236,10 @@ pub enum Content {
         target: Target,
     },
     /// A null pointer.
-    Null,
+    Null {
+        /// The name of the type to which it could lead, if one is declared.
+        to: Option<String>,
+    },
     /// An option without a value.
     Nothing,
     /// A value that is gone while weak pointers to it remain.
@@ -272,6 +310,13 @@ pub enum Target {
         /// What in it the pointer leads to, if not its start: `+ 24`, or the part by name.
         part: String,
     },
+    /// A value in another pool.
+    There {
+        /// The way to it.
+        way: Way,
+        /// What it is, in words.
+        what: String,
+    },
     /// Something else, in words.
     Other(String),
 }
@@ -335,6 +380,14 @@ impl Content {
                     .map(|(key, value)| (key.redact(), value.redact()))
                     .collect(),
             },
+            Self::Told { shown, whole } => Self::Told {
+                shown: Box::new(shown.redact()),
+                whole: Box::new(whole.redact()),
+            },
+            Self::Untyped { size, content } => Self::Untyped {
+                size,
+                content: Box::new(content.redact()),
+            },
             Self::Pointer {
                 address,
                 strength,
@@ -365,8 +418,17 @@ impl Content {
                     part: "?".into(),
                 },
             },
+            Self::Pointer {
+                address,
+                strength,
+                target: Target::There { what, .. },
+            } => Self::Pointer {
+                address,
+                strength,
+                target: Target::Other(what),
+            },
             Self::Pointer { .. }
-            | Self::Null
+            | Self::Null { .. }
             | Self::Nothing
             | Self::Gone
             | Self::Volatile

@@ -9,9 +9,11 @@ use super::printable;
 const LENGTH_MAX: usize = 64 << 10;
 const STEPS_MAX: usize = 1024;
 
-/// The way from the root to a value. Pointers, cells, options and counts on it are not named.
+/// The way from the root, or from an object, to a value. Pointers, cells, options and counts on it are not named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
+    /// Where it begins, if that is not the root: the address of an object.
+    pub start: Option<u64>,
     /// Its parts.
     pub steps: Vec<Step>,
 }
@@ -46,6 +48,28 @@ pub enum PathError {
         /// What is there.
         problem: String,
     },
+    /// It goes on in another pool.
+    #[error(
+        "`{path}`: this pointer leaves the pool: go on in pool \"{pool}\" with the path {rest}"
+    )]
+    Leaves {
+        /// The path as far as the pointer.
+        path: String,
+        /// The other pool.
+        pool: String,
+        /// The path from its root, with what is left of the one that was given.
+        rest: String,
+    },
+}
+
+impl Path {
+    /// One from the same beginning with other steps.
+    pub(super) fn with(&self, steps: &[Step]) -> Self {
+        Self {
+            steps: steps.to_vec(),
+            ..*self
+        }
+    }
 }
 
 impl FromStr for Path {
@@ -60,8 +84,21 @@ impl FromStr for Path {
             return Err(refuse("it is too long"));
         }
         let after_root = |rest: &&str| rest.is_empty() || rest.starts_with(['.', '[']);
-        let rest = text.strip_prefix("root").filter(after_root);
-        let mut rest = rest.ok_or_else(|| refuse("it does not begin with `root`"))?;
+        let (start, rest) = match text.strip_prefix("0x") {
+            Some(digits) => {
+                let end = digits.find(['.', '[']).unwrap_or(digits.len());
+                let (digits, rest) = digits.split_at(end);
+                let start = u64::from_str_radix(digits, 16);
+                (
+                    Some(start.map_err(|_| refuse("it does not begin with an address"))?),
+                    Some(rest),
+                )
+            }
+            None => (None, text.strip_prefix("root")),
+        };
+        let rest = rest.filter(after_root);
+        let mut rest = rest
+            .ok_or_else(|| refuse("it does not begin with `root` or the address of an object"))?;
         let mut steps = Vec::new();
         while let Some(first) = rest.chars().next() {
             let (_, behind) = rest.split_at(first.len_utf8());
@@ -84,7 +121,7 @@ impl FromStr for Path {
                 return Err(refuse("it has too many parts"));
             }
         }
-        Ok(Self { steps })
+        Ok(Self { start, steps })
     }
 }
 
@@ -108,7 +145,10 @@ fn key_end(text: &str) -> Option<usize> {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("root")?;
+        match self.start {
+            Some(start) => write!(f, "{start:#x}")?,
+            None => f.write_str("root")?,
+        }
         self.steps.iter().try_for_each(|step| write!(f, "{step}"))
     }
 }

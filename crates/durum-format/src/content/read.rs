@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use super::cuts::Cuts;
+use super::cuts::{Cuts, Limits};
 use super::memory::Memory;
+use super::names::{name_of, type_name, without_keeper};
 use super::place::{Elements, Place, are_bytes};
 use super::shape::{self, Shape};
 use super::{At, CELL, Content, List, ListKind, Object, Objects, Shown, Target, part};
-use crate::types::{Descriptor, Field, Primitive, Strength, Struct, Type};
+use crate::types::{Field, Primitive, Strength, Struct, Type};
 
 /// Values in values, pointers followed: deeper is not read, whatever is asked for, so that no stack is too small.
 const NESTING_MAX: usize = 256;
@@ -15,19 +16,6 @@ const NESTING_MAX: usize = 256;
 const VALUES_MAX: usize = 1 << 20;
 /// Places of a row that are looked at for those that have something in them.
 const PLACES_MAX: u64 = 1 << 16;
-/// Pointers in the name of a type, which may lead in a circle.
-const POINTERS_NAMED_MAX: usize = 4;
-
-/// How much is read.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Pointers in a row.
-    pub depth: usize,
-    /// Objects that pointers lead to.
-    pub objects: usize,
-    /// Elements of a collection or array.
-    pub elements: usize,
-}
 
 /// What was read.
 #[derive(Clone, Debug)]
@@ -70,78 +58,15 @@ pub fn of_object<O: Objects + ?Sized>(
     reader.look(content, type_name, start)
 }
 
-/// What a type is called that stands in the text of a descriptor.
-pub(super) fn name_of<O: Objects + ?Sized>(
-    objects: &O,
-    ty: &Type<usize>,
-    of: &Descriptor,
-) -> String {
-    name_with(objects, ty, of, POINTERS_NAMED_MAX)
-}
-
-fn name_with<O: Objects + ?Sized>(
-    objects: &O,
-    ty: &Type<usize>,
-    of: &Descriptor,
-    pointers: usize,
-) -> String {
-    match ty {
-        Type::Primitive(primitive) => primitive.name().to_owned(),
-        Type::Pointer { target, .. } => {
-            let target = target.and_then(|line| of.line(line));
-            let name = match (target, pointers.checked_sub(1)) {
-                (None, _) => "anything".to_owned(),
-                (Some(_), None) => "…".to_owned(),
-                (Some(target), Some(pointers)) => name_with(objects, target, of, pointers),
-            };
-            format!("pointer to {name}")
-        }
-        Type::Array { element, .. } => {
-            format!("[{}]", name_with(objects, element, of, pointers))
-        }
-        Type::Opaque { size, .. } | Type::Volatile { size, .. } => format!("{size} bytes"),
-        ty => objects.name_for_people(ty.name().unwrap_or("?")),
-    }
-}
-
-/// What the type of an object is called.
-pub fn type_name<O: Objects + ?Sized>(objects: &O, object: &Object) -> String {
-    match objects.descriptor(object.type_id) {
-        // The value is shown, and not what is kept of it.
-        Some(descriptor) => {
-            let name = name_of(objects, descriptor.root(), descriptor);
-            let kept = match shape::shape(descriptor.root(), descriptor) {
-                // A row of them, which is never alone.
-                Shape::Cell(value) if descriptor.name().is_some_and(|it| it.starts_with(CELL)) => {
-                    let written = name.strip_prefix("durum::detail::cell<");
-                    let written = written.and_then(|name| name.strip_suffix('>'));
-                    let element = || name_of(objects, &value.ty, descriptor);
-                    return format!(
-                        "[{}]",
-                        written.map_or_else(element, |name| name.trim().to_owned())
-                    );
-                }
-                Shape::Counted { .. } => "counted ",
-                Shape::Cell(_) => "root ",
-                _ => "",
-            };
-            let value = name.strip_prefix(kept).unwrap_or(&name);
-            match shape::start_of(descriptor) {
-                0 => value,
-                _ => value.strip_prefix("nvl ").unwrap_or(value),
-            }
-            .to_owned()
-        }
-        None if object.type_id == crate::extent::UNTYPED => "(untyped)".to_owned(),
-        None => format!("(unknown type {:#x})", object.type_id),
-    }
-}
-
 /// What a key of a map is called in paths.
 pub(super) fn key_of<'o, O: Objects + ?Sized>(
     memory: &mut Memory<'o, O>,
     key: &Place<'o>,
 ) -> String {
+    key_content(memory, key).as_key()
+}
+
+fn key_content<'o, O: Objects + ?Sized>(memory: &mut Memory<'o, O>, key: &Place<'o>) -> Content {
     let limits = Limits {
         depth: 1,
         objects: 16,
@@ -151,7 +76,24 @@ pub(super) fn key_of<'o, O: Objects + ?Sized>(
     let mut reader = Reader::with(std::mem::replace(memory, Memory::of(objects)), &limits);
     let content = reader.place(key, "", 0, 0);
     *memory = reader.memory;
-    content.as_key()
+    content
+}
+
+/// The same, and what may be written for it: a text without its quotes, and the field of a struct that has only one.
+pub(super) fn key_names<'o, O: Objects + ?Sized>(
+    memory: &mut Memory<'o, O>,
+    key: &Place<'o>,
+) -> (String, Option<String>) {
+    let content = key_content(memory, key);
+    let short = match &content {
+        Content::Text { text, omitted: 0 } => Some(text.clone()),
+        Content::Struct { fields, .. } => match &fields[..] {
+            [(_, only)] => Some(only.as_key()),
+            _ => None,
+        },
+        _ => None,
+    };
+    (content.as_key(), short)
 }
 
 /// On the way from an object to a tree of what it means.
@@ -205,8 +147,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
     ) -> Content {
         self.shown.insert(object.start, path.to_owned());
         let Some(descriptor) = self.memory.objects.descriptor(object.type_id) else {
-            let end = object.start.saturating_add(object.size);
-            return self.bytes(object.start, end, object.size, false);
+            return self.untyped(object);
         };
         match Place::of_object(object, descriptor) {
             Ok(place) => self.place(&place, path, depth, nesting),
@@ -248,7 +189,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
             Shape::Objects(objects) => self.objects(place, objects, path, depth, nesting),
             Shape::OptionalPointer(some) => {
                 Ok(match self.place(&place.field(some), path, depth, nesting) {
-                    Content::Null => Content::Nothing,
+                    Content::Null { .. } => Content::Nothing,
                     content => content,
                 })
             }
@@ -310,10 +251,13 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                 *it,
                 self.memory.unsigned(place.address, place.end, it.size())?,
             ),
-            Type::Struct(Struct { name, fields, .. }) => Content::Struct {
-                name: self.memory.objects.name_for_people(name),
-                fields: self.fields(place, fields, path, depth, nesting),
-            },
+            Type::Struct(Struct { name, fields, .. }) => {
+                let whole = Content::Struct {
+                    name: self.memory.objects.name_for_people(name),
+                    fields: self.fields(place, fields, path, depth, nesting),
+                };
+                self.told(place, name, whole, depth)
+            }
             Type::Variants(variants) => {
                 let case = self.memory.case(place, variants)?;
                 Content::Case {
@@ -322,8 +266,15 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                     fields: self.fields(place, &case.fields, path, depth, nesting),
                 }
             }
-            Type::Pointer { strength, .. } => {
+            Type::Pointer { strength, target } => {
                 let address = self.memory.word(place, 0)?;
+                if address == 0 {
+                    let target = target.and_then(|line| place.of.line(line));
+                    let name = target.map(|ty| name_of(self.memory.objects, ty, place.of));
+                    return Ok(Content::Null {
+                        to: name.map(without_keeper),
+                    });
+                }
                 self.pointer(address, *strength, path, depth, nesting)
             }
             Type::Opaque { size, .. } | Type::Reserved { size, .. } => {
@@ -470,7 +421,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         nesting: usize,
     ) -> Content {
         if address == 0 {
-            return Content::Null;
+            return Content::Null { to: None };
         }
         let (mut address, mut strength) = (address, strength);
         let mut at = self.memory.objects.at(address);
@@ -486,7 +437,10 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
         }
         let target = match at {
             At::Object(object) => self.target(&object, address, strength, path, depth, nesting),
-            At::Other(what) => Target::Other(what),
+            At::Other(what) => match self.memory.objects.way(address) {
+                Some(way) => Target::There { way, what },
+                None => Target::Other(what),
+            },
             At::Damaged(why) => {
                 self.damages.push(why.clone());
                 Target::Other(why)

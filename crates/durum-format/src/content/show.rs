@@ -1,5 +1,6 @@
 //! Contents as text for people: in one line where that is short, else one line for each part.
 
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 
 use super::{Content, List, ListKind, Look, Shown, Target, printable};
@@ -12,7 +13,13 @@ const INDENT: usize = 4;
 
 impl fmt::Display for Look {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let printer = Printer { shown: &self.shown };
+        let mut named = HashSet::new();
+        names(&self.content, &mut named);
+        let printer = Printer {
+            shown: &self.shown,
+            named,
+            is_key: false,
+        };
         let mut out = String::new();
         printer.write(&self.content, 0, 0, &mut out);
         f.write_str(&out)
@@ -24,6 +31,8 @@ impl Content {
     pub(super) fn as_key(&self) -> String {
         let printer = Printer {
             shown: &Shown::new(),
+            named: HashSet::new(),
+            is_key: true,
         };
         let mut line = Line::of(usize::MAX);
         let _ = printer.inline(self, &mut line);
@@ -71,6 +80,33 @@ impl Write for Line {
 
 struct Printer<'l> {
     shown: &'l Shown,
+    /// Names of types that are printed.
+    named: HashSet<String>,
+    is_key: bool,
+}
+
+/// Adds the names of types that are printed for a content.
+fn names(content: &Content, found: &mut HashSet<String>) {
+    match content {
+        Content::Struct { name, fields } | Content::Case { name, fields, .. } => {
+            found.insert(name.clone());
+            fields.iter().for_each(|(_, it)| names(it, found));
+        }
+        Content::List(list) => list.elements.iter().for_each(|(_, it)| names(it, found)),
+        Content::Map { entries, .. } => entries.iter().for_each(|(key, value)| {
+            names(key, found);
+            names(value, found);
+        }),
+        Content::Told { shown, .. } => names(shown, found),
+        Content::Pointer { target, .. } => match target {
+            Target::Here { content } => names(content, found),
+            Target::Elsewhere { type_name, .. } => {
+                found.insert(type_name.clone());
+            }
+            Target::There { .. } | Target::Other(_) => {}
+        },
+        _ => {}
+    }
 }
 
 /// A content that has parts, as it is printed: what stands before them, the parts, and what stands behind.
@@ -84,6 +120,8 @@ enum Part<'c> {
     Plain(&'c Content),
     Named(String, &'c Content),
     Entry(&'c Content, &'c Content),
+    /// So many elements in a row that are alike.
+    Run(&'c Content, u64),
     Note(String),
 }
 
@@ -141,6 +179,10 @@ impl Printer<'_> {
                     out.push_str(": ");
                     self.write(value, inner, used(out), out);
                 }
+                Part::Run(content, times) => {
+                    self.write(content, inner, used(out), out);
+                    let _ = write!(out, " × {}", grouped(times));
+                }
                 Part::Note(note) => {
                     out.push_str(&note);
                     continue;
@@ -159,6 +201,9 @@ impl Printer<'_> {
             Part::Named(name, content) => {
                 write!(item, "{name}: ").and_then(|()| self.inline(content, &mut item))
             }
+            Part::Run(content, times) => self
+                .inline(content, &mut item)
+                .and_then(|()| write!(item, " × {}", grouped(*times))),
             Part::Entry(..) | Part::Note(_) => return None,
         };
         written.ok().map(|()| item.text + ",")
@@ -167,6 +212,16 @@ impl Printer<'_> {
     fn inline(&self, content: &Content, line: &mut Line) -> fmt::Result {
         match meant(content) {
             Content::Unsigned(number) => write!(line, "{number}"),
+            // What is large may be an address or bits: both are read by their digits in base 16.
+            Content::Word(number) if *number > u64::from(u32::MAX) => write!(line, "{number:#x}"),
+            Content::Word(number) => write!(line, "{number}"),
+            Content::Untyped { size, content } if !matches!(&**content, Content::List(_)) => {
+                if !matches!(&**content, Content::Text { .. } | Content::Bytes { .. }) {
+                    return self.inline(content, line);
+                }
+                write!(line, "{} bytes of no type: ", grouped(*size))?;
+                self.inline(content, line)
+            }
             Content::Signed(number) => write!(line, "{number}"),
             Content::Float(number) => write!(line, "{number:?}"),
             Content::Single(number) => write!(line, "{number:?}"),
@@ -215,10 +270,17 @@ impl Printer<'_> {
                             )
                         }
                     },
+                    Target::There { way, .. } => {
+                        write!(line, "{}: {}", printable(&way.pool), printable(&way.path))
+                    }
                     Target::Other(what) => write!(line, "{address:#x} ({})", printable(what)),
                 }
             }
-            Content::Null => line.write_str("null"),
+            // Where the type is not to be seen anywhere else, it is the only thing to be known of the pointer.
+            Content::Null { to: Some(to) } if !self.named.contains(to) && !self.is_key => {
+                write!(line, "null (-> {})", printable(to))
+            }
+            Content::Null { .. } => line.write_str("null"),
             Content::Nothing => line.write_str("None"),
             Content::Gone => line.write_str("(gone)"),
             Content::Volatile => line.write_str("(volatile)"),
@@ -263,6 +325,10 @@ impl Printer<'_> {
                     line.write_str(": ")?;
                     self.inline(value, line)?;
                 }
+                Part::Run(content, times) => {
+                    self.inline(content, line)?;
+                    write!(line, " × {}", grouped(*times))?;
+                }
                 Part::Note(note) => line.write_str(note)?,
             }
         }
@@ -286,6 +352,13 @@ impl Printer<'_> {
                 of_fields(format!("{}::{}", printable(name), printable(case)), fields)
             }
             Content::List(list) => of_list(list),
+            Content::Untyped { size, content } => match &**content {
+                Content::List(list) => Parts {
+                    open: format!("{} bytes of no type, as 8-byte numbers [", grouped(*size)),
+                    ..of_list(list)
+                },
+                _ => return None,
+            },
             Content::Map { count, entries } => {
                 let mut parts: Vec<_> = entries.iter().map(|(k, v)| Part::Entry(k, v)).collect();
                 parts.extend(rest(*count, entries.len() as u64));
@@ -303,13 +376,14 @@ impl Printer<'_> {
 /// The one object of a program of C++ instead of the list that it is in.
 fn meant(content: &Content) -> &Content {
     match content {
+        Content::Told { shown, .. } => meant(shown),
         Content::List(List {
             kind: ListKind::Objects,
             elements,
             is_cut: false,
             ..
         }) => match &elements[..] {
-            [(_, only)] => only,
+            [(_, only)] => meant(only),
             _ => content,
         },
         _ => content,
@@ -318,21 +392,28 @@ fn meant(content: &Content) -> &Content {
 
 /// Whether it is a row of numbers and the like, of which many are read at a glance.
 fn are_small(content: &Content) -> bool {
-    let Content::List(list) = content else {
-        return false;
+    let list = match content {
+        Content::List(list) => list,
+        Content::Untyped { content, .. } => return are_small(content),
+        _ => return false,
     };
-    list.elements.iter().all(|(_, element)| {
-        matches!(
-            element,
-            Content::Unsigned(_)
-                | Content::Signed(_)
-                | Content::Float(_)
-                | Content::Single(_)
-                | Content::Bool(_)
-                | Content::Char(_)
-                | Content::Hidden
-        )
-    })
+    list.elements.iter().all(|(_, element)| is_small(element))
+}
+
+fn is_small(element: &Content) -> bool {
+    match element {
+        Content::Unsigned(_)
+        | Content::Word(_)
+        | Content::Signed(_)
+        | Content::Float(_)
+        | Content::Single(_)
+        | Content::Bool(_)
+        | Content::Char(_)
+        | Content::Nothing
+        | Content::Hidden => true,
+        Content::Case { fields, .. } => fields.is_empty(),
+        _ => false,
+    }
 }
 
 fn rest<'c>(count: u64, shown: u64) -> Option<Part<'c>> {
@@ -369,11 +450,25 @@ fn of_fields<'c>(name: String, fields: &'c [(String, Content)]) -> Parts<'c> {
     }
 }
 
+/// Elements one by one, and those that are small and alike with how many there are in a row.
+fn in_runs(elements: &[(u64, Content)]) -> Vec<Part<'_>> {
+    let runs = elements.chunk_by(|(_, one), (_, next)| one == next && is_small(one));
+    let parts = runs.flat_map(|run| match run {
+        [(_, first), _, _, ..] => vec![Part::Run(first, run.len() as u64)],
+        few => few.iter().map(|(_, it)| Part::Plain(it)).collect(),
+    });
+    parts.collect()
+}
+
 fn of_list(list: &List) -> Parts<'_> {
     let count = grouped(list.count);
     let (is_sparse, filled) = (list.vacant > 0 || list.is_at_least, grouped(list.filled));
     let at_least = if list.is_at_least { "at least " } else { "" };
-    let elements = if list.count == 1 { "element" } else { "elements" };
+    let elements = if list.count == 1 {
+        "element"
+    } else {
+        "elements"
+    };
     // Where all of them are there to be seen, nobody has to be told how many there are.
     let mut open = match &list.kind {
         ListKind::Array | ListKind::Vector | ListKind::Row => match (is_sparse, list.is_cut) {
@@ -400,12 +495,12 @@ fn of_list(list: &List) -> Parts<'_> {
         .any(|((at, _), index)| *at != index || list.kind == ListKind::Objects);
     open.push('[');
     let elements = list.elements.iter();
-    let mut parts: Vec<_> = elements
-        .map(|(at, it)| match is_numbered {
-            true => Part::Named(at.to_string(), it),
-            false => Part::Plain(it),
-        })
-        .collect();
+    let mut parts: Vec<_> = match is_numbered {
+        true => elements
+            .map(|(at, it)| Part::Named(at.to_string(), it))
+            .collect(),
+        false => in_runs(&list.elements),
+    };
     let more = list.filled.saturating_sub(shown);
     let which = match &list.kind {
         ListKind::Chain { .. } => "",

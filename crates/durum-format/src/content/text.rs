@@ -2,13 +2,15 @@
 
 use super::place::Elements;
 use super::read::Reader;
-use super::{Content, Objects};
+use super::{Content, List, ListKind, Object, Objects};
 
 /// Bytes of a text or of plain bytes that are shown at least, and how many for each element that is.
 const BYTES_MIN: usize = 64;
 const BYTES_PER_ELEMENT: usize = 4;
 /// Bytes that are read to find where a text ends.
 const TEXT_READ: u64 = 4096;
+/// Bytes of a number that is made of bytes of no type.
+const WORD: u64 = 8;
 
 impl<O: Objects + ?Sized> Reader<'_, '_, O> {
     /// Bytes of a text, or plain ones, that are shown at most.
@@ -54,6 +56,45 @@ impl<O: Objects + ?Sized> Reader<'_, '_, O> {
                     bytes: shown.to_vec(),
                 }
             }
+        }
+    }
+
+    /// An object of which nothing but its bytes is known.
+    pub(super) fn untyped(&mut self, object: &Object) -> Content {
+        let end = object.start.saturating_add(object.size);
+        let before = self.cuts.clone();
+        let content = self.bytes(object.start, end, object.size, false);
+        let is_plain = matches!(&content, Content::Bytes { bytes, omitted } if *omitted > 0
+            || bytes.iter().any(|byte| *byte != 0));
+        if !is_plain || !object.size.is_multiple_of(WORD) {
+            return Content::Untyped {
+                size: object.size,
+                content: Box::new(content),
+            };
+        }
+        self.cuts = before;
+        let count = object.size / WORD;
+        let shown = count.min(self.limits.elements as u64);
+        let mut list = List {
+            kind: ListKind::Array,
+            count,
+            vacant: 0,
+            filled: count,
+            is_at_least: false,
+            elements: Vec::new(),
+            is_cut: shown < count,
+        };
+        for at in 0..shown {
+            let word = self.memory.unsigned(object.start + at * WORD, end, WORD);
+            let word = word.map_or_else(Content::Invalid, Content::Word);
+            list.elements.push((at, word));
+        }
+        if list.is_cut {
+            self.cuts.cut(count, false);
+        }
+        Content::Untyped {
+            size: object.size,
+            content: Box::new(Content::List(list)),
         }
     }
 

@@ -266,8 +266,7 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
                     (2, halves(&[7])),
                 ],
             ),
-            "durum.ido.heap {\n    root: null,\n    globals: -> durum.ido.variable { next: null, place: -> 7, \
-             name: \"main.c\" },\n}",
+            "heap { global variable main.c: 7 }",
         ),
         (
             heap(
