@@ -127,7 +127,10 @@ impl FairLock {
 
     /// For who is next: returns when there is something to try, or for no reason.
     fn look_on_or_sleep(&self, watch: &mut Watch) {
-        while !self.is_slow {
+        loop {
+            if self.is_slow {
+                break;
+            }
             for _ in 0..LOOKS {
                 if self.handed.load(Ordering::Relaxed) == this_thread() {
                     return;
