@@ -11,11 +11,16 @@ use support::*;
 const FOLLOW: &str = "--untyped-hold-pointers";
 const SIZE: usize = 300;
 
+/// A store with what `make_store` makes.
+fn opened(path: &Path) -> Store {
+    make_store(path);
+    Store::open(path, StoreOptions::new()).unwrap()
+}
+
 /// Adds to what `make_store` makes: objects that only words of untyped ones lead to, and one that nothing leads to,
 /// which leads to what was freed.
 fn make_untyped(path: &Path) {
-    make_store(path);
-    let store = Store::open(path, StoreOptions::new()).unwrap();
+    let store = opened(path);
     let pool = store.open_pool("things", PoolOptions::new()).unwrap();
     let root = pool.root::<Root>().unwrap();
     // SAFETY: one thread uses the pool; what is stored to is fresh, or was added.
@@ -205,8 +210,7 @@ fn dangling(pool: &durum::Pool, count: usize) -> Vec<*mut Node> {
 fn what_an_object_without_a_type_of_another_pool_may_lead_to_is_no_leak() {
     let directory = scratch();
     let path = directory.path().join("store");
-    make_store(&path);
-    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let store = opened(&path);
     let things = store.open_pool("things", PoolOptions::new()).unwrap();
     let others = second(&store);
     others.root::<Node>().unwrap();
@@ -231,8 +235,7 @@ fn what_an_object_without_a_type_of_another_pool_may_lead_to_is_no_leak() {
 fn damage_is_told_of_where_leaks_lead_nowhere_by_the_hundred() {
     let directory = scratch();
     let path = directory.path().join("store");
-    make_store(&path);
-    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let store = opened(&path);
     let pool = second(&store);
     let root = pool.root::<Node>().unwrap();
     let last = *dangling(&pool, 200).iter().max().unwrap();
@@ -253,8 +256,7 @@ fn damage_is_told_of_where_leaks_lead_nowhere_by_the_hundred() {
 fn a_dump_says_so_where_words_lead_to_a_pool_that_is_not_dumped() {
     let directory = scratch();
     let path = directory.path().join("store");
-    make_store(&path);
-    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let store = opened(&path);
     let things = store.open_pool("things", PoolOptions::new()).unwrap();
     let others = second(&store);
     let other = others.root::<Node>().unwrap();
@@ -275,8 +277,7 @@ fn a_dump_says_so_where_words_lead_to_a_pool_that_is_not_dumped() {
 fn pointers_of_packed_structs_are_words_too() {
     let directory = scratch();
     let path = directory.path().join("store");
-    make_store(&path);
-    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let store = opened(&path);
     let pool = store.open_pool("things", PoolOptions::new()).unwrap();
     let root = pool.root::<Root>().unwrap();
     // SAFETY: one thread uses the pool; what is stored to is fresh, or was added.

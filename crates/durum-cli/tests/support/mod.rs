@@ -77,26 +77,30 @@ pub fn fails<A: AsRef<OsStr>>(arguments: &[A], code: i32, text: &str) -> Run {
     run
 }
 
-/// Runs `durum load` with these lines.
-pub fn load(arguments: &[&str], lines: &[u8]) -> Run {
+/// Runs `durum` with these bytes on its standard input.
+pub fn with_input(arguments: &[&str], input: &[u8]) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_durum"))
-        .arg("load")
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut input = child.stdin.take().unwrap();
+    let mut into = child.stdin.take().unwrap();
     // What is refused is not read to its end.
-    let _ = input.write_all(lines);
-    drop(input);
+    let _ = into.write_all(input);
+    drop(into);
     let output = child.wait_with_output().unwrap();
     Run {
         code: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Runs `durum load` with these lines.
+pub fn load(arguments: &[&str], lines: &[u8]) -> Run {
+    with_input(&[&["load"], arguments].concat(), lines)
 }
 
 /// A path as an argument.

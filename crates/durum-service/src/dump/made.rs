@@ -8,7 +8,7 @@ use std::path::Path;
 
 use durum_format::content::Object;
 use durum_format::dump::line::{read_value, says_pointers};
-use durum_format::dump::{ObjectHead, Plan, Reference};
+use durum_format::dump::{ObjectHead, Plan, Reference, Refused};
 use durum_format::export::{ExportedPool, ExportedPuddle, FILE_NAME, Manifest, sum};
 use durum_format::extent::UNTYPED;
 use durum_format::puddle::{IMMUTABLE_SIZE, PuddleHeader};
@@ -263,38 +263,10 @@ impl<'m> Making<'m> {
             }
         };
         let address = puddle.address + offset;
-        let mut failed = Ok(());
         let read = match known {
             Some(known) => read_value(line, value, &known.plan, bytes, &mut pointer),
-            None => {
-                let plan = match says_pointers(line, value) {
-                    true => Plan::untyped_with_pointers(),
-                    false => Plan::untyped(),
-                };
-                let words = &mut self.words;
-                let mut pointer = |at, reference| match reference {
-                    Reference::Object { number, .. } if number == 0 || number > objects => {
-                        Err(format!("there is no object {number}"))
-                    }
-                    Reference::Object { number, offset } => {
-                        let word = Word {
-                            address: address + at as u64,
-                            number,
-                            offset,
-                        };
-                        if failed.is_ok() {
-                            failed = words.push(&word);
-                        }
-                        Ok(0)
-                    }
-                    Reference::Address(_) => {
-                        Err("a word that leads to no object is among the bytes".to_owned())
-                    }
-                };
-                read_value(line, value, &plan, bytes, &mut pointer)
-            }
+            None => read_untyped((line, value), bytes, (address, objects), &mut self.words)?,
         };
-        failed?;
         if let Err(refused) = read {
             return Ok(Err(refused.to_string()));
         }
@@ -484,6 +456,41 @@ fn write_all(to: &MediaFile, header: &PuddleHeader, bytes: &[u8]) -> Result<()> 
 
 fn is_in((base, size): (u64, u64), address: u64) -> bool {
     address >= base && address - base < size
+}
+
+/// Reads an object without a type, which has this address, of a dump of so many objects. Pointers that its line tells
+/// are zero in it, and go to `words`.
+fn read_untyped(
+    (line, value): (&[u8], usize),
+    bytes: &mut [u8],
+    (address, objects): (u64, u64),
+    words: &mut Rows<Word>,
+) -> Result<std::result::Result<(), Refused>> {
+    let plan = match says_pointers(line, value) {
+        true => Plan::untyped_with_pointers(),
+        false => Plan::untyped(),
+    };
+    let mut kept = Ok(());
+    let mut pointer = |at, reference| match reference {
+        Reference::Object { number, offset } if (1..=objects).contains(&number) => {
+            let address = address + at as u64;
+            let word = Word {
+                address,
+                number,
+                offset,
+            };
+            if kept.is_ok() {
+                kept = words.push(&word);
+            }
+            Ok(0)
+        }
+        Reference::Object { number, .. } => Err(format!("there is no object {number}")),
+        Reference::Address(_) => {
+            Err("a word that leads to no object is among the bytes".to_owned())
+        }
+    };
+    let read = read_value(line, value, &plan, bytes, &mut pointer);
+    kept.map(|()| read)
 }
 
 /// Whether there can be such an object.
