@@ -2,37 +2,16 @@
 //! test thread could hold a lock meanwhile.
 #![cfg(target_arch = "x86_64")]
 
+mod audited;
+
 use durum_bench_core::audit;
-use durum_bench_core::inputs::Scale;
-use durum_bench_core::run::Plan;
 use durum_bench_core::side::Side;
 use durum_bench_core::sides;
-use durum_bench_core::suite::suite;
 
 #[test]
 fn counters_agree_with_executed_instructions() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let plan = Plan {
-        suite: suite("core").unwrap(),
-        filter: [
-            "floor",
-            "add",
-            "alloc_256",
-            "free_256",
-            "list_append",
-            "kv_load",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rounds: 1,
-        scale: Scale {
-            elements: 4,
-            small: 2,
-            large: 1,
-            ..Scale::tiny()
-        },
-        dir: dir.path(),
-    };
+    let plan = audited::plan(dir.path(), 4, 2);
     let mut sides: Vec<Box<dyn Side>> = sides::memory();
     // The peer's environment is fair only where bench/run.sh set it.
     sides.retain(|side| side.name() != "pmdk");

@@ -2,37 +2,16 @@
 //! thread could hold a lock meanwhile.
 #![cfg(target_arch = "x86_64")]
 
+mod audited;
+
 use durum_bench_core::audit;
-use durum_bench_core::inputs::Scale;
-use durum_bench_core::run::Plan;
 use durum_bench_core::side::Side;
 use durum_bench_core::sides::durum::Durum;
-use durum_bench_core::suite::suite;
 
 #[test]
 fn what_is_executed_is_the_same_where_somebody_may_watch() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let plan = Plan {
-        suite: suite("core").unwrap(),
-        filter: [
-            "floor",
-            "add",
-            "alloc_256",
-            "free_256",
-            "list_append",
-            "kv_load",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rounds: 1,
-        scale: Scale {
-            elements: 8,
-            small: 8,
-            large: 1,
-            ..Scale::tiny()
-        },
-        dir: dir.path(),
-    };
+    let plan = audited::plan(dir.path(), 8, 8);
     let engines = [Durum::hybrid(), Durum::shadow(), Durum::twin()];
     let audited = |is_observed: bool| {
         let side = |engine: Durum| match is_observed {
