@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kinds::{Damage, Draws, Kind};
 use run::{Memory, Ran};
-use stores::{Base, Engine, Found, POOLS, Role};
+use stores::{APART, Base, Engine, Found, POOLS, Role};
 
 const STORES: u64 = 10_000;
 /// One in so many is tried by `make test`. It has no divisor in common with the number of kinds and of engines.
@@ -179,7 +179,7 @@ impl Trial<'_> {
             let held = found.of(pool);
             let refusal = self
                 .base
-                .is_acknowledged(pool, held, self.may_end_a_log())?;
+                .is_acknowledged(pool, held, self.may_miss_last(pool))?;
             if let Some(reason) = refusal.filter(|_| role != Role::Other) {
                 return Err(format!(
                     "pool {pool} is refused for another's damage: {reason}"
@@ -189,14 +189,18 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Whether the damage may lie in the last record of a log: nobody can tell that from one that a power cut tore,
-    /// which never counted (docs/reference/store.md).
-    fn may_end_a_log(&self) -> bool {
-        let tears = matches!(
-            self.damage.kind,
-            Kind::Flip { .. } | Kind::Zero { .. } | Kind::Sparse { .. }
-        );
-        tears && self.base.is_dirty && self.base.role(&self.damage) == Role::Other
+    /// Whether the last transaction of the killed program may be missing in this pool: nobody can tell its damage from
+    /// what a power cut leaves of a commit that never counted (docs/reference/store.md). The damage may lie in the last
+    /// record of the log, or in the fresh bytes of a pool that shares the transaction.
+    fn may_miss_last(&self, pool: &str) -> bool {
+        let role = self.base.role(&self.damage);
+        let may_be_its_bytes = match self.damage.kind {
+            Kind::Flip { .. } | Kind::Zero { .. } | Kind::Sparse { .. } => true,
+            Kind::Older => role != Role::Other,
+            _ => false,
+        };
+        let has_log = self.base.is_dirty && self.base.engine != Engine::Twin;
+        has_log && may_be_its_bytes && pool != APART && !role.is_data_of(APART)
     }
 
     /// With the file as it was, everything is there, unless a log went into quarantine.
@@ -210,8 +214,8 @@ impl Trial<'_> {
         let found = self.open()?;
         let is_log = self.base.role(&self.damage) == Role::Other;
         for pool in POOLS {
-            let may_end_a_log = self.may_end_a_log();
-            let held = (self.base).is_acknowledged(pool, found.of(pool), may_end_a_log);
+            let may_miss_last = self.may_miss_last(pool);
+            let held = (self.base).is_acknowledged(pool, found.of(pool), may_miss_last);
             let refusal = held.map_err(|lost| format!("with the file back: {lost}"))?;
             if let Some(reason) =
                 refusal.filter(|reason| !(is_log && reason.contains("quarantine")))

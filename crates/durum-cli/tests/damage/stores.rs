@@ -11,7 +11,8 @@ use crate::program::{Task, What};
 
 /// Transactions change the first two together, where the engine can; the last program that wrote never opened the
 /// third.
-pub const POOLS: [&str; 3] = ["left", "right", "apart"];
+pub const POOLS: [&str; 3] = ["left", "right", APART];
+pub const APART: &str = "apart";
 /// Engines times domains times clean or dirty.
 pub const WAYS: usize = 3 * 2 * 2;
 const OLDER_STEPS: u64 = 8;
@@ -75,7 +76,7 @@ impl Base {
         };
         task("left right", OLDER_STEPS, false).run();
         copy(&path, &older);
-        task("apart", APART_STEPS, false).run();
+        task(APART, APART_STEPS, false).run();
         let (done, begun) = task("left right", STEPS, is_dirty).run();
         let mut base = Base {
             engine,
@@ -85,7 +86,7 @@ impl Base {
             acknowledged: BTreeMap::from([
                 ("left", (done, begun)),
                 ("right", (done, begun)),
-                ("apart", (APART_STEPS, APART_STEPS)),
+                (APART, (APART_STEPS, APART_STEPS)),
             ]),
             data: BTreeMap::new(),
             path,
