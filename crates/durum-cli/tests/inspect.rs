@@ -373,6 +373,8 @@ fn logs_of_a_killed_program_are_shown_and_the_store_as_recovery_will_leave_it() 
         listed.contains("note: the store was not closed in order"),
         "{listed}"
     );
+    let is_clean = || succeeds(&["ls", text(&store), "--json"]).json()["clean"].clone();
+    assert_eq!(is_clean(), false);
     let tree = succeeds(&["inspect", text(&store), "words"]).out;
     assert!(
         tree.contains("not closed in order") && tree.contains("text_piece"),
@@ -385,6 +387,7 @@ fn logs_of_a_killed_program_are_shown_and_the_store_as_recovery_will_leave_it() 
     );
     let seen = succeeds(&["inspect", text(&store), "words", "--json"]).json()["objects"].clone();
     succeeds(&["recover", text(&store)]);
+    assert_eq!(is_clean(), true);
     let recovered =
         succeeds(&["inspect", text(&store), "words", "--json"]).json()["objects"].clone();
     assert_eq!(seen, recovered);

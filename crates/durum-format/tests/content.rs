@@ -36,6 +36,12 @@ fn a_path_leads_to_what_is_shown_there() {
         (0, "root[2]", Ok("9")),
         (0, "root[3]", Err("`root[3]`: it has 3 elements")),
         (2, "root[6]", Ok("60")),
+        (2, "root[key 6]", Ok("6")),
+        (
+            2,
+            "root[key 7]",
+            Err("`root[key 7]`: none of its 2 keys is that; there are: 5, 6"),
+        ),
         (
             2,
             "root[7]",
@@ -97,6 +103,25 @@ fn a_path_leads_to_what_is_shown_there() {
                 assert!(error.contains(expected), "{path}: {error}");
             }
             (found, expected) => panic!("{path}: {found:?}, and not {expected:?}"),
+        }
+    }
+}
+
+/// Whoever is told of an object by a path can look at it by that, or at the collection that keeps it.
+#[test]
+fn the_path_to_an_object_leads_to_it() {
+    for (number, (data, _)) in heaps().iter().enumerate() {
+        let heap = Heap::parse(data).unwrap();
+        for (start, path) in of_object(&heap, BASE, "root", &LIMITS).shown {
+            let look = path
+                .parse()
+                .and_then(|path| at_path(&heap, BASE, &path, &LIMITS));
+            let is_shown = look.as_ref().is_ok_and(|look| {
+                let at = heap.at(look.address);
+                let is_it = matches!(at, At::Object(found) if found.start == start);
+                is_it || look.shown.contains_key(&start)
+            });
+            assert!(is_shown, "{number}: {start:#x}, {path}: {look:?}");
         }
     }
 }
@@ -164,7 +189,7 @@ fn a_part_is_told_by_a_path_without_what_collections_keep() {
         (0, 0, 8, ("", 8)),
         (0, 1, 8, ("[2]", 0)),
         (2, 1, 20, ("[5]", 0)),
-        (2, 1, 16, (" key 5", 16)),
+        (2, 1, 16, ("[key 5]", 0)),
         (3, 1, 28, ("[30]", 0)),
         (4, 0, 8, (".tail", 0)),
         (4, 1, 8, (".next", 0)),

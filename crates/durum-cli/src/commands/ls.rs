@@ -32,7 +32,15 @@ pub(crate) fn list(
 ) -> Result<(), Failure> {
     let states = States::of(store.name(), store, pools)?;
     if as_json {
-        output::json(out, &json!({ "pools": all_to_json(pools, &states) }))?;
+        output::json(
+            out,
+            &json!({
+                "clean": store.is_clean(),
+                "writer": store.writer()?,
+                "served": store.served().is_some(),
+                "pools": all_to_json(pools, &states),
+            }),
+        )?;
         return states.outcome();
     }
     if pools.is_empty() {

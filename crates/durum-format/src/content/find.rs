@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::cuts::Limits;
 use super::memory::Memory;
 use super::names::name_of;
-use super::path::{Path, PathError, Step};
+use super::path::{OF_KEY, Path, PathError, Step};
 use super::place::Place;
 use super::read::{Look, Reader, key_names, key_of};
 use super::shape::{self, Shape};
@@ -281,12 +281,17 @@ fn element<'o, O: Objects + ?Sized>(
     place: &Place<'o>,
     key: &str,
 ) -> Result<Place<'o>, String> {
-    let (mut found, mut others) = (None, Vec::new());
+    let (mut found, mut found_key, mut others) = (None, None, Vec::new());
+    let of_key = key.strip_prefix(OF_KEY);
     let is_map = memory.entries(place, &mut |memory, at, value| {
         let (name, short) = key_names(memory, &at);
-        if name == key || short.is_some_and(|short| short == key) {
+        let is_it = |key: &str| name == key || short.as_ref().is_some_and(|short| short == key);
+        if is_it(key) {
             found = Some(value);
             return ControlFlow::Break(());
+        }
+        if of_key.is_some_and(is_it) {
+            found_key = Some(at);
         }
         if others.len() < KEYS_TOLD {
             others.push(name);
@@ -303,7 +308,8 @@ fn element<'o, O: Objects + ?Sized>(
             true => String::new(),
             false => format!("; there are: {}{more}", others.join(", ")),
         };
-        return found.ok_or_else(|| format!("none of its {count} keys is that{there}"));
+        return (found.or(found_key))
+            .ok_or_else(|| format!("none of its {count} keys is that{there}"));
     }
     let mut others = Vec::new();
     let value = memory.value_of_key(place, &mut |at| {

@@ -10,8 +10,21 @@ use crate::types::{Descriptor, Field};
 
 /// Groups and nodes of a map that are looked at, at most: who has made them is not believed.
 const STEPS_MAX: u64 = 1 << 24;
+/// So many are looked at in a map that says that it has no entries.
+const STEPS_MIN: u64 = 4096;
 /// Levels of a binary tree.
 const LEVELS_MAX: usize = 4096;
+
+/// How many steps it takes to see all nodes of a tree with so many entries, at most: one down to a node and one up.
+/// With more the tree is none, nodes lead in a circle.
+fn steps_max(count: u64) -> u64 {
+    count
+        .saturating_mul(2)
+        .saturating_add(STEPS_MIN)
+        .min(STEPS_MAX)
+}
+
+const TOO_MANY: &str = "it has more nodes than entries, or than are looked at";
 
 /// Whoever is told of an entry: the places of its key and value.
 pub(super) type Visit<'v, 'd, M> = dyn FnMut(&mut M, Place<'d>, Place<'d>) -> ControlFlow<()> + 'v;
@@ -55,7 +68,7 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
                 let mut walk = TreeWalk {
                     of: place.of,
                     line,
-                    steps: STEPS_MAX,
+                    steps: steps_max(count),
                 };
                 if height > 0 {
                     let _ = walk.node(self, root, height, visit)?;
@@ -65,7 +78,7 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
             Shape::BinaryMap { root, len, line } => {
                 let count = self.word(place, len)?;
                 let root = self.word(place, root)?;
-                self.binary(place, line, root, visit)?;
+                self.binary(place, line, (root, steps_max(count)), visit)?;
                 Ok(Some(count))
             }
             _ => Ok(None),
@@ -77,14 +90,14 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
         &mut self,
         map: &Place<'d>,
         line: usize,
-        root: u64,
+        (root, steps): (u64, u64),
         visit: &mut Visit<'_, 'd, Self>,
     ) -> Result<(), String>
     where
         'o: 'd,
     {
         let (mut waiting, mut next) = (Vec::new(), root);
-        for _ in 0..STEPS_MAX {
+        for _ in 0..steps {
             if next != 0 {
                 let (object, descriptor) = self.object_of_line(next, map.of, line)?;
                 let Some(parts) = shape::binary_node(descriptor.root()) else {
@@ -108,7 +121,7 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
             }
             next = self.word(&node, parts.right)?;
         }
-        Err("it has more nodes than are looked at".to_owned())
+        Err(TOO_MANY.to_owned())
     }
 
     /// The entries of a table of so many groups.
@@ -176,7 +189,7 @@ impl<'d> TreeWalk<'d> {
         visit: &mut Visit<'_, 'd, Memory<'o, O>>,
     ) -> Result<ControlFlow<()>, String> {
         let Some(steps) = self.steps.checked_sub(1) else {
-            return Err("it has more nodes than are looked at".to_owned());
+            return Err(TOO_MANY.to_owned());
         };
         self.steps = steps;
         let (object, descriptor) = memory.object_of_line(address, self.of, self.line)?;

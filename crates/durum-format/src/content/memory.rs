@@ -16,6 +16,8 @@ pub(super) struct Memory<'o, O: Objects + ?Sized> {
     blocks: HashMap<u64, Result<Box<[u8]>, String>>,
     /// What the pointers of a descriptor lead to: ids by the descriptor's own and the line of its text.
     targets: HashMap<(u64, usize), Option<u64>>,
+    /// How many keys are being read, each for the name of the one before.
+    pub(super) keys: usize,
 }
 
 impl<'o, O: Objects + ?Sized> Memory<'o, O> {
@@ -24,6 +26,7 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
             objects,
             blocks: HashMap::new(),
             targets: HashMap::new(),
+            keys: 0,
         }
     }
 

@@ -2,6 +2,7 @@
 //! counts, and what is in a map by its key.
 
 use super::memory::Memory;
+use super::path::OF_KEY;
 use super::place::Place;
 use super::shape::{self, Shape, Slots};
 use super::{ListKind, Object, Objects};
@@ -153,7 +154,8 @@ fn of_entry<'o, O: Objects + ?Sized>(
         return Some(value);
     }
     if is_in(&key) {
-        part.push_str(&format!(" key {}", key_name(memory, &key)));
+        part.push_str(&format!("[{OF_KEY}{}]", key_name(memory, &key)));
+        return Some(key);
     }
     None
 }

@@ -9,6 +9,9 @@ use super::printable;
 const LENGTH_MAX: usize = 64 << 10;
 const STEPS_MAX: usize = 1024;
 
+/// Before the key of a map that is meant itself, and not its value: `root.places[key "Rome"]`.
+pub(super) const OF_KEY: &str = "key ";
+
 /// The way from the root, or from an object, to a value. Pointers, cells, options and counts on it are not named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
@@ -23,7 +26,7 @@ pub struct Path {
 pub enum Step {
     /// A field by name.
     Field(String),
-    /// An element by number, or a map's value by key, as `inspect` shows it.
+    /// An element by number, or a map's value by key, as `inspect` shows it; behind [`OF_KEY`] the key itself.
     Key(String),
 }
 

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use super::cuts::{Cuts, Limits};
 use super::memory::Memory;
 use super::names::{name_of, type_name, without_keeper};
+use super::path::OF_KEY;
 use super::place::{Elements, Place, are_bytes};
 use super::shape::{self, Shape};
 use super::{At, CELL, Content, List, ListKind, Object, Objects, Shown, Target, part};
@@ -14,6 +15,9 @@ use crate::types::{Field, Primitive, Strength, Struct, Type};
 const NESTING_MAX: usize = 256;
 /// Values that are read for one look.
 const VALUES_MAX: usize = 1 << 20;
+/// Keys are named by what they hold. Where a key leads into another one, or into itself, that one's name has part in it;
+/// further ones are not told.
+const KEYS_MAX: usize = 2;
 /// Places of a row that are looked at for those that have something in them.
 const PLACES_MAX: u64 = 1 << 16;
 
@@ -72,10 +76,15 @@ fn key_content<'o, O: Objects + ?Sized>(memory: &mut Memory<'o, O>, key: &Place<
         objects: 16,
         elements: 64,
     };
+    if memory.keys >= KEYS_MAX {
+        return Content::Cut;
+    }
     let objects = memory.objects;
     let mut reader = Reader::with(std::mem::replace(memory, Memory::of(objects)), &limits);
+    reader.memory.keys += 1;
     let content = reader.place(key, "", 0, 0);
     *memory = reader.memory;
+    memory.keys -= 1;
     content
 }
 
@@ -402,8 +411,9 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                     .entry(object.start)
                     .or_insert_with(|| path.to_owned());
             }
-            let path = format!("{path}[{}]", key_of(&mut self.memory, &key));
-            let key = self.place(&key, &path, depth, nesting);
+            let name = key_of(&mut self.memory, &key);
+            let key = self.place(&key, &format!("{path}[{OF_KEY}{name}]"), depth, nesting);
+            let path = format!("{path}[{name}]");
             (key, self.place(&value, &path, depth, nesting))
         });
         Ok(Content::Map {

@@ -62,6 +62,9 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
     let ido = "struct \"durum.ido.heap\"(40,8){0:\"version\":u64;8:\"epoch\":u64;16:\"root\":*any;24:\"size\":u64;\
         32:\"globals\":*1;}\nstruct \"durum.ido.variable\"(32,8){0:\"next\":*1;8:\"place\":*2;16:\"size\":u64;\
         24:\"name_size\":u64;32:\"name\":[u8;tail];}\nu32\n";
+    let texts = "struct \"N5durum3mapIPiiE\"(16,8){0:\"root_\":*1;8:\"size_\":u64;}\n\
+        struct \"N5durum3mapIPiiE4nodeE\"(40,8){0:\"entry\":struct \"E\"(16,8){0:\"first\":*2;8:\"second\":u64;};\
+        16:\"left\":*1;24:\"right\":*1;32:\"weight\":u64;}\nstruct \"name\"(8,1){0:\"text\":[i8;8];}\n";
     let options = "struct \"PVec<Option<Pbox<u32>>>\"(24,8){0:\"buffer\":*1;8:\"capacity\":u64;16:\"len\":u64;}\n\
         [struct \"Option<Pbox<u32>>\"(8,8){0:\"some\":*2;};tail]\nu32\n";
     let pairs = "[struct \"pair\"(16,8){0:\"a\":u64;8:\"b\":u64;};4]\n";
@@ -289,6 +292,28 @@ pub fn heaps() -> Vec<(Vec<u8>, &'static str)> {
         (
             heap("*0\n", &[(0, words(&[at(1) + 8])), (0, words(&[0, 0]))]),
             "-> pointer to pointer to pointer to pointer to pointer to … at 0x200000000100[1]",
+        ),
+        (
+            heap(
+                texts,
+                &[
+                    (0, words(&[at(1), 1])),
+                    (1, words(&[at(2), 20, 0, 0, 0])),
+                    (2, b"Rome\0\0\0\0".to_vec()),
+                ],
+            ),
+            r#"map of 1 { -> name { text: "Rome" }: 20 }"#,
+        ),
+        // A key that leads to its own value.
+        (
+            heap(
+                texts,
+                &[
+                    (0, words(&[at(1), 1])),
+                    (1, words(&[at(1) + 8, 20, 0, 0, 0])),
+                ],
+            ),
+            "map of 1 {\n    -> root[-> N5durum3mapIPiiE4nodeE at 0x200000000100[-> N5durum3mapIPiiE4nodeE at 0x200000000100[…]]]: 20,\n}",
         ),
     ]
 }
