@@ -286,6 +286,14 @@ fn a_heap_of_sections_shows_the_global_variables() {
         made.inspect(&["heap"]),
         "root: heap { global variable main.store of run.c: store { count: 7 } }\n"
     );
+    // It is found where its name says.
+    let found = made.inspect(&["heap", "--find", "store"]);
+    assert!(found.contains("\nroot[main.store] at 0x"), "{found}");
+    for name in ["main.store", "run.c:main.store"] {
+        let path = format!("root[{name}].count");
+        let shown = made.inspect(&["heap", "--path", &path]);
+        assert_eq!(shown, format!("{path}: 7\n"));
+    }
     let json: serde_json::Value = serde_json::from_str(&made.inspect(&["heap", "--json"])).unwrap();
     assert!(
         json["value"]["globals"]["value"]["place"].is_object(),

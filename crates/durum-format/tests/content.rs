@@ -91,6 +91,13 @@ fn a_path_leads_to_what_is_shown_there() {
             "root.to.to.name",
             Err("`root.to.to`: what the weak pointer there led to is gone"),
         ),
+        (15, "root[main.c]", Ok("7")),
+        (15, "root[\"main.c\"]", Ok("7")),
+        (
+            15,
+            "root[x]",
+            Err("no entry with this key; there are: \"main.c\""),
+        ),
         (9, "roots", Err("`roots` is no path")),
         (9, "root[\"]", Err("`root[\"]` is no path")),
     ] {

@@ -265,7 +265,7 @@ impl<'o, 'l, O: Objects + ?Sized> Reader<'o, 'l, O> {
                     name: self.memory.objects.name_for_people(name),
                     fields: self.fields(place, fields, path, depth, nesting),
                 };
-                self.told(place, name, whole, depth)
+                self.told(place, name, whole, path, depth)
             }
             Type::Variants(variants) => {
                 let case = self.memory.case(place, variants)?;

@@ -1,6 +1,7 @@
 //! What durum's own libraries and runtimes keep: the entries of a database of durum-kv, the global variables of a
 //! program with sections. `inspect --raw` shows how they keep it.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::cuts::ELEMENT;
@@ -14,8 +15,11 @@ const DATABASE: &str = "kv database";
 const LEAF: &str = "kv leaf";
 const RECORD: &str = "kv record";
 const HEAP: &str = "durum.ido.heap";
+const VARIABLE: &str = "durum.ido.variable";
 /// Bytes of a key by which entries are put in order.
 const ORDERED_MAX: u64 = 4096;
+/// Global variables of a program that are looked at.
+const VARIABLES_MAX: u64 = 1 << 16;
 /// Leaves of a database that are looked at.
 const LEAVES_MAX: u64 = 1 << 20;
 
@@ -98,19 +102,70 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
         }
     }
 
-    /// The value in a database with this key, as it is shown: the record, which is shown as its value. `None` where
-    /// the place is no database; with the first keys where there is no such key.
+    /// The value in a database with this key, as it is shown: the record, which is shown as its value; or the global
+    /// variable with this name of a program with sections. `None` where the place is neither.
     pub(super) fn value_of_key<'d>(
         &mut self,
-        database: &Place<'d>,
+        place: &Place<'d>,
         is_it: &mut dyn FnMut(&Content) -> bool,
     ) -> Result<Option<Option<Place<'d>>>, String>
     where
         'o: 'd,
     {
-        if database.is_row() || database.ty.name() != Some(DATABASE) {
-            return Ok(None);
+        match place.ty.name() {
+            Some(DATABASE) if !place.is_row() => self.value_in(place, is_it).map(Some),
+            Some(HEAP) if !place.is_row() => self.variable(place, is_it).map(Some),
+            _ => Ok(None),
         }
+    }
+
+    /// The global variable that goes by a name, with its file or without.
+    fn variable<'d>(
+        &mut self,
+        heap: &Place<'d>,
+        is_it: &mut dyn FnMut(&Content) -> bool,
+    ) -> Result<Option<Place<'d>>, String>
+    where
+        'o: 'd,
+    {
+        let mut next = self.word(&named(heap, "globals")?, 0)?;
+        for _ in 0..VARIABLES_MAX {
+            if next == 0 {
+                return Ok(None);
+            }
+            let variable = self.place_at(next, VARIABLE)?;
+            let size = self.word(&named(&variable, "name_size")?, 0)?;
+            let name = named(&variable, "name")?.address;
+            let room = variable.end.saturating_sub(name);
+            if size > room {
+                return Err(format!(
+                    "the name of a variable has {size} bytes, and room for {room}"
+                ));
+            }
+            let name = self.bytes(name, variable.end, size)?;
+            let name = String::from_utf8_lossy(&name);
+            let (file, short) = file_and_name(&name);
+            let names = [Some(short), file.map(|_| &*name)];
+            let mut names = names.into_iter().flatten();
+            if names.any(|name| is_it(&text_of(name.as_bytes()))) {
+                let value = self.word(&named(&variable, "place")?, 0)?;
+                let (object, of) = self.object(value).ok_or("its type is unknown")?;
+                return Place::of_object(&object, of).map(Some);
+            }
+            next = self.word(&named(&variable, "next")?, 0)?;
+        }
+        Err("it has more variables than are looked at".to_owned())
+    }
+
+    /// The value in a database with this key.
+    fn value_in<'d>(
+        &mut self,
+        database: &Place<'d>,
+        is_it: &mut dyn FnMut(&Content) -> bool,
+    ) -> Result<Option<Place<'d>>, String>
+    where
+        'o: 'd,
+    {
         let mut found = None;
         self.records(database, &mut |memory, entry| {
             let key = memory.bytes(entry.bytes, entry.record.end, entry.key_len);
@@ -120,7 +175,15 @@ impl<'o, O: Objects + ?Sized> Memory<'o, O> {
             }
             ControlFlow::Continue(())
         })?;
-        Ok(Some(found))
+        Ok(found)
+    }
+}
+
+/// The file of a global variable, if it is known in that only, and its name.
+fn file_and_name(name: &str) -> (Option<&str>, &str) {
+    match name.rsplit_once(':') {
+        Some((file, name)) => (Some(file), name),
+        None => (None, name),
     }
 }
 
@@ -158,6 +221,7 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
         place: &Place<'o>,
         name: &str,
         whole: Content,
+        path: &str,
         depth: usize,
     ) -> Content {
         let is_deep = depth < self.limits.depth;
@@ -167,7 +231,7 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
                 let entry = self.memory.record(*place);
                 entry.ok().map(|entry| self.value(&entry))
             }
-            HEAP => globals(&whole),
+            HEAP => self.heap(&whole, path),
             _ => None,
         };
         match shown {
@@ -177,6 +241,38 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
             },
             None => whole,
         }
+    }
+
+    /// What a heap of sections means. Objects in its variables are called by these from now on.
+    fn heap(&mut self, whole: &Content, path: &str) -> Option<Content> {
+        let Content::Struct { fields, .. } = whole else {
+            return None;
+        };
+        let mut found = Vec::new();
+        let globals = fields.iter().find(|(name, _)| name == "globals");
+        variables(&globals?.1, &mut found)?;
+        let mut counts = HashMap::new();
+        for (name, _) in &found {
+            *counts.entry(file_and_name(name).1).or_insert(0) += 1;
+        }
+        let kept = format!("{path}.globals[");
+        for shown in self.shown.values_mut() {
+            let behind = shown.strip_prefix(&kept);
+            let Some((number, rest)) = behind.and_then(|it| it.split_once("].place")) else {
+                continue;
+            };
+            let variable = number.parse().ok().and_then(|at: usize| found.get(at));
+            if let Some((name, _)) = variable {
+                let short = file_and_name(name).1;
+                let name = if counts.get(short) == Some(&1) {
+                    short
+                } else {
+                    *name
+                };
+                *shown = format!("{path}[{name}]{rest}");
+            }
+        }
+        Some(heap_of(fields, &found))
     }
 
     fn value(&mut self, entry: &Entry<'o>) -> Content {
@@ -225,50 +321,52 @@ impl<'o, O: Objects + ?Sized> Reader<'o, '_, O> {
     }
 }
 
-/// The global variables of a program with sections, and its root if it has one.
-fn globals(heap: &Content) -> Option<Content> {
-    let Content::Struct { fields, .. } = heap else {
-        return None;
-    };
+/// A global variable as it was read: its name, with the file's where it is known in that only, and its value.
+type Variable<'c> = (&'c str, &'c Content);
+
+/// What a heap of sections means: the global variables, and the root if there is one.
+fn heap_of<'c>(fields: &'c [(String, Content)], variables: &[Variable<'c>]) -> Content {
     let mut shown = Vec::new();
     for (name, content) in fields {
         match (name.as_str(), content) {
             ("root", Content::Null { .. }) => {}
-            ("globals", globals) => variables(globals, &mut shown)?,
+            ("globals", _) => shown.extend(variables.iter().map(|(name, value)| {
+                let name = match file_and_name(name) {
+                    (Some(file), variable) => format!("global variable {variable} of {file}"),
+                    (None, variable) => format!("global variable {variable}"),
+                };
+                (name, (*value).clone())
+            })),
             _ => shown.push((name.clone(), content.clone())),
         }
     }
-    Some(Content::Struct {
+    Content::Struct {
         name: "heap".to_owned(),
         fields: shown,
-    })
+    }
 }
 
-/// Adds global variables by their names; `None` where they are not followed.
-fn variables(content: &Content, shown: &mut Vec<(String, Content)>) -> Option<()> {
+/// The global variables of a program with sections; `None` where they are not followed.
+fn variables<'c>(content: &'c Content, found: &mut Vec<Variable<'c>>) -> Option<()> {
     match content {
         Content::Null { .. } => {}
         Content::Pointer {
             target: Target::Here { content },
             ..
-        } => variables(content, shown)?,
+        } => variables(content, found)?,
         Content::List(List {
             elements,
             is_cut: false,
             ..
         }) => {
             for (_, it) in elements {
-                variables(it, shown)?;
+                variables(it, found)?;
             }
         }
         Content::Struct { fields, .. } => {
             let field = |name| fields.iter().find(|(it, _)| it == name).map(|(_, it)| it);
             let Content::Text { text, omitted: 0 } = field("name")? else {
                 return None;
-            };
-            let name = match text.rsplit_once(':') {
-                Some((file, variable)) => format!("global variable {variable} of {file}"),
-                None => format!("global variable {text}"),
             };
             let value = match field("place")? {
                 Content::Pointer {
@@ -277,7 +375,7 @@ fn variables(content: &Content, shown: &mut Vec<(String, Content)>) -> Option<()
                 } => content,
                 other => other,
             };
-            shown.push((name, value.clone()));
+            found.push((text, value));
         }
         _ => return None,
     }
