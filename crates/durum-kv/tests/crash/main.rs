@@ -10,12 +10,17 @@ mod story;
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Mutex;
 
-use durum_kv::{Db, Error};
+use durum::gc::{GcOptions, collect};
+use durum_format::extent;
+use durum_kv::{Db, Error, WriteBatch};
 use durum_persist::record::{self, Recorder, RecorderOptions};
 use durum_persist::simulate::explore_with_recovery;
-use story::{LINES, SECTORS, Setting, Step::*, Story, turn};
+use durum_service::ReadOnlyStore;
+use story::{LINES, SECTORS, Setting, Step::*, Story, is_long, key, turn};
 use support::{Map, contents};
 
 /// Leaves have 59 slots: some of these puts split one, and some deletes merge two.
@@ -283,6 +288,92 @@ fn a_database_is_made_as_a_whole() {
         );
         if let Err(failure) = report {
             panic!("{failure}");
+        }
+        let seen = seen.into_inner().unwrap();
+        assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
+    }
+}
+
+/// Has the first guide lead to another leaf than the one with its bound.
+fn damage_a_guide(path: &Path) {
+    let store = ReadOnlyStore::open(path).unwrap();
+    let is_guide = |text: &str| text.starts_with("struct \"kv guide\"");
+    let guide = store.types().find(|(_, text)| is_guide(text)).unwrap().0;
+    let found = store.puddles().into_iter().find_map(|puddle| {
+        let view = store.puddle(puddle.uuid).ok()?;
+        let mut objects = extent::objects(&view, view.header()).filter_map(Result::ok);
+        let object = objects.find(|object| object.type_id == guide)?;
+        Some((puddle.uuid, object.offset))
+    });
+    let (puddle, offset) = found.unwrap();
+    let file = path.join(format!("puddles/{puddle}"));
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(file);
+    let file = file.unwrap();
+    // Behind two pointers come starts of 48 bytes, each of which begins with its leaf.
+    let (first, second) = (offset + 16, offset + 16 + 48);
+    let mut leaf = [0; 8];
+    file.read_exact_at(&mut leaf, second).unwrap();
+    assert_ne!(leaf, [0; 8]);
+    file.write_all_at(&leaf, first).unwrap();
+}
+
+/// Guides are made anew as a whole: what a crash left of a repair is refused as before, and can be repaired, or sound.
+#[test]
+fn guides_are_repaired_as_a_whole() {
+    const COUNT: u32 = 3 * 128 * 59;
+    let engines = if is_long() { LINES.len() } else { 1 };
+    for setting in LINES[..engines].iter().chain(&SECTORS[..engines]) {
+        let _turn = turn(setting.base);
+        let (_dir, path) = support::place();
+        let db = Db::open(&path, setting.options()).unwrap();
+        let map: Map = (0..COUNT).map(|at| (key(at), vec![7])).collect();
+        let pairs: Vec<_> = map.iter().collect();
+        for pairs in pairs.chunks(2000) {
+            let mut batch = WriteBatch::new();
+            pairs.iter().for_each(|(key, value)| batch.put(key, value));
+            db.write(&batch).unwrap();
+        }
+        drop(db);
+        damage_a_guide(&path);
+        let verified = |path: &Path| Db::open(path, setting.options())?.verify();
+        assert!(matches!(verified(&path), Err(Error::Damaged { .. })));
+        let recorder = Recorder::start(&path, RecorderOptions::default());
+        let found = durum_kv::repair(&path, setting.options()).unwrap();
+        assert_eq!(found, u64::from(COUNT));
+        record::note("repaired", 1);
+        let trace = recorder.stop();
+        let seen = Mutex::new([0, 0]);
+        let report = explore_with_recovery(
+            &trace,
+            &setting.plan(3),
+            |image| setting.recover(image),
+            |image, point| {
+                std::thread::scope(|scope| {
+                    let judged = scope.spawn(|| {
+                        let is_repaired = match verified(image) {
+                            Ok(_) => true,
+                            Err(Error::Damaged { .. }) if point.last_note("repaired").is_none() => {
+                                durum_kv::repair(image, setting.options()).unwrap();
+                                false
+                            }
+                            Err(error) => return Err(error.to_string()),
+                        };
+                        seen.lock().unwrap()[usize::from(is_repaired)] += 1;
+                        // The old guides are nobody's.
+                        let collected = collect(image, &GcOptions::new());
+                        let collected = collected.map_err(|error| error.to_string())?;
+                        assert!(collected.pools.iter().any(|pool| pool.objects > 0));
+                        setting.judge(image, std::slice::from_ref(&map)).map(drop)
+                    });
+                    judged.join().unwrap_or_else(|_| Err("a panic".into()))
+                })
+            },
+        );
+        if let Err(failure) = report {
+            panic!("{:?}: {failure}", setting.engine);
         }
         let seen = seen.into_inner().unwrap();
         assert!(seen.iter().all(|&count| count > 0), "{seen:?}");

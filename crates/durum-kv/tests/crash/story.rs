@@ -39,7 +39,7 @@ pub enum Step {
 }
 use Step::*;
 
-fn key(number: u32) -> Vec<u8> {
+pub fn key(number: u32) -> Vec<u8> {
     format!("key {number:05}").into_bytes()
 }
 
@@ -119,6 +119,11 @@ pub const SECTORS: [Setting; 3] = [
     },
 ];
 
+/// Whether each crash is tried, and not a sample.
+pub fn is_long() -> bool {
+    std::env::var_os("DURUM_CRASH_ALL").is_some()
+}
+
 /// One store of each base at a time.
 pub fn turn(base: u64) -> MutexGuard<'static, ()> {
     static TURNS: [Mutex<()>; 8] = [const { Mutex::new(()) }; 8];
@@ -138,8 +143,7 @@ impl Setting {
 
     pub fn plan(&self, points: usize) -> Plan {
         let mut plan = Plan::new(self.rules, self.base);
-        let is_long = std::env::var_os("DURUM_CRASH_ALL").is_some();
-        plan.points_max = (!is_long).then_some(points);
+        plan.points_max = (!is_long()).then_some(points);
         plan.random_images = 2;
         plan.single_units_max = 2;
         plan.nested_one_in = 60;
