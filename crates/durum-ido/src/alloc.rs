@@ -74,12 +74,17 @@ fn take(
     ty: ObjectType,
     is_told: bool,
 ) -> durum::Result<*mut u8> {
-    let taking = memory.taking.get_or_insert_with(|| pool.taking());
     let is_blank = ty.has_pointers && matches!(contents, Contents::Any);
-    let made = pool.take(taking, ty.id, (size, ALIGN), is_blank, |start, size| {
-        // SAFETY: in a puddle of the heap that is open.
-        unsafe { lines.add(start, size) };
-    })?;
+    let (layout, oldest) = ((size, ALIGN), thread::oldest_under_way);
+    let again = is_told.then(|| memory.take_again(pool, ty.id, layout, is_blank, oldest));
+    let taking = memory.taking.get_or_insert_with(|| pool.taking());
+    let made = match again.flatten() {
+        Some(made) => made,
+        None => pool.take(taking, ty.id, layout, is_blank, |start, size| {
+            // SAFETY: in a puddle of the heap that is open.
+            unsafe { lines.add(start, size) };
+        })?,
+    };
     let is_full = taking.words() > TAKEN_MAX;
     // Small objects lie side by side, so there may be something behind.
     let whole = match ty.has_pointers {

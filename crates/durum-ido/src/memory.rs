@@ -8,11 +8,14 @@
 //! under way that was when the one ended that has freed it. When the bits are cleared, durably, and a record that does
 //! not tell of it any more is durable, others may have the place: what a record says of it would be wrong from then
 //! on.
+//!
+//! *Taken again* it may be by the thread itself, in a section, once no other section needs it. Its bits stay set, and its
+//! records do not tell of it any more. Some small objects are kept for that.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use durum::{Freed, Taking};
+use durum::{Freed, Pool, Taking};
 use durum_format::section::{BITS_MAX, Bits, RecordWriter};
 use durum_persist::line;
 use durum_persist::record;
@@ -23,6 +26,12 @@ use crate::sites::{FILL_BLANK, TELL_FREED, TELL_TAKEN, WAIT_FOR_SECTIONS};
 pub(crate) const TAKEN_MAX: usize = 8;
 /// So many objects that were freed are looked through for a record. What it does not tell of, a crash leaves taken.
 const TOLD_MAX: usize = 64;
+
+/// So many small objects that nobody needs any more are kept to be taken again, the last ones: each may take a part of
+/// every record.
+const KEPT_MAX: usize = 4;
+/// So many that were freed last are looked at for one that fits.
+const LOOKED_AT_MAX: usize = 16;
 
 /// Sections that begin to record, and those that end and have freed something, are told apart by this.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
@@ -35,6 +44,12 @@ const NOT_ENDED: u64 = u64::MAX;
 /// The epoch of a section that is about to record for the first time.
 pub(crate) fn epoch() -> u64 {
     EPOCH.load(Ordering::Acquire)
+}
+
+/// Whether no section needs what was freed by one that ended in an epoch, where `oldest` is that of the oldest one that
+/// is under way.
+fn is_over(ended: u64, oldest: u64) -> bool {
+    ended < oldest || ended != NOT_ENDED && record::leaves_out(WAIT_FOR_SECTIONS)
 }
 
 /// What was taken and freed, and of which the slot's records tell.
@@ -68,9 +83,53 @@ impl Memory {
         self.taking.as_ref().is_some_and(Taking::is_any)
     }
 
+    /// Whether something was freed that is not kept to be taken again.
     #[inline]
     pub(crate) fn has_freed(&self) -> bool {
-        !self.freed.is_empty()
+        self.freed.len() > KEPT_MAX || self.freed.iter().any(|(_, freed)| !freed.is_small())
+    }
+
+    /// An object of this type and size that the thread has freed, if one fits that no section needs any more: `oldest`
+    /// gives the epoch of the oldest one that is under way. The next record does not tell any more that it was freed.
+    #[inline]
+    pub(crate) fn take_again(
+        &mut self,
+        pool: &Pool,
+        type_id: u64,
+        layout: (usize, usize),
+        is_blank: bool,
+        oldest: impl FnOnce() -> u64,
+    ) -> Option<*mut u8> {
+        let taking = self.taking.as_mut()?;
+        if self.freed.is_empty() || taking.words() >= TAKEN_MAX {
+            return None;
+        }
+        let oldest = oldest();
+        let from = self.freed.len().saturating_sub(LOOKED_AT_MAX);
+        for at in (from..self.freed.len()).rev() {
+            let (ended, freed) = &self.freed[at];
+            if is_over(*ended, oldest)
+                && let Some(made) = pool.take_again(taking, freed, type_id, layout, is_blank)
+            {
+                self.freed.remove(at);
+                return Some(made);
+            }
+        }
+        None
+    }
+
+    /// Whether something was taken again that the last record says was freed.
+    #[inline]
+    pub(crate) fn has_again(&self) -> bool {
+        self.taking.as_ref().is_some_and(Taking::has_again)
+    }
+
+    /// A record is durable, or the next one will be, that does not say so any more.
+    #[inline]
+    pub(crate) fn note_told(&mut self) {
+        if let Some(taking) = &mut self.taking {
+            taking.note_told();
+        }
     }
 
     /// The section that is under way has freed it.
@@ -82,6 +141,12 @@ impl Memory {
     pub(crate) fn free_unused(&mut self, freed: Vec<Freed>) {
         let unused = freed.into_iter().map(|freed| (0, freed));
         self.freed.splice(0..0, unused);
+    }
+
+    /// Adds what was freed before the section that is under way to a record that there is none: it has stored nothing,
+    /// and frees what it has freed when it ends.
+    pub(crate) fn tell_before<'a>(&self, record: RecordWriter<'a>) -> RecordWriter<'a> {
+        self.tell_freed(record, BITS_MAX, |ended| ended != NOT_ENDED)
     }
 
     /// Adds what there is to tell to a record.
@@ -100,16 +165,23 @@ impl Memory {
         }
         match self.freed.is_empty() {
             true => record,
-            false => self.tell_freed(record, room),
+            false => self.tell_freed(record, room, |_| true),
         }
     }
 
-    fn tell_freed<'a>(&self, record: RecordWriter<'a>, room: usize) -> RecordWriter<'a> {
+    /// Adds what sections have freed of which the epochs are told.
+    fn tell_freed<'a>(
+        &self,
+        record: RecordWriter<'a>,
+        room: usize,
+        is_told: impl Fn(u64) -> bool,
+    ) -> RecordWriter<'a> {
         if record::leaves_out(TELL_FREED) {
             return record;
         }
         let mut told: Vec<Bits> = Vec::with_capacity(room);
-        for (_, freed) in self.freed.iter().take(TOLD_MAX) {
+        let freed = self.freed.iter().filter(|(ended, _)| is_told(*ended));
+        for (_, freed) in freed.take(TOLD_MAX) {
             let bits = freed.bits();
             let beside = told.iter_mut().find(|told| told.address == bits.address);
             if let Some(beside) = beside {
@@ -148,10 +220,19 @@ impl Memory {
     /// Clears the bits of what no section can need any more, where `oldest` is the epoch of the oldest one that is
     /// under way. Each word that changes is given to `wrote`.
     pub(crate) fn clear_bits(&mut self, oldest: u64, mut wrote: impl FnMut(usize)) {
-        let is_over = |(ended, _): &mut (u64, Freed)| {
-            *ended < oldest || *ended != NOT_ENDED && record::leaves_out(WAIT_FOR_SECTIONS)
+        let is_over = |(ended, _): &(u64, Freed)| is_over(*ended, oldest);
+        let small = self
+            .freed
+            .iter()
+            .filter(|it| is_over(it) && it.1.is_small());
+        let mut too_many = small.count().saturating_sub(KEPT_MAX);
+        let goes = |it: &mut (u64, Freed)| {
+            let is_kept = it.1.is_small() && too_many == 0;
+            let goes = is_over(it) && !is_kept;
+            too_many -= usize::from(goes && it.1.is_small());
+            goes
         };
-        for (_, freed) in self.freed.extract_if(.., is_over) {
+        for (_, freed) in self.freed.extract_if(.., goes) {
             wrote(freed.clear());
             self.cleared.push(freed);
         }

@@ -25,7 +25,7 @@ use crate::names;
 use crate::reach;
 use crate::sites::{
     BITS_FENCE, IDLE_FENCE, IDLE_WRITE, OWNED_FENCE, RECORD_FENCE, RECORD_WRITE, STORES_FENCE,
-    TAKEN_FENCE, TELL_NOTHING,
+    TAKEN_FENCE, TELL_AGAIN, TELL_NOTHING,
 };
 use crate::slots::Slot;
 use crate::stack::{Stack, make_lasting};
@@ -122,6 +122,7 @@ pub(crate) unsafe fn make(
         slot.memory
             .fill_blank(|start, size| add(lines, start, size));
         slot.memory.set_bits(|word| add_word(lines, word));
+        slot.memory.note_told();
     }
 }
 
@@ -142,17 +143,34 @@ pub(crate) fn has_taken(thread: &Thread) -> bool {
     (thread.slot.as_ref()).is_some_and(|slot| slot.memory.has_taken())
 }
 
-/// What the thread has taken, and no record tells of, is so durably when this returns.
+/// What the thread has taken, and no record tells of, is so durably when this returns; or will be with the record that
+/// its section has ended, if that has recorded anything.
 #[inline]
 pub(crate) fn settle(thread: &mut Thread) {
     if let Some(slot) = &mut thread.slot
         && slot.memory.has_taken()
     {
         settle_taken(&mut slot.memory, &mut thread.lines);
+        if slot.memory.has_again() && !thread.is_published {
+            settle_again(thread);
+        }
     }
 }
 
-/// What was taken is so durably when this returns, by its bits alone: a crash leaves it taken, whatever leads there.
+/// The last record is that of a section that has ended, and says that something was freed which was taken again: another
+/// one takes its place.
+#[cold]
+fn settle_again(thread: &mut Thread) {
+    if !durum_persist::record::leaves_out(TELL_AGAIN) {
+        publish_idle(thread, Memory::tell_before);
+    }
+    if let Some(slot) = &mut thread.slot {
+        slot.memory.note_told();
+    }
+}
+
+/// What was taken is so durably when this returns, by its bits alone: a crash leaves it taken, whatever leads there. But
+/// for what was taken again: that a record has to tell.
 pub(crate) fn settle_taken(memory: &mut Memory, lines: &mut Lines) {
     memory.fill_blank(|start, size| add(lines, start, size));
     if lines.drain() {
@@ -218,6 +236,20 @@ pub(crate) fn idle(thread: &mut Thread) {
             .clear_bits(oldest, |word| add_word(&mut thread.lines, word));
     }
     make_stores_durable(&mut thread.lines);
+    if let Some(slot) = &mut thread.slot {
+        slot.memory.note_told();
+    }
+    publish_idle(thread, Memory::tell);
+    thread.region.end();
+    thread.stack.note_idle();
+    thread.note_ended();
+}
+
+/// A record that the thread is in no section, durable when this returns.
+fn publish_idle(
+    thread: &mut Thread,
+    tell: impl for<'a> FnOnce(&Memory, RecordWriter<'a>) -> RecordWriter<'a>,
+) {
     let Some(slot) = &thread.slot else {
         no_slot(thread);
     };
@@ -225,15 +257,12 @@ pub(crate) fn idle(thread: &mut Thread) {
     // SAFETY: the thread's own, and the record before lies in the other bank.
     let bank = unsafe { bank.as_mut() };
     let record = RecordWriter::idle(bank, slot.sequence + 1);
-    let Some(written) = slot.memory.tell(record).finish(&slot.salt) else {
+    let Some(written) = tell(&slot.memory, record).finish(&slot.salt) else {
         fatal!("a thread has made more records than there are numbers");
     };
     // ORDER: durable before the lock is free; else a crash finds a claim to a lock that another section has taken
     // since, and does again what that one builds upon.
     publish(thread, written, IDLE_WRITE, IDLE_FENCE);
-    thread.region.end();
-    thread.stack.note_idle();
-    thread.note_ended();
 }
 
 /// In front of a word that needs no record: what it may link is durable when this returns.

@@ -30,6 +30,7 @@ sites! {
     TELL_NOTHING = "section: tell nothing where others may store";
     TELL_TAKEN = "memory: tell in a record what was taken";
     TELL_FREED = "memory: tell in a record what was freed";
+    TELL_AGAIN = "memory: record that something is not free which was taken again";
     FILL_BLANK = "memory: zeros where something was taken whose type has pointers";
     WAIT_FOR_SECTIONS = "memory: wait for the sections that were under way when something was freed";
     HEAD_WRITE = "sections: write back the head of their puddle";

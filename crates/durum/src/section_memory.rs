@@ -3,7 +3,7 @@
 
 use durum_format::section::Bits;
 
-use crate::alloc::{Freed, Taking, objects_of, puddle_needed_at};
+use crate::alloc::{Class, Freed, Taking, objects_of, puddle_needed_at};
 use crate::error::{Error, Result};
 use crate::opened::{Durability, Pool};
 use crate::tx::Transaction;
@@ -37,6 +37,25 @@ impl Pool {
         let taken = taking.take(&*self.inner, type_id, (size, align), is_blank, fresh);
         passing.commit()?;
         Ok(std::ptr::with_exposed_provenance_mut(taken?))
+    }
+
+    /// The same for a place that the thread has freed by a record, and that no section needs any more. The next record
+    /// does not say any more that it was freed, and is durable before anything leads there. `None` where it does not
+    /// fit.
+    #[doc(hidden)]
+    pub fn take_again(
+        &self,
+        taking: &mut Taking,
+        freed: &Freed,
+        type_id: u64,
+        (size, align): (usize, usize),
+        is_blank: bool,
+    ) -> Option<*mut u8> {
+        let class = Class::of(type_id, size, align)?;
+        let address = freed
+            .fits(class)
+            .then(|| taking.take_again(freed, is_blank))??;
+        Some(std::ptr::with_exposed_provenance_mut(address))
     }
 
     /// A thread takes nothing any more: others may have its slabs.

@@ -11,7 +11,7 @@ use durum_ido::abi_locks::*;
 use durum_ido::abi_typed::__durum_ido_typed_malloc;
 use durum_persist::record::{self, Trace};
 use durum_persist::simulate::{Plan, Report, Rules, explore_with_recovery};
-use durum_persist::{Site, count};
+use durum_persist::{Site, count, line};
 use durum_service::{CheckOptions, ReadOnlyStore, Severity};
 
 use crate::crash::{recover, site};
@@ -24,13 +24,15 @@ const REPLACE: u64 = 0x1010_1010_1010;
 const EXCHANGE: u64 = 0x2020_2020_2020;
 const TOUCH: u64 = 0x3030_3030_3030;
 const BLANK: u64 = 0x4040_4040_4040;
+const LINK: u64 = 0xb0b0_b0b0_b0b0;
 
 static REPLACE_REGIONS: [Region; 1] = [region(REPLACE, 1, 6)];
 static EXCHANGE_REGIONS: [Region; 2] = [region(EXCHANGE, 1, 4), region(EXCHANGE, 2, 5)];
 static TOUCH_REGIONS: [Region; 1] = [region(TOUCH, 1, 3)];
 static BLANK_REGIONS: [Region; 1] = [region(BLANK, 1, 5)];
+static LINK_REGIONS: [Region; 1] = [region(LINK, 1, 3)];
 
-struct Functions([Function; 4]);
+struct Functions([Function; 5]);
 unsafe impl Sync for Functions {}
 
 static FUNCTIONS: Functions = Functions([
@@ -38,11 +40,58 @@ static FUNCTIONS: Functions = Functions([
     function(EXCHANGE, c"exchange", resume_exchange, &EXCHANGE_REGIONS),
     function(TOUCH, c"touch", resume_touch, &TOUCH_REGIONS),
     function(BLANK, c"blank", resume_blank, &BLANK_REGIONS),
+    function(LINK, c"link", resume_link, &LINK_REGIONS),
 ]);
 
 pub fn register() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| unsafe { __durum_ido_register(FUNCTIONS.0.as_ptr(), 4) });
+    ONCE.call_once(|| unsafe {
+        __durum_ido_register(FUNCTIONS.0.as_ptr(), FUNCTIONS.0.len() as u64)
+    });
+}
+
+/// A box that one section takes, and another one puts in an empty place by a word that needs no record.
+unsafe fn link(root: *mut Root, index: u64, size: u64, value: u64) {
+    unsafe {
+        lock(root);
+        let fresh = nv_malloc(size as usize);
+        unlock(root);
+        let boxed = fresh.cast::<u64>();
+        for (at, value) in [(0, size), (1, value), (size as usize / 8 - 1, value)] {
+            line::store_u64(boxed.add(at), value);
+        }
+        durum_own(fresh, size as usize);
+        lock(root);
+        let words = [address(root), index, address(boxed)];
+        let thread = __durum_ido_thread();
+        __durum_ido_record_word(thread, &LINK_REGIONS[0], words.as_ptr().cast());
+        link_one(words);
+    }
+}
+
+unsafe fn link_one([root, index, fresh]: [u64; 3]) {
+    unsafe {
+        let root = at(root);
+        store(__durum_ido_thread(), place(root, index), fresh);
+        unlock(root);
+    }
+}
+
+resumes!(resume_link: _ => link_one);
+
+/// A box is freed, and then another one taken, which has to be recorded as a lock is let go; only then comes what
+/// nobody leads to the freed one by.
+unsafe fn free_early(root: *mut Root, index: u64, size: u64, value: u64) {
+    unsafe {
+        lock(root);
+        __durum_ido_pthread_mutex_lock(&raw mut (*root).other);
+        nv_free(at::<c_void>(place(root, index).read()));
+        let fresh = address(nv_malloc(size as usize).cast::<u64>());
+        __durum_ido_pthread_mutex_unlock(&raw mut (*root).other);
+        let words = [address(root), index, fresh, 0, size, value];
+        record(__durum_ido_thread(), &REPLACE_REGIONS[0], words);
+        replace_one(words);
+    }
 }
 
 /// What the root has in the place of a box: where it lies.
@@ -177,6 +226,10 @@ enum Step {
     Exchange(u64, u64),
     /// Taken outside of sections, and what was there is freed outside.
     Outside(u64, u64, u64),
+    /// Taken in one section, and put in an empty place in the next one.
+    Link(u64, u64, u64),
+    /// What was there is freed before what takes its place is taken.
+    FreeEarly(u64, u64, u64),
 }
 
 /// Sizes of boxes, and the values in them.
@@ -188,6 +241,8 @@ unsafe fn run(root: *mut Root, step: Step) {
             Step::Replace(index, size, value) => replace(root, index, size, value),
             Step::Exchange(index, size) => exchange(root, index, size),
             Step::Blank(index, value) => blank(root, index, value),
+            Step::Link(index, size, value) => link(root, index, size, value),
+            Step::FreeEarly(index, size, value) => free_early(root, index, size, value),
             Step::Outside(index, size, value) => {
                 let (fresh, old) = (nv_malloc(size as usize), place(root, index).read());
                 lock(root);
@@ -202,7 +257,10 @@ unsafe fn run(root: *mut Root, step: Step) {
 
 fn after(mut state: State, step: Step) -> State {
     match step {
-        Step::Replace(index, size, value) | Step::Outside(index, size, value) => {
+        Step::Replace(index, size, value)
+        | Step::Outside(index, size, value)
+        | Step::Link(index, size, value)
+        | Step::FreeEarly(index, size, value) => {
             state[index as usize] = (size, value);
         }
         Step::Exchange(index, size) => state[index as usize] = (size, 0),
@@ -348,6 +406,23 @@ const OUTSIDE: [Step; 4] = [
     Step::Outside(1, 1000, 4),
 ];
 
+/// What was freed is taken again at once, which a section that stores nothing has to record.
+const LINKS: [Step; 6] = [
+    Step::Replace(0, 24, 1),
+    Step::Replace(0, 0, 0),
+    Step::Link(0, 24, 2),
+    Step::Replace(0, 0, 0),
+    Step::Link(1, 24, 3),
+    Step::Link(0, 24, 4),
+];
+
+/// The record that one was taken again says nothing of what the same section has freed: it may not get so far.
+const EARLY: [Step; 3] = [
+    Step::Replace(0, 24, 1),
+    Step::FreeEarly(0, 24, 2),
+    Step::FreeEarly(0, 24, 3),
+];
+
 const BLANKS: [Step; 6] = [
     Step::Blank(0, 1),
     Step::Blank(0, 2),
@@ -376,6 +451,16 @@ fn what_is_taken_and_freed_outside_of_sections_is_somebodys() {
     let _alone = alone();
     let report = explore(&OUTSIDE, None, 1).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{} points, {} images", report.points, report.images);
+}
+
+/// In between it is nobody's, and may be lost.
+#[test]
+fn what_is_taken_again_is_not_free_by_an_older_record() {
+    let _alone = alone();
+    for steps in [&LINKS[..], &EARLY] {
+        let report = explore(steps, None, 1).unwrap_or_else(|failure| panic!("{failure}"));
+        println!("{} points, {} images", report.points, report.images);
+    }
 }
 
 /// Without it a crash has to be noticed.
@@ -486,13 +571,13 @@ fn cost(operation: impl FnOnce()) -> (u64, u64) {
 fn to_take_and_to_free_costs_no_fence() {
     with_heap(|root| unsafe {
         for round in 0..4 {
-            // The record takes two lines, the box, its bitmap and the root one each, and the end of the section.
+            // The record takes two lines, the box and the root one each, and the end of the section.
             let push = cost(|| replace(root, 0, 24, 1));
-            // Here the bits of what the round before has freed are cleared as well.
             let pop = cost(|| replace(root, 0, 0, 0));
             println!("{push:?} {pop:?}");
             if round > 0 {
-                assert_eq!((push.0, pop.0), (3, 3));
+                // What was freed is taken again: no bits change.
+                assert_eq!((push, pop), ((3, 5), (3, 4)));
             }
         }
     });
@@ -515,6 +600,11 @@ mod canaries {
     #[test]
     fn that_a_record_tells_what_was_freed_is_needed() {
         canary(&STEPS, "tell in a record what was freed", 0);
+    }
+
+    #[test]
+    fn that_a_record_tells_what_was_taken_again_is_needed() {
+        canary(&LINKS, "not free which was taken again", 1);
     }
 
     #[test]

@@ -9,6 +9,9 @@
 //! bits       what a record says                                         that is durable
 //! clear      the bits are 0, which is durable before a record does not say so any more
 //! give back  the place may be taken, as no record says of it what a crash could make true
+//!
+//! take again a place of which records say that it was freed, by who keeps these: its bits are 1 and stay so, and the
+//!            next record does not say it any more
 //! ```
 
 use std::ptr::NonNull;
@@ -44,6 +47,10 @@ pub struct Taking {
     blank: Vec<Places>,
     /// Slabs of which nobody else knows yet.
     new_slabs: Vec<Arc<Slab>>,
+    /// Something was taken again of which the last durable record says that it was freed.
+    has_again: bool,
+    /// Of that what is to be of zeros.
+    blank_again: Vec<Places>,
 }
 
 impl Taking {
@@ -53,6 +60,8 @@ impl Taking {
             taken: Vec::new(),
             blank: Vec::new(),
             new_slabs: Vec::new(),
+            has_again: false,
+            blank_again: Vec::new(),
         }
     }
 
@@ -112,6 +121,26 @@ impl Taking {
         Ok(address)
     }
 
+    /// Takes again what the thread has freed, which fits ([`Freed::fits`]): its address.
+    pub(crate) fn take_again(&mut self, freed: &Freed, is_blank: bool) -> Option<usize> {
+        let places = freed.places;
+        let slab = places.slab()?;
+        let address =
+            slab.element_address(64 * places.word + places.mask.trailing_zeros() as usize);
+        places.cancel_free();
+        before_store(
+            places.puddle(),
+            address,
+            slab.class.element_size as usize,
+            KEEP,
+        );
+        self.has_again = true;
+        if is_blank {
+            note(&mut self.blank_again, 0, places);
+        }
+        Some(address)
+    }
+
     fn note(&mut self, place: Places, is_blank: bool) {
         match is_blank {
             true => note(&mut self.blank, 0, place),
@@ -119,10 +148,11 @@ impl Taking {
         }
     }
 
-    /// The bits of what was taken, one for each word: what a record tells.
+    /// The bits of what was taken, one for each word: what a record tells. Of what was taken again only that it is to be
+    /// of zeros.
     pub fn bits(&self) -> impl Iterator<Item = Bits> {
         let taken = self.taken.iter();
-        let blank = self.blank.iter();
+        let blank = self.blank.iter().chain(&self.blank_again);
         taken
             .map(|places| bits(places, BitsChange::Taken))
             .chain(blank.map(|places| bits(places, BitsChange::TakenBlank)))
@@ -130,13 +160,26 @@ impl Taking {
 
     /// How many words these are in.
     pub fn words(&self) -> usize {
-        self.taken.len() + self.blank.len()
+        self.taken.len() + self.blank.len() + self.blank_again.len()
     }
 
     /// Whether something was taken that no durable record tells of.
     #[inline]
     pub fn is_any(&self) -> bool {
-        self.words() > 0
+        self.words() > 0 || self.has_again
+    }
+
+    /// Whether something was taken again, and the last durable record says that it was freed.
+    #[inline]
+    pub fn has_again(&self) -> bool {
+        self.has_again
+    }
+
+    /// A record is durable, or will be next, that does not say it any more.
+    #[inline]
+    pub fn note_told(&mut self) {
+        self.has_again = false;
+        self.blank_again.clear();
     }
 
     /// Sets the bits, in memory; each word is given to `wrote`, by its address. From now on nobody tells of them.
@@ -179,6 +222,17 @@ impl Freed {
     ) -> Result<Self> {
         let (places, _) = begin_free(pool, puddle, address)?;
         Ok(Self { places, slab: None })
+    }
+
+    /// Whether it is an object of a slab, and one of this class could have its place.
+    pub(crate) fn fits(&self, class: Class) -> bool {
+        self.is_small() && self.places.slab().is_some_and(|slab| slab.class == class)
+    }
+
+    /// Whether it is an object of a slab.
+    pub fn is_small(&self) -> bool {
+        // An object that was freed by itself has one bit; what recovery found may have more.
+        self.slab.is_none() && self.places.slab().is_some() && self.places.mask.is_power_of_two()
     }
 
     /// What bits stand for of which a record tells that they are freed. Nothing where they are 0 already.
