@@ -108,6 +108,19 @@ impl Crc {
             return;
         }
         self.update(&offset.to_le_bytes());
+        self.update_words(half, head, words);
+    }
+
+    /// Appends half a word and words: what is in registers, and what lies in its place. No load of it meets two stores,
+    /// and so waits for those before, which may be held up by a fence.
+    #[inline(always)]
+    pub(crate) fn update_words(&mut self, half: u32, head: &[u64], words: &[u64]) {
+        #[cfg(target_arch = "x86_64")]
+        if words.len() < SMALL_RECORD_WORDS && std::arch::is_x86_feature_detected!("sse4.2") {
+            // SAFETY: the instruction set that the function needs was just found.
+            self.value = !unsafe { small::fold_words(!self.value, half, head, words) };
+            return;
+        }
         self.update(&half.to_le_bytes());
         self.update(head.as_bytes());
         self.update(words.as_bytes());
@@ -179,7 +192,14 @@ mod small {
         words: &[u64],
     ) -> u32 {
         let state = _mm_crc32_u64(u64::from(state), offset);
-        let mut state = u64::from(_mm_crc32_u32(state as u32, half));
+        fold_words(state as u32, half, head, words)
+    }
+
+    /// Folds half a word and words into the raw state.
+    #[target_feature(enable = "sse4.2")]
+    #[inline]
+    pub(super) fn fold_words(state: u32, half: u32, head: &[u64], words: &[u64]) -> u32 {
+        let mut state = u64::from(_mm_crc32_u32(state, half));
         for word in head {
             state = _mm_crc32_u64(state, *word);
         }

@@ -44,7 +44,7 @@ pub(crate) unsafe fn allocate(
     let heap = heap::current();
     // SAFETY: as the caller promises.
     let ty = unsafe { ObjectType::of(&heap.pool, ty, size) };
-    allocate_in(&heap, size, contents, ty)
+    allocate_in(heap, size, contents, ty)
 }
 
 fn allocate_in(heap: &Heap, size: usize, contents: Contents, ty: ObjectType) -> *mut u8 {
@@ -173,7 +173,7 @@ pub(crate) unsafe fn reallocate(object: *mut u8, size: usize, ty: *const Allocat
     if ty == ObjectType::UNKNOWN && size >= extent.len {
         ty = ObjectType::of_object(extent.type_id);
     }
-    let made = allocate_in(&heap, size, contents, ty);
+    let made = allocate_in(heap, size, contents, ty);
     if !made.is_null() {
         free(object);
     }

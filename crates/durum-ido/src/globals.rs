@@ -65,7 +65,7 @@ pub(crate) fn place(global: &Global) -> *mut c_void {
     let name = unsafe { CStr::from_ptr(global.name) }.to_bytes();
     check_name(global, name);
     let heap = heap::current();
-    let place = find(&heap, global, name).unwrap_or_else(|| make(&heap, global, name));
+    let place = find(heap, global, name).unwrap_or_else(|| make(heap, global, name));
     global.place.store(place, Ordering::Release);
     place
 }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use durum::primitive::locked;
 use durum::{Pool, Store};
@@ -29,55 +30,57 @@ unsafe impl Send for Heap {}
 // SAFETY: the same.
 unsafe impl Sync for Heap {}
 
-static HEAP: RwLock<Option<Heap>> = RwLock::new(None);
+/// Null while none is open. It is read at each allocation, behind a fence of the media, so no lock guards it: an atomic
+/// exchange would wait for that fence.
+static HEAP: AtomicPtr<Heap> = AtomicPtr::new(ptr::null_mut());
 
 /// Its threads and their sections use it from now on.
 pub(crate) fn publish(heap: Heap) {
-    *HEAP.write().unwrap_or_else(PoisonError::into_inner) = Some(heap);
+    let before = HEAP.swap(Box::into_raw(Box::new(heap)), Ordering::AcqRel);
+    debug_assert!(before.is_null(), "one heap at a time is open");
 }
 
 /// The path of the heap that is open.
 pub(crate) fn path() -> Option<PathBuf> {
-    let heap = HEAP.read().unwrap_or_else(PoisonError::into_inner);
-    heap.as_ref().map(|heap| heap.store.info().path.clone())
+    open_heap().map(|heap| heap.store.info().path.clone())
 }
 
 /// Nobody uses it any more.
 ///
 /// # Errors
 /// What the store says.
-pub(crate) fn close() -> durum::Result<()> {
-    let heap = HEAP.write().unwrap_or_else(PoisonError::into_inner).take();
+///
+/// # Safety
+/// So it is: no reference to it is left.
+pub(crate) unsafe fn close() -> durum::Result<()> {
+    let heap = HEAP.swap(ptr::null_mut(), Ordering::AcqRel);
     reach::close();
     thread::tell_of_store();
-    match heap {
-        Some(Heap { pool, store, .. }) => {
-            drop(pool);
-            store.close()
-        }
-        None => Ok(()),
+    if heap.is_null() {
+        return Ok(());
     }
+    // SAFETY: from `publish`, and nobody's any more, as the caller promises.
+    let Heap { pool, store, .. } = *unsafe { Box::from_raw(heap) };
+    drop(pool);
+    store.close()
 }
 
-/// The open heap, which stays open meanwhile.
-pub(crate) struct OpenHeap(RwLockReadGuard<'static, Option<Heap>>);
-
-impl std::ops::Deref for OpenHeap {
-    type Target = Heap;
-
-    fn deref(&self) -> &Heap {
-        match &*self.0 {
-            Some(heap) => heap,
-            None => fatal!(
-                "no heap is open: set DURUM_HEAP, or call nv_open in a function that has no sections and uses no variable that lasts"
-            ),
-        }
-    }
+/// The heap that is open, as long as nobody closes it.
+#[inline]
+fn open_heap() -> Option<&'static Heap> {
+    // SAFETY: null, or from `publish`; no thread uses it any more when it is closed.
+    unsafe { HEAP.load(Ordering::Acquire).as_ref() }
 }
 
-/// The heap that is open; without one the program ends when it is used.
-pub(crate) fn current() -> OpenHeap {
-    OpenHeap(HEAP.read().unwrap_or_else(PoisonError::into_inner))
+/// The same. Without one the program ends.
+#[inline]
+pub(crate) fn current() -> &'static Heap {
+    match open_heap() {
+        Some(heap) => heap,
+        None => fatal!(
+            "no heap is open: set DURUM_HEAP, or call nv_open in a function that has no sections and uses no variable that lasts"
+        ),
+    }
 }
 
 /// The program's root: `size` bytes from the begin of a line on, made now, of zeros, if there is none. The program ends
@@ -100,7 +103,7 @@ pub(crate) unsafe fn root(size: usize, ty: *const AllocatedType) -> *mut u8 {
                 "the root of the heap has {found} bytes, and the program wants {size}: it is another program's, or an earlier one's"
             );
         }
-        check_type(&heap, root, ty);
+        check_type(heap, root, ty);
         return ptr::with_exposed_provenance_mut(root.addr());
     }
     let made = heap.pool.transaction(|tx| {

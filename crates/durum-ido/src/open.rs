@@ -78,7 +78,8 @@ pub fn complete(connection: OwnedFd) -> Result<(), OpenError> {
         );
     };
     adopt(store, pool, taken)?;
-    Ok(close()?)
+    // SAFETY: the threads of sections have ended, and there are no others in a process that only completes.
+    Ok(unsafe { close() }?)
 }
 
 /// A pool is the program's heap, and what is interrupted in it is completed.
@@ -110,7 +111,8 @@ fn adopt(store: Store, pool: Pool, interrupted: Vec<InterruptedSections>) -> Res
         }
         Err(error) => {
             // What is said is why it was not opened.
-            let _ = close();
+            // SAFETY: the threads of sections have ended, and the program is not told of the heap.
+            let _ = unsafe { close() };
             Err(error)
         }
     }
@@ -121,11 +123,15 @@ fn adopt(store: Store, pool: Pool, interrupted: Vec<InterruptedSections>) -> Res
 ///
 /// # Errors
 /// What the store says. The next opener recovers.
-pub fn close() -> durum::Result<()> {
+///
+/// # Safety
+/// No other thread is in a function of this crate, nor calls one before a heap is open again.
+pub unsafe fn close() -> durum::Result<()> {
     IS_OPEN.store(false, Ordering::Release);
     alloc::close();
     globals::forget();
-    heap::close()
+    // SAFETY: as the caller promises.
+    unsafe { heap::close() }
 }
 
 /// The first use of the heap opens that of `DURUM_HEAP`, if none is open. The program ends where it cannot be opened;

@@ -123,4 +123,16 @@ impl SlotSalt {
         crc.update(bytes.get(4..).unwrap_or_default());
         crc.value()
     }
+
+    /// The same of what is being written: a head, whose first half a word is the checksum's place, and the words behind
+    /// it, which lie in their place.
+    #[inline]
+    pub(super) fn checksum_of<const HEAD: usize>(&self, head: &[u64; HEAD], rest: &[u64]) -> u32 {
+        let mut crc = self.0;
+        let [first, others @ ..] = &head[..] else {
+            return crc.value();
+        };
+        crc.update_words((u64::from_le(*first) >> 32) as u32, others, rest);
+        crc.value()
+    }
 }

@@ -3,8 +3,6 @@
 //! Until its last word is there, what is being written has a checksum that does not fit. Nothing of this makes anything
 //! durable.
 
-use zerocopy::IntoBytes;
-
 use super::layout::{
     BANK_WORDS, BITS_MAX, FrameHead, LIVE_INS_MAX, LOCKS_MAX, MORE_STACK, REDO_MAX, RecordHead,
     SEQUENCE_END, SlotSalt,
@@ -56,12 +54,12 @@ impl Words<'_> {
 
     /// Writes the head, with the checksum of all. Gives the bytes and the checksum.
     #[inline]
-    fn seal<const HEAD: usize>(self, head: [u64; HEAD], salt: &SlotSalt) -> Option<Written> {
+    fn seal<const HEAD: usize>(self, mut head: [u64; HEAD], salt: &SlotSalt) -> Option<Written> {
         let words = self.place.get_mut(..self.used)?;
-        words.get_mut(..HEAD)?.copy_from_slice(&head);
-        let checksum = salt.checksum(words.as_bytes());
-        let first = words.first_mut()?;
-        *first |= u64::from(checksum).to_le();
+        let (place, rest) = words.split_first_chunk_mut::<HEAD>()?;
+        let checksum = salt.checksum_of(&head, rest);
+        *head.first_mut()? |= u64::from(checksum).to_le();
+        *place = head;
         Some(Written {
             bytes: self.used * 8,
             checksum,

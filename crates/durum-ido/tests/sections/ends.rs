@@ -214,7 +214,7 @@ fn other_locals_may_come_before_the_heap() {
             let values = (&raw const (*root).values).read();
             assert_eq!(values[..2], [1, 2]);
         });
-        durum_ido::close().map_err(|error| error.to_string())
+        crate::support::close().map_err(|error| error.to_string())
     })
     .unwrap();
 }

@@ -151,13 +151,13 @@ fn crashed(trace: &Trace) -> Result<Report, String> {
         on_a_thread(|| {
             let root = open(image)?;
             let found = unsafe { (&raw const (*root).values[0]).read() };
-            durum_ido::close().map_err(|error| error.to_string())?;
+            crate::support::close().map_err(|error| error.to_string())?;
             match found == 2 || (found == 3 && !is_done) {
                 true => Ok(()),
                 false => Err(format!("{found}, which the local held before")),
             }
         })
-        .inspect_err(|_| drop(durum_ido::close()))
+        .inspect_err(|_| drop(crate::support::close()))
     })
     .map_err(|failure| failure.to_string())
 }

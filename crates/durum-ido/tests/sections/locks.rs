@@ -145,7 +145,7 @@ fn a_lock_that_an_earlier_opening_has_left_taken_is_free() {
                 // It records nothing, so nobody has to complete it.
                 assert_eq!(__durum_ido_pthread_mutex_lock(&raw mut (*root).lock), 0);
             }
-            durum_ido::close().map_err(|error| error.to_string())
+            crate::support::close().map_err(|error| error.to_string())
         })
         .unwrap();
     }

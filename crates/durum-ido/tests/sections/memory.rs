@@ -325,7 +325,7 @@ fn judge(image: &Path, allowed: &[State], lost: u64) -> Result<(), String> {
     let found = on_a_thread(|| {
         let root = open(image)?;
         let found = unsafe { state_of(root) };
-        durum_ido::close().map_err(|error| error.to_string())?;
+        crate::support::close().map_err(|error| error.to_string())?;
         Ok(found)
     })?;
     if !allowed.contains(&found) {
@@ -348,7 +348,7 @@ fn judge(image: &Path, allowed: &[State], lost: u64) -> Result<(), String> {
             expected = after(expected, step);
         }
         assert_eq!(unsafe { state_of(root) }, expected);
-        durum_ido::close().map_err(|error| error.to_string())
+        crate::support::close().map_err(|error| error.to_string())
     })?;
     let report = durum_service::check(image, &CheckOptions::default());
     let report = report.map_err(|error| error.to_string())?;
@@ -380,7 +380,7 @@ fn explore(steps: &[Step], skip: Option<Site>, lost: u64) -> Result<Report, Stri
     explore_with_recovery(&trace, &plan, recover, |image, point| {
         let last = point.last_note("acknowledged").unwrap_or(0) as usize;
         let judged = judge(image, &states[last..states.len().min(last + 2)], lost);
-        judged.inspect_err(|_| drop(durum_ido::close()))
+        judged.inspect_err(|_| drop(crate::support::close()))
     })
     .map_err(|failure| failure.to_string())
 }
@@ -532,10 +532,10 @@ fn explore_touch(skip: Option<Site>) -> Result<Report, String> {
             let root = open(image)?;
             let boxes = unsafe { [box_of(root, 1), box_of(root, 2)] };
             let touched = unsafe { place(root, 0).read() };
-            durum_ido::close().map_err(|error| error.to_string())?;
+            crate::support::close().map_err(|error| error.to_string())?;
             Ok((boxes, touched != 0))
         });
-        let (boxes, is_touched) = found.inspect_err(|_| drop(durum_ido::close()))?;
+        let (boxes, is_touched) = found.inspect_err(|_| drop(crate::support::close()))?;
         let known = boxes.iter().filter(|(size, _)| *size > 0);
         if known.clone().any(|(_, value)| *value < 100) {
             return Err(format!("{boxes:?}"));

@@ -10,6 +10,11 @@ use durum_persist::record::{Recorder, RecorderOptions, Trace};
 use crate::program::{self, Root};
 use crate::{handing, locals, memory};
 
+/// Closes the heap: the threads of a test that used it have ended, or wait.
+pub fn close() -> durum::Result<()> {
+    unsafe { durum_ido::close() }
+}
+
 /// Keeps other tests away. A heap that a failed test has left open is closed with it.
 pub struct Alone(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
@@ -24,7 +29,7 @@ pub fn alone() -> Alone {
 
 impl Drop for Alone {
     fn drop(&mut self) {
-        let _ = durum_ido::close();
+        let _ = close();
     }
 }
 
@@ -34,7 +39,7 @@ pub fn with_heap(body: impl FnOnce(*mut Root) + Send) {
     let directory = scratch();
     on_a_thread(|| {
         body(open(&directory.path().join("heap"))?);
-        durum_ido::close().map_err(|error| error.to_string())
+        close().map_err(|error| error.to_string())
     })
     .unwrap();
 }
@@ -82,7 +87,7 @@ pub fn recorded<T>(
         let recorder = Recorder::start(&path, options);
         body(root, made);
         let trace = recorder.stop();
-        durum_ido::close().map_err(|error| error.to_string())?;
+        close().map_err(|error| error.to_string())?;
         Ok(trace)
     })
     .unwrap()

@@ -148,8 +148,8 @@ impl Taking {
         }
     }
 
-    /// The bits of what was taken, one for each word: what a record tells. Of what was taken again it tells only what is
-    /// to be of zeros.
+    /// The bits of what was taken, one for each word: what a record tells. Of what was taken again it tells only that
+    /// which is to be of zeros.
     pub fn bits(&self) -> impl Iterator<Item = Bits> {
         let taken = self.taken.iter();
         let blank = self.blank.iter().chain(&self.blank_again);
