@@ -169,8 +169,8 @@ fn settle_again(thread: &mut Thread) {
     }
 }
 
-/// What was taken is so durably when this returns, by its bits alone: a crash leaves it taken, whatever leads there. But
-/// for what was taken again: that a record has to tell.
+/// What was taken is so durably when this returns, by its bits alone: a crash leaves it taken, whatever leads there.
+/// What was taken again is not: a record has to tell of that.
 pub(crate) fn settle_taken(memory: &mut Memory, lines: &mut Lines) {
     memory.fill_blank(|start, size| add(lines, start, size));
     if lines.drain() {
