@@ -9,8 +9,8 @@
 //! not tell of it any more is durable, others may have the place: what a record says of it would be wrong from then
 //! on.
 //!
-//! *Taken again* it may be by the thread itself, in a section, once no other section needs it. Its bits stay set, and its
-//! records do not tell of it any more. Some small objects are kept for that.
+//! *Taken again* it may be by the thread itself, in a section, once no other section needs it. Its bits stay set, and
+//! its records do not tell of it any more. Some small objects are kept for that.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -157,8 +157,8 @@ pub(crate) fn settle(thread: &mut Thread) {
     }
 }
 
-/// The last record is that of a section that has ended, and says that something was freed which was taken again: another
-/// one takes its place.
+/// The last record is that of a section that has ended, and says that something was freed which was taken again:
+/// another one takes its place.
 #[cold]
 fn settle_again(thread: &mut Thread) {
     if !durum_persist::record::leaves_out(TELL_AGAIN) {

@@ -15,8 +15,8 @@ use crate::types::{Field, Primitive, Strength, Struct, Type};
 const NESTING_MAX: usize = 256;
 /// Values that are read for one look.
 const VALUES_MAX: usize = 1 << 20;
-/// Keys are named by what they hold. Where a key leads into another one, or into itself, that one's name has part in it;
-/// further ones are not told.
+/// Keys are named by what they hold. Where a key leads into another one, or into itself, that one's name is a part of
+/// it; further ones are not told.
 const KEYS_MAX: usize = 2;
 /// Places of a row that are looked at for those that have something in them.
 const PLACES_MAX: u64 = 1 << 16;
