@@ -117,6 +117,45 @@ fn words_of_what_has_no_type_are_pointers_where_the_caller_says_so() {
     assert_eq!(checked["pools"][0]["leaks"]["objects"], 0, "{checked:#}");
 }
 
+/// A word that leads to an object may be the end of the one in front of it. That one is kept then; but it may as well be
+/// a leak, which may lead nowhere.
+#[test]
+fn what_lies_in_front_of_an_object_in_use_may_be_a_leak() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = opened(&path);
+    let pool = store.open_pool("things", PoolOptions::new()).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    let node = |next| Node { value: 7, next };
+    // SAFETY: one thread uses the pool; what is stored to is fresh, or was added.
+    let freed = pool.transaction(|tx| unsafe {
+        let [freed, leaked, used] = [tx.alloc::<Node>()?, tx.alloc()?, tx.alloc()?];
+        assert_eq!(leaked.add(1), used);
+        leaked.write(node(freed));
+        used.write(node(std::ptr::null_mut()));
+        tx.set((*root).bytes.cast::<u64>(), used as u64)?;
+        Ok::<_, durum::Error>(freed)
+    });
+    // SAFETY: only what nobody reads leads there.
+    let gone = pool.transaction(|tx| unsafe { tx.free(freed.unwrap()) });
+    gone.unwrap();
+    drop(pool);
+    store.close().unwrap();
+    let checked = succeeds(&["check", text(&path), FOLLOW, "--json"]).json();
+    assert_eq!(checked["pools"][0]["leaks"]["objects"], 0, "{checked:#}");
+    let note = checked["findings"].to_string();
+    assert!(
+        note.contains("a leaked object of type node leads to"),
+        "{note}"
+    );
+    let collected = succeeds(&["gc", text(&path), FOLLOW]);
+    assert!(
+        collected.out.contains("nothing to free"),
+        "{}",
+        collected.out
+    );
+}
+
 #[test]
 fn a_dump_names_them_and_they_lead_to_the_same_on_each_engine() {
     let directory = scratch();

@@ -69,6 +69,7 @@ mod tests {
                 target: *target,
                 is_weak: false,
                 is_at_start: true,
+                is_doubtful: false,
             }));
         }
         edges

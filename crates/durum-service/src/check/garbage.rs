@@ -18,7 +18,7 @@ use durum_format::Uuid;
 use super::counted::pointers_to_counted;
 use super::cycles::components;
 use super::graph::Graph;
-use super::structure::{self, Objects};
+use super::structure::{self, LiveObject, Objects};
 use super::{CheckOptions, CheckReport, Seen, counted, reach};
 use crate::error::{Error, Result};
 use crate::inspect::ReadOnlyStore;
@@ -189,9 +189,11 @@ fn find(
         let edges = &mut graph.edges;
         edges.retain(|holder, edge| !begin.contains(&(holder, edge.target)));
     }
-    let live = graph.reach(|_, object| !is_chosen(all.pool_of(object)));
+    let is_root = |_, object: &LiveObject| !is_chosen(all.pool_of(object));
+    let live = graph.reach(is_root);
     let doubts = reach::doubts(&graph, &live);
-    let is_leak = |index: usize| reach::is_leak(&live, &doubts, index);
+    let in_use = graph.surely(&live, is_root);
+    let is_leak = |index: usize| reach::is_leak(&in_use, &doubts, index);
     graph.tell_dangling(is_leak, &mut report);
     if !report.is_sound() || all.is_partial() {
         return Err(damaged(reader.path(), &report));

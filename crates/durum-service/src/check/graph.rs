@@ -1,5 +1,6 @@
 //! The objects of a store and the pointers between them, as type descriptors show them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use durum_format::Uuid;
@@ -21,6 +22,9 @@ pub(super) struct Edge {
     pub(super) is_weak: bool,
     /// It leads to the target's start, as counted pointers do.
     pub(super) is_at_start: bool,
+    /// A guess: it may be the end of the target, but another object is there. The target is not garbage, and not in use
+    /// for certain.
+    pub(super) is_doubtful: bool,
 }
 
 /// For each object, or node of a part of the graph, its pointers that lead to another. All stand in one list: with a
@@ -197,6 +201,7 @@ impl<'a> Graph<'a> {
                         .objects
                         .get(target)
                         .is_some_and(|object| object.address == address),
+                    is_doubtful: false,
                 }),
                 None => self.leads_nowhere(index, &pointer, address),
             }
@@ -217,11 +222,13 @@ impl<'a> Graph<'a> {
                     continue;
                 }
                 let (at, before) = (self.all.at(word), self.all.at(word.wrapping_sub(1)));
-                let targets = at.into_iter().chain(before.filter(|it| Some(*it) != at));
+                let ends = before.filter(|it| Some(*it) != at);
+                let targets = at.into_iter().chain(ends);
                 self.edges.all.extend(targets.map(|target| Edge {
                     target: target as u32,
                     is_weak: false,
                     is_at_start: false,
+                    is_doubtful: at.is_some_and(|at| at != target),
                 }));
             }
         }
@@ -449,6 +456,27 @@ impl<'a> Graph<'a> {
     /// Which objects live: the roots lead to them, or those that `is_root` adds. An object without a value lives as
     /// long as a weak pointer leads to it.
     pub(super) fn reach(&self, is_root: impl Fn(usize, &LiveObject) -> bool) -> Vec<bool> {
+        self.reach_by(is_root, |_| true)
+    }
+
+    /// Those of `reached` that are in use for certain: not only by words that may as well lead to what lies behind
+    /// them.
+    pub(super) fn surely<'r>(
+        &self,
+        reached: &'r [bool],
+        is_root: impl Fn(usize, &LiveObject) -> bool,
+    ) -> Cow<'r, [bool]> {
+        match self.guessed.is_empty() || self.dangling.is_empty() {
+            true => Cow::Borrowed(reached),
+            false => Cow::Owned(self.reach_by(is_root, |edge| !edge.is_doubtful)),
+        }
+    }
+
+    fn reach_by(
+        &self,
+        is_root: impl Fn(usize, &LiveObject) -> bool,
+        follows: impl Fn(&Edge) -> bool,
+    ) -> Vec<bool> {
         let objects = &self.all.objects;
         let mut reached = vec![false; objects.len()];
         let mut queue: Vec<usize> = (0..objects.len())
@@ -459,7 +487,7 @@ impl<'a> Graph<'a> {
             if std::mem::replace(&mut reached[index], true) {
                 continue;
             }
-            for edge in self.edges.of(index) {
+            for edge in self.edges.of(index).iter().filter(|edge| follows(edge)) {
                 let target = edge.target as usize;
                 if self.keeps(edge) {
                     queue.push(target);

@@ -32,7 +32,8 @@ pub(super) fn check(
             doubt.or_insert_with(|| "some of the store's puddles cannot be read".to_owned());
         }
     }
-    graph.tell_dangling(|index| is_leak(&reached, &doubts, index), report);
+    let in_use = graph.surely(&reached, |_, _| false);
+    graph.tell_dangling(|index| is_leak(&in_use, &doubts, index), report);
     judge(&graph, &reached, doubts, options, report)
 }
 
