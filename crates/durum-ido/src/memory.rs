@@ -24,7 +24,8 @@ use crate::sites::{FILL_BLANK, TELL_FREED, TELL_TAKEN, WAIT_FOR_SECTIONS};
 
 /// Words of bitmaps that a thread may have taken between two records. The rest of a record is for what was freed.
 pub(crate) const TAKEN_MAX: usize = 8;
-/// So many objects that were freed are looked through for a record. What it does not tell of, a crash leaves taken.
+/// So many objects that were freed last are looked through for a record. What it does not tell of, a crash leaves
+/// taken.
 const TOLD_MAX: usize = 64;
 
 /// So many small objects that nobody needs any more are kept to be taken again, the last ones: each may take a part of
@@ -180,7 +181,9 @@ impl Memory {
             return record;
         }
         let mut told: Vec<Bits> = Vec::with_capacity(room);
-        let freed = self.freed.iter().filter(|(ended, _)| is_told(*ended));
+        // The last ones first: those that are kept are few, and are not to take the room of many.
+        let freed = self.freed.iter().rev();
+        let freed = freed.filter(|(ended, _)| is_told(*ended));
         for (_, freed) in freed.take(TOLD_MAX) {
             let bits = freed.bits();
             let beside = told.iter_mut().find(|told| told.address == bits.address);

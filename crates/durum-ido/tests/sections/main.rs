@@ -15,3 +15,4 @@ mod memory;
 mod program;
 mod resumption;
 mod support;
+mod telling;

@@ -287,7 +287,7 @@ unsafe fn state_of(root: *mut Root) -> State {
 }
 
 /// Objects that are taken in a store that nobody has open, but for the two roots.
-fn boxes_in(path: &Path) -> Result<u64, String> {
+pub fn boxes_in(path: &Path) -> Result<u64, String> {
     let store = ReadOnlyStore::open(path).map_err(|error| error.to_string())?;
     let mut count = 0;
     for puddle in store.puddles() {

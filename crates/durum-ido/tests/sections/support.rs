@@ -8,7 +8,7 @@ use durum_persist::Site;
 use durum_persist::record::{Recorder, RecorderOptions, Trace};
 
 use crate::program::{self, Root};
-use crate::{handing, locals, memory};
+use crate::{handing, locals, memory, telling};
 
 /// Closes the heap: the threads of a test that used it have ended, or wait.
 pub fn close() -> durum::Result<()> {
@@ -24,6 +24,7 @@ pub fn alone() -> Alone {
     memory::register();
     handing::register();
     locals::register();
+    telling::register();
     Alone(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
