@@ -40,7 +40,12 @@ pub(crate) fn publish(heap: Heap) {
     debug_assert!(before.is_null(), "one heap at a time is open");
 }
 
-/// The path of the heap that is open.
+/// Whether one is open. For threads that may see one that another thread closes again, as it could not be completed.
+pub(crate) fn is_open() -> bool {
+    !HEAP.load(Ordering::Acquire).is_null()
+}
+
+/// The path of the heap that is open, as long as nobody closes it.
 pub(crate) fn path() -> Option<PathBuf> {
     open_heap().map(|heap| heap.store.info().path.clone())
 }

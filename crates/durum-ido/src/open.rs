@@ -155,7 +155,7 @@ extern "C" fn __durum_ido_open() {
     };
     // Another thread may have been first.
     if let Err(error) = open(Path::new(&path), &StoreOptions::new())
-        && heap::path().is_none()
+        && !heap::is_open()
     {
         fatal!("DURUM_HEAP: {}: {error}", Path::new(&path).display());
     }
