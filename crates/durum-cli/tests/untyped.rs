@@ -117,8 +117,8 @@ fn words_of_what_has_no_type_are_pointers_where_the_caller_says_so() {
     assert_eq!(checked["pools"][0]["leaks"]["objects"], 0, "{checked:#}");
 }
 
-/// A word that leads to an object may be the end of the one in front of it. That one is kept then; but it may as well be
-/// a leak, which may lead nowhere.
+/// A word that leads to an object may be the end of the one in front of it. That one is kept then; but it may as well
+/// be a leak, which may lead nowhere.
 #[test]
 fn what_lies_in_front_of_an_object_in_use_may_be_a_leak() {
     let directory = scratch();
