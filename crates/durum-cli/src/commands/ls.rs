@@ -37,7 +37,6 @@ pub(crate) fn list(
             &json!({
                 "clean": store.is_clean(),
                 "writer": store.writer()?,
-                "served": store.served().is_some(),
                 "pools": all_to_json(pools, &states),
             }),
         )?;
