@@ -26,7 +26,7 @@ pub struct Path {
 pub enum Step {
     /// A field by name.
     Field(String),
-    /// An element by number, or a map's value by key, as `inspect` shows it; behind [`OF_KEY`] the key itself.
+    /// An element by number, or a map's value by key, as `inspect` shows it; behind `key ` the key itself.
     Key(String),
 }
 
