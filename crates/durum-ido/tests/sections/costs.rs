@@ -2,6 +2,7 @@
 
 use durum_persist::count;
 
+use crate::memory::replace;
 use crate::program::{Root, node, own, pop, push, push_in_one, set, set_word};
 use crate::support::with_heap;
 
@@ -76,5 +77,21 @@ fn what_is_freed_costs_nothing_before_the_section_has_ended() {
 fn a_section_that_stores_nothing_is_free() {
     counted(|root| unsafe {
         assert_eq!(cost(|| _ = pop(root)), (0, 0));
+    });
+}
+
+#[test]
+fn to_take_and_to_free_costs_no_fence() {
+    with_heap(|root| unsafe {
+        for round in 0..4 {
+            // The record takes two lines, the box and the root one each, and the end of the section.
+            let push = cost(|| replace(root, 0, 24, 1));
+            let pop = cost(|| replace(root, 0, 0, 0));
+            println!("{push:?} {pop:?}");
+            if round > 0 {
+                // What was freed is taken again: no bits change.
+                assert_eq!((push, pop), ((3, 5), (3, 4)));
+            }
+        }
     });
 }

@@ -14,7 +14,7 @@ use durum_service::{CheckOptions, Severity};
 
 use crate::locks::{is_recursive, make_recursive};
 use crate::program::{State, Step, node, own, run, set, set_word, value_of};
-use crate::support::{alone, on_a_thread, open, recorded};
+use crate::support::{alone, close, on_a_thread, open, recorded};
 
 const STEPS: [Step; 12] = [
     // What comes first makes the place for records as well.
@@ -58,7 +58,7 @@ fn record(skip: Option<Site>) -> Trace {
 pub fn recover(image: &Path) -> Result<(), String> {
     on_a_thread(|| {
         open(image)?;
-        crate::support::close().map_err(|error| error.to_string())
+        close().map_err(|error| error.to_string())
     })
 }
 
@@ -67,7 +67,7 @@ fn judge(image: &Path, allowed: &[State]) -> Result<(), String> {
         let root = open(image)?;
         let found = unsafe { State::of(root) };
         if !allowed.contains(&found) {
-            let _ = crate::support::close();
+            let _ = close();
             return Err(format!("{found:?} is none of {allowed:?}"));
         }
         // It is of use.
@@ -77,9 +77,9 @@ fn judge(image: &Path, allowed: &[State]) -> Result<(), String> {
         }
         let expected = found.after(Step::Push(9)).after(Step::Fill(7));
         assert_eq!(unsafe { State::of(root) }, expected);
-        crate::support::close().map_err(|error| error.to_string())
+        close().map_err(|error| error.to_string())
     })
-    .inspect_err(|_| drop(crate::support::close()))?;
+    .inspect_err(|_| drop(close()))?;
     let report = durum_service::check(image, &CheckOptions::default());
     let report = report.map_err(|error| error.to_string())?;
     let mut findings = report.findings.iter();
@@ -153,13 +153,13 @@ pub fn explore_turns(trace: &Trace) -> Result<Report, String> {
         on_a_thread(|| {
             let root = open(image)?;
             let found = unsafe { (&raw const (*root).values[0]).read() };
-            crate::support::close().map_err(|error| error.to_string())?;
+            close().map_err(|error| error.to_string())?;
             match found == last || found == last + 1 {
                 true => Ok(()),
                 false => Err(format!("{found}, after {last}")),
             }
         })
-        .inspect_err(|_| drop(crate::support::close()))
+        .inspect_err(|_| drop(close()))
     })
     .map_err(|failure| failure.to_string())
 }
@@ -198,13 +198,13 @@ fn explore_lock(trace: &Trace) -> Result<Report, String> {
             let is_said = unsafe { (*root).values[2] } == 1;
             // Taken two times, which only a recursive one allows.
             let is_recursive = unsafe { is_recursive(&raw mut (*root).made) };
-            crate::support::close().map_err(|error| error.to_string())?;
+            close().map_err(|error| error.to_string())?;
             match is_said && !is_recursive {
                 true => Err("the lock has lost its kind".to_owned()),
                 false => Ok(()),
             }
         })
-        .inspect_err(|_| drop(crate::support::close()))
+        .inspect_err(|_| drop(close()))
     })
     .map_err(|failure| failure.to_string())
 }
@@ -251,13 +251,13 @@ fn explore_owned(trace: &Trace) -> Result<Report, String> {
                 node => unsafe { value_of(node) },
             });
             let is_linked = OWNED.map(|at| u64::from(values[at] != 0));
-            crate::support::close().map_err(|error| error.to_string())?;
+            close().map_err(|error| error.to_string())?;
             match linked == [is_linked[0], 2 * is_linked[1]] {
                 true => Ok(()),
                 false => Err(format!("{linked:?} is linked")),
             }
         })
-        .inspect_err(|_| drop(crate::support::close()))
+        .inspect_err(|_| drop(close()))
     })
     .map_err(|failure| failure.to_string())
 }

@@ -8,7 +8,7 @@ use durum_ido::abi::*;
 use durum_ido::abi_locks::*;
 
 use crate::program::{Lock, Root, SET, begin_set, set};
-use crate::support::{alone, on_a_thread, open, scratch, with_heap};
+use crate::support::{alone, close, on_a_thread, open, scratch, with_heap};
 
 /// Set in a process that is to end.
 const CHILD: &str = "DURUM_TEST_ENDS";
@@ -214,7 +214,7 @@ fn other_locals_may_come_before_the_heap() {
             let values = (&raw const (*root).values).read();
             assert_eq!(values[..2], [1, 2]);
         });
-        crate::support::close().map_err(|error| error.to_string())
+        close().map_err(|error| error.to_string())
     })
     .unwrap();
 }

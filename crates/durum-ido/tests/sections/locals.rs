@@ -13,7 +13,7 @@ use crate::crash::{recover, site};
 use crate::program::{
     Root, address, at, function, lock, region, resumes, set, store, unlock, words,
 };
-use crate::support::{alone, on_a_thread, open, recorded};
+use crate::support::{alone, close, on_a_thread, open, recorded};
 
 const COPY: u64 = 0x5050_5050_5050;
 const CALL: u64 = 0x6060_6060_6060;
@@ -151,13 +151,13 @@ fn crashed(trace: &Trace) -> Result<Report, String> {
         on_a_thread(|| {
             let root = open(image)?;
             let found = unsafe { (&raw const (*root).values[0]).read() };
-            crate::support::close().map_err(|error| error.to_string())?;
+            close().map_err(|error| error.to_string())?;
             match found == 2 || (found == 3 && !is_done) {
                 true => Ok(()),
                 false => Err(format!("{found}, which the local held before")),
             }
         })
-        .inspect_err(|_| drop(crate::support::close()))
+        .inspect_err(|_| drop(close()))
     })
     .map_err(|failure| failure.to_string())
 }

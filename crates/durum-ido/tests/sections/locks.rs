@@ -6,7 +6,7 @@ use durum_ido::abi::{__durum_ido_register_locks, __durum_ido_thread, GlobalLock,
 use durum_ido::abi_locks::*;
 
 use crate::program::{Lock, Root, begin_set, set, set_value};
-use crate::support::{alone, on_a_thread, open, scratch, with_heap};
+use crate::support::{alone, close, on_a_thread, open, scratch, with_heap};
 
 fn depth() -> u32 {
     unsafe { __durum_ido_thread().cast::<u32>().read() }
@@ -145,7 +145,7 @@ fn a_lock_that_an_earlier_opening_has_left_taken_is_free() {
                 // It records nothing, so nobody has to complete it.
                 assert_eq!(__durum_ido_pthread_mutex_lock(&raw mut (*root).lock), 0);
             }
-            crate::support::close().map_err(|error| error.to_string())
+            close().map_err(|error| error.to_string())
         })
         .unwrap();
     }

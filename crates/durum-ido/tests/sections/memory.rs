@@ -11,14 +11,14 @@ use durum_ido::abi_locks::*;
 use durum_ido::abi_typed::__durum_ido_typed_malloc;
 use durum_persist::record::{self, Trace};
 use durum_persist::simulate::{Plan, Report, Rules, explore_with_recovery};
-use durum_persist::{Site, count, line};
+use durum_persist::{Site, line};
 use durum_service::{CheckOptions, ReadOnlyStore, Severity};
 
 use crate::crash::{recover, site};
 use crate::program::{
     Root, address, at, function, lock, record, region, resumes, store, unlock, words,
 };
-use crate::support::{alone, on_a_thread, open, recorded, with_heap};
+use crate::support::{alone, close, on_a_thread, open, recorded};
 
 const REPLACE: u64 = 0x1010_1010_1010;
 const EXCHANGE: u64 = 0x2020_2020_2020;
@@ -79,8 +79,8 @@ unsafe fn link_one([root, index, fresh]: [u64; 3]) {
 
 resumes!(resume_link: _ => link_one);
 
-/// A box is freed, and then another one taken, which has to be recorded as a lock is let go; only then comes what
-/// nobody leads to the freed one by.
+/// A box is freed, and then another one is taken, which has to be recorded as a lock is let go. Only behind that the
+/// root leads to the new one.
 unsafe fn free_early(root: *mut Root, index: u64, size: u64, value: u64) {
     unsafe {
         lock(root);
@@ -100,7 +100,7 @@ unsafe fn place(root: *mut Root, index: u64) -> *mut u64 {
 }
 
 /// A box that is filled and takes the place of another one, which is freed; of 0 bytes none takes it.
-unsafe fn replace(root: *mut Root, index: u64, size: u64, value: u64) {
+pub unsafe fn replace(root: *mut Root, index: u64, size: u64, value: u64) {
     unsafe {
         lock(root);
         let fresh = match size {
@@ -325,7 +325,7 @@ fn judge(image: &Path, allowed: &[State], lost: u64) -> Result<(), String> {
     let found = on_a_thread(|| {
         let root = open(image)?;
         let found = unsafe { state_of(root) };
-        crate::support::close().map_err(|error| error.to_string())?;
+        close().map_err(|error| error.to_string())?;
         Ok(found)
     })?;
     if !allowed.contains(&found) {
@@ -348,7 +348,7 @@ fn judge(image: &Path, allowed: &[State], lost: u64) -> Result<(), String> {
             expected = after(expected, step);
         }
         assert_eq!(unsafe { state_of(root) }, expected);
-        crate::support::close().map_err(|error| error.to_string())
+        close().map_err(|error| error.to_string())
     })?;
     let report = durum_service::check(image, &CheckOptions::default());
     let report = report.map_err(|error| error.to_string())?;
@@ -380,7 +380,7 @@ fn explore(steps: &[Step], skip: Option<Site>, lost: u64) -> Result<Report, Stri
     explore_with_recovery(&trace, &plan, recover, |image, point| {
         let last = point.last_note("acknowledged").unwrap_or(0) as usize;
         let judged = judge(image, &states[last..states.len().min(last + 2)], lost);
-        judged.inspect_err(|_| drop(crate::support::close()))
+        judged.inspect_err(|_| drop(close()))
     })
     .map_err(|failure| failure.to_string())
 }
@@ -532,10 +532,10 @@ fn explore_touch(skip: Option<Site>) -> Result<Report, String> {
             let root = open(image)?;
             let boxes = unsafe { [box_of(root, 1), box_of(root, 2)] };
             let touched = unsafe { place(root, 0).read() };
-            crate::support::close().map_err(|error| error.to_string())?;
+            close().map_err(|error| error.to_string())?;
             Ok((boxes, touched != 0))
         });
-        let (boxes, is_touched) = found.inspect_err(|_| drop(crate::support::close()))?;
+        let (boxes, is_touched) = found.inspect_err(|_| drop(close()))?;
         let known = boxes.iter().filter(|(size, _)| *size > 0);
         if known.clone().any(|(_, value)| *value < 100) {
             return Err(format!("{boxes:?}"));
@@ -557,30 +557,6 @@ fn what_a_section_may_write_to_again_is_nobody_elses() {
     let part = "wait for the sections that were under way";
     let failure = explore_touch(Some(site(part))).expect_err("nothing is noticed");
     println!("{part}: {}", failure.lines().next().unwrap_or_default());
-}
-
-/// Fences and lines written back of one operation.
-fn cost(operation: impl FnOnce()) -> (u64, u64) {
-    let before = count::thread_counters();
-    operation();
-    let cost = count::thread_counters() - before;
-    (cost.fences, cost.write_backs)
-}
-
-#[test]
-fn to_take_and_to_free_costs_no_fence() {
-    with_heap(|root| unsafe {
-        for round in 0..4 {
-            // The record takes two lines, the box and the root one each, and the end of the section.
-            let push = cost(|| replace(root, 0, 24, 1));
-            let pop = cost(|| replace(root, 0, 0, 0));
-            println!("{push:?} {pop:?}");
-            if round > 0 {
-                // What was freed is taken again: no bits change.
-                assert_eq!((push, pop), ((3, 5), (3, 4)));
-            }
-        }
-    });
 }
 
 /// Beside the others. `make test` leaves them to ci/campaigns.sh.

@@ -37,7 +37,7 @@ fn crash(path: &Path) -> PathBuf {
 }
 
 fn close() -> Result<(), String> {
-    crate::support::close().map_err(|error| error.to_string())
+    support::close().map_err(|error| error.to_string())
 }
 
 /// The heap is closed, and this is what it left before.

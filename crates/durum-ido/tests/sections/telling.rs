@@ -14,7 +14,7 @@ use crate::memory::boxes_in;
 use crate::program::{
     Root, address, at, function, lock, record, region, resumes, store, unlock, words,
 };
-use crate::support::{alone, on_a_thread, open, recorded};
+use crate::support::{alone, close, on_a_thread, open, recorded};
 
 const CLEAR: u64 = 0x7a7a_1c1c_0e0e;
 
@@ -110,10 +110,10 @@ fn what_is_kept_takes_no_room_from_what_was_just_freed() {
         let freed = on_a_thread(|| {
             let root = open(image)?;
             let freed = unsafe { (*root).values[1] };
-            crate::support::close().map_err(|error| error.to_string())?;
+            close().map_err(|error| error.to_string())?;
             Ok(freed)
         });
-        let freed = freed.inspect_err(|_| drop(crate::support::close()))?;
+        let freed = freed.inspect_err(|_| drop(close()))?;
         let (taken, known) = (boxes_in(image)?, 1 + ALL - freed);
         match (known..=known + SINGLE).contains(&taken) {
             true => Ok(()),
