@@ -52,9 +52,7 @@ impl Pool {
         is_blank: bool,
     ) -> Option<*mut u8> {
         let class = Class::of(type_id, size, align)?;
-        let address = freed
-            .fits(class)
-            .then(|| taking.take_again(freed, is_blank))??;
+        let address = taking.take_again(freed, class, is_blank)?;
         Some(std::ptr::with_exposed_provenance_mut(address))
     }
 

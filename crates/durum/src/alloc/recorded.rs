@@ -121,10 +121,18 @@ impl Taking {
         Ok(address)
     }
 
-    /// Takes again what the thread has freed, which fits ([`Freed::fits`]): its address.
-    pub(crate) fn take_again(&mut self, freed: &Freed, is_blank: bool) -> Option<usize> {
+    /// Takes again what the thread has freed, if it is a small object of this class: its address.
+    pub(crate) fn take_again(
+        &mut self,
+        freed: &Freed,
+        class: Class,
+        is_blank: bool,
+    ) -> Option<usize> {
         let places = freed.places;
-        let slab = places.slab()?;
+        let slab = places.slab().filter(|slab| slab.class == class)?;
+        if !freed.is_small() {
+            return None;
+        }
         let address =
             slab.element_address(64 * places.word + places.mask.trailing_zeros() as usize);
         places.cancel_free();
@@ -222,11 +230,6 @@ impl Freed {
     ) -> Result<Self> {
         let (places, _) = begin_free(pool, puddle, address)?;
         Ok(Self { places, slab: None })
-    }
-
-    /// Whether it is an object of a slab, and one of this class could have its place.
-    pub(crate) fn fits(&self, class: Class) -> bool {
-        self.is_small() && self.places.slab().is_some_and(|slab| slab.class == class)
     }
 
     /// Whether it is an object of a slab.
